@@ -65,6 +65,9 @@ OPERATORS = (
 _QUERY = re.compile(r"/([^/]+)/([^/.]+)(?:\.\w+)?")
 _TYPO = 0.65
 """How similar a field is to the one that is meant, by `difflib`."""
+_NUMERIC = ("gt", "gte", "lt", "lte")
+_MOST_DIGITS = 18
+"""Of a number that SQLite can compare: its integers have 64 bits."""
 _OF_COLUMNS = ("_sort", "_sort_desc", "_col", "_nocol", "_label")
 _FACETS = ("_facet", "_facet_date", "_facet_array")
 
@@ -159,10 +162,12 @@ async def check_table(datasette: Any, request: Any, database: str, table: str) -
     for column in _columns_asked(pairs):
         if column not in columns and (is_view or column != "rowid"):
             raise BadAddress(f"{table} has no column {column!r}; {_near(column, columns)}")
-    for name, _ in pairs:
+    for name, value in pairs:
         column, _, operator = name.rpartition("__")
         if column and operator not in OPERATORS:
             raise BadAddress(f"no filter is called {operator!r}; {_near(operator, OPERATORS)}")
+        if operator in _NUMERIC and value.isdigit() and len(value.lstrip("0")) > _MOST_DIGITS:
+            raise BadAddress(f"{name}: a number has at most {_MOST_DIGITS} digits")
     await _check_search(source, table, pairs)
     if database == name_of(datasette):
         kinds = {**KINDS, "name": (NAMES[table],)} if table in NAMES else KINDS

@@ -34,6 +34,7 @@ from spack_cache_db.site.queues import RETRY_AFTER_SECONDS
 from spack_cache_db.site.routes import is_own_page
 from spack_cache_db.site.sandbox.database import PAGE_SECONDS, refusal
 from spack_cache_db.site.sandbox.process import NO_MEMORY
+from spack_cache_db.site.sandbox.statements import PAGE_CELLS, RESULT_CELLS, TOO_MUCH
 
 UNKNOWN = "An unexpected error occurred; the server's log says what."
 NO_ROWS = "The rows cannot be shown: the same address without .csv says why."
@@ -41,6 +42,13 @@ UNREADABLE = (
     "This URL cannot be read: a parameter after the ?, the key of a row or the format is not what"
     " is expected there."
 )
+NO_SEARCH = (
+    "This search cannot be read: leave out quotation marks and operators, or use the search of this"
+    " site, /find?q=, which takes any text."
+)
+_OURS = tuple(TOO_MUCH.format(cells=cells) for cells in (RESULT_CELLS, PAGE_CELLS))
+_STATEMENTS = {"sql", "_where"}
+"""Fields that are SQL of the visitor."""
 SLOW = (
     "This page was stopped after {limit:,} ms, the time limit of a page. Ask for less, or try again"
     " later."
@@ -109,6 +117,14 @@ def _without_status(exception: Exception, *, is_own: bool) -> Failure:
     return Failure(500, "Error 500", UNKNOWN)
 
 
+def _without_sqlite(failure: Failure, request: Any) -> Failure:
+    """Return a failure in our words: those of SQLite help only if the visitor wrote SQL."""
+    if failure.sentence in _OURS or not _STATEMENTS.isdisjoint(request.args):
+        return failure
+    is_search = any(name.startswith("_search") for name in request.args)
+    return Failure(failure.status, "Error 400", NO_SEARCH if is_search else UNREADABLE)
+
+
 async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
     """Return the answer to a request that failed, or leads elsewhere."""
     path = path_of(request.scope)
@@ -118,6 +134,9 @@ async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
         return Response.redirect(exception.address, status=301)
     limit = datasette.setting("sql_time_limit_ms")
     failure = failure_of(exception, limit, is_own=is_own_page(path))
+    is_of_sqlite = getattr(exception, "title", None) == "Invalid SQL"
+    if is_of_sqlite or isinstance(exception, _OF_STATEMENTS):
+        failure = _without_sqlite(failure, request)
     if failure.status == 500:
         traceback.print_exception(exception, file=sys.stderr)
     elif failure.sentence == UNREADABLE:

@@ -31,6 +31,7 @@ MOST_OF = {"_facet": 10, "_sort": 2}
 LONGEST_COOKIE = 4_096
 """Browsers keep no longer one."""
 NO_PAGE = "There is no such page here."
+NO_NUL = "The address has a NUL character (%00), which no name, spec or statement has."
 NO_SQL = "This site runs no SQL of visitors; its canned queries are open."
 OPEN_TOOLS = re.compile(
     r"/-/(?:(?:static|static-plugins)/.+|(?:versions|metadata|settings|plugins|jump)(?:\.json)?)"
@@ -162,6 +163,8 @@ def barred(scope: Scope, *, is_open: bool) -> tuple[int, str] | None:
         is_reading = scope["method"] == "POST" and READING_POSTS.fullmatch(path)
         if not is_reading:
             return 405, "This site is read-only: only GET and HEAD are answered."
+    if b"%00" in scope.get("query_string", b"") or b"\0" in scope.get("query_string", b""):
+        return 400, NO_NUL
     if len(scope.get("query_string", b"")) + len(scope["path"]) > LONGEST_ADDRESS:
         return 414, f"The address is longer than {LONGEST_ADDRESS:,} characters."
     if "/-/" in path and not is_open and not OPEN_TOOLS.fullmatch(path):
@@ -188,7 +191,9 @@ def _is_costly(name: bytes, value: bytes) -> bool:
 
 
 def each_once(query: bytes) -> bytes:
-    """Return a query string without fields that stand there twice, in the same order.
+    """Return a query string without fields that occur twice, and without blank searches.
+
+    To Datasette, a blank search is an error.
 
     Raises:
         TooManyError: there are too many different ones.
@@ -196,7 +201,8 @@ def each_once(query: bytes) -> bytes:
     fields: dict[tuple[str, str], bytes] = {}
     for field in query.split(b"&"):
         name, _, value = field.decode("latin1").partition("=")
-        if field:
+        is_blank = name.startswith("_search") and not unquote_plus(value).strip()
+        if field and not is_blank:
             fields.setdefault((unquote_plus(name), unquote_plus(value)), field)
     if len(fields) > MOST_FIELDS:
         raise TooManyError(f"The address has more than {MOST_FIELDS} fields.")

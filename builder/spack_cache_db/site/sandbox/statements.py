@@ -183,7 +183,8 @@ def escape_fts(query: str) -> str:
     """
     balanced = query + '"' if query.count('"') % 2 else query
     words = [word for word in _QUOTED.split(balanced) if word and word != '""']
-    return " ".join(word if word.startswith('"') else f'"{word}"' for word in words)
+    # Without a word, the empty phrase: nothing has it, while no phrase at all is an error.
+    return " ".join(word if word.startswith('"') else f'"{word}"' for word in words) or '""'
 
 
 def run_statement(
