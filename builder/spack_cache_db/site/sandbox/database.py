@@ -180,7 +180,7 @@ class _Sandboxed:
             given = (params, truncate, custom_time_limit, page_size, log_sql_errors)
             return await self._inner(sql, *given, **more)
         longest = self._datasette.sql_time_limit_ms
-        seconds = min(custom_time_limit or longest, longest) / 1000
+        seconds = max(min(custom_time_limit or longest, longest), 1) / 1000
         most_rows = self._most_rows(page_size) if truncate and not budget.takes_all else None
         most_cells = PAGE_CELLS if budget.is_page else RESULT_CELLS
         # A table's page looks for one row more than it shows, to know whether there is a next.
