@@ -212,3 +212,12 @@ def test_no_list_of_ids_is_too_long() -> None:
     found = [row[0] for row in select_in(connection, "SELECT value FROM json_each(:ids)", ids)]
 
     assert found == [*ids]
+
+
+def test_a_value_that_is_too_large_is_damage(copy: Path) -> None:
+    """It is not read into memory, where it would be copied several times over."""
+    changed(copy, "UPDATE releases SET name = printf('%.*c', 20000000, 'x') WHERE id = 1")
+    done = run("find", "zlib", copy)
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"Error: {copy}: is damaged: ")
+    assert done.stderr.count("\n") == 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -154,3 +156,29 @@ async def test_pages_name_their_feed(datasette: Any, path: str) -> None:
     )
     assert link and text.count(link[1]) == 2
     await parsed(datasette, link[1].replace("&amp;", "&"))
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE releases SET date = 'soon' WHERE date IS NOT NULL",
+        "UPDATE releases SET date = '' WHERE date IS NOT NULL",
+        "UPDATE releases SET date = 5",
+        "UPDATE releases SET date = x'ff' WHERE date IS NOT NULL",
+        "UPDATE releases SET previous = 999 WHERE previous IS NOT NULL",
+    ],
+)
+async def test_a_database_of_somebody_else_has_feeds(change: str, tmp_path: Path) -> None:
+    """A date that is none, or a release that is not there, is no entry and no failure."""
+    file = tmp_path / "spack-cache.db"
+    build([str(write_weeks(tmp_path / "pages", 4))], file)
+    with closing(sqlite3.connect(file)) as db:
+        db.execute(change)
+        db.commit()
+    file.with_suffix(".inspect.json").write_text("{}")
+    served = site(file)
+    for path in CHANGES:
+        answer = await get(served, path)
+        assert answer.status_code == 200, answer.text
+        assert feedparser.parse(answer.text).entries == []

@@ -41,6 +41,10 @@ over 1.3 million listings takes a tenth of that."""
 
 STEPS_AT_ONCE = 1_000_000
 
+MOST_LENGTH = 16_000_000
+"""Bytes of a value or a row: a database may be made to contain larger ones, and each takes memory
+several times over."""
+
 IDS_AT_ONCE = 20_000
 """So many ids make a text of less than 200 kB, the longest value that the site allows."""
 RELEASES = """
@@ -75,6 +79,7 @@ def open_database(path: Path) -> sqlite3.Connection:
     # Threads may pass it on: `OpenFile` lets one at a time use it.
     uri = f"{path.resolve().as_uri()}?immutable=1"
     connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_LENGTH)
     try:
         _check_statements(connection)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
@@ -325,7 +330,7 @@ class Lookups:
 
     def before(self, release: Release) -> Release | None:
         """Return the release before one: what it is compared with, if there is one."""
-        return None if release.previous is None else self.releases[release.previous]
+        return None if release.previous is None else self.releases.get(release.previous)
 
     def stack(self, name: str | None) -> Stack | None:
         """Return the stack called `name`, if there is one; `root` is none."""

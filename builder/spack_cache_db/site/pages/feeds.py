@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import islice
 from typing import NamedTuple
 from urllib.parse import quote
@@ -154,7 +155,7 @@ def _asked(lookups: Lookups, topic: Topic) -> tuple[Conditions, str | None]:
 
 def _changes(lookups: Lookups, conditions: Conditions) -> Iterator[_Change]:
     """Yield what each snapshot changed, the newest first."""
-    dated = (each for each in lookups.releases.values() if each.date)
+    dated = (each for each in lookups.releases.values() if _is_day(each.date))
     pairs = ((each, before) for each in dated if (before := lookups.before(each)))
     is_of_stack = bool(conditions) and not without(conditions, "stack")
     most = MOST_OF_STACK if is_of_stack else MOST_SNAPSHOTS
@@ -194,3 +195,12 @@ def _words(lookups: Lookups, changes: Sequence[_Change]) -> Iterator[list[str]]:
 
 def _id(seed: str) -> str:
     return uuid5(NAMESPACE_URL, seed).urn
+
+
+def _is_day(text: object) -> bool:
+    """Return whether a date of the database is one: somebody else may have written it."""
+    try:
+        date.fromisoformat(str(text))
+    except ValueError:
+        return False
+    return True
