@@ -14,7 +14,6 @@ from click.testing import CliRunner
 
 from spack_cache_db.cli import cli
 from spack_cache_db.query.connection import Lookups
-from spack_cache_db.site import routes
 from spack_cache_db.site.delivery import MOST_BODY
 from spack_cache_db.site.pages import pasted_environment
 from spack_cache_db.site.pages.filters import Narrowing
@@ -205,8 +204,7 @@ async def test_no_form_is_read_where_others_wait(
     def refused(*_: object, **__: object) -> None:
         raise AssertionError("a form was read on the event loop")
 
-    for room in (pasted_environment, routes):
-        monkeypatch.setattr(room, "parse_qsl", refused)
+    monkeypatch.setattr(pasted_environment, "parse_qsl", refused)
     answer = await datasette.client.post("/cover", data={"q": "zlib\n" * LONGEST_LINK})
     assert "has more than 1,000 specs" in answer.text
 
