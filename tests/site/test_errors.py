@@ -141,9 +141,7 @@ async def test_no_cache_keeps_an_error_beside_its_query(datasette: Any, sql: str
 @pytest.mark.parametrize(
     "page", ["/package/hdf5?page=", "/find?q=%2Bmpi&page=", "/spec/aaaaaaa?page="]
 )
-@pytest.mark.parametrize(
-    "number", [DIGITS, "0" * 5_000, "-1", "1e3", "%D9%A3", "%00", "", "1&page=x"]
-)
+@pytest.mark.parametrize("number", [DIGITS, "0" * 5_000, "-1", "1e3", "%D9%A3", "", "1&page=x"])
 async def test_every_page_number_leads_to_a_page(datasette: Any, page: str, number: str) -> None:
     """A number beyond all pages is the last page, what is none the first."""
     assert (await get(datasette, page + number)).status_code == 200
@@ -188,22 +186,12 @@ async def test_a_query_that_takes_too_long_is_shown_again(datasette: Any) -> Non
 
 
 @pytest.mark.asyncio
-async def test_a_lone_quote_is_told_clearly(datasette: Any) -> None:
-    """Datasette's own search box refuses a lone quote; the answer says what to do."""
-    answer = await get(datasette, "/spack-cache/configurations?_search=%22")
-
-    assert answer.status_code == 400
-    assert "Put it in double quotes" in answer.text
-
-
-@pytest.mark.asyncio
 async def test_a_phrase_in_an_index_of_words_is_told_clearly(datasette: Any) -> None:
     """Where an index has no positions of words, nobody is told to add quotes to their quotes."""
     answer = await get(datasette, '/spack-cache/known_packages?_search="a+b"')
 
     assert answer.status_code == 400
-    assert "leave out the double quotes" in answer.text
-    assert "Put it in double quotes" not in answer.text
+    assert "leave out quotation marks" in answer.text
 
 
 @pytest.mark.asyncio

@@ -135,7 +135,8 @@ async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
     limit = datasette.setting("sql_time_limit_ms")
     failure = failure_of(exception, limit, is_own=is_own_page(path))
     is_of_sqlite = getattr(exception, "title", None) == "Invalid SQL"
-    if is_of_sqlite or isinstance(exception, _OF_STATEMENTS):
+    is_of_sqlite = is_of_sqlite or isinstance(exception, _OF_STATEMENTS)
+    if is_of_sqlite and not is_own_page(path):
         failure = _without_sqlite(failure, request)
     if failure.status == 500:
         traceback.print_exception(exception, file=sys.stderr)
