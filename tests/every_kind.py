@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.indexes import edge, hash_of, index, node, old_node, record
 from tests.package_data import described, listed, published
-from tests.pagetexts import page, spec, write
+from tests.pagetexts import page, spec, spec_hash, write
 from tests.trees import installed, write_tree
 
 SKYLAKE = {
@@ -46,7 +46,7 @@ def write_every_kind(folder: Path) -> Path:
     again = record(node("app", edge("glibc", "run"), version="2.0"))
     old = record(old_node("old", "6", "older"))
     for path, data in {
-        "develop/e4s": index(glibc, app, spliced),
+        "develop/e4s": index(glibc, app, spliced, record(node("zlib", hash=spec_hash(1)))),
         "develop/ml": index(glibc, again),
         "v0.16/root": index(old, version="6"),
     }.items():

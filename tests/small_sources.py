@@ -130,14 +130,19 @@ QUERIES = st.builds("{}{}".format, _ROOTS, _PARTS | _PARTS | _MORE | st.just("")
 )
 
 
+def write_sources(folder: Path, drawn: Sources) -> Path:
+    """Write the sources into a folder and return it."""
+    write(folder / "pages", **drawn.pages)
+    for (release, stack), (version, records) in drawn.mirrors.items():
+        (folder / release / stack).mkdir(parents=True)
+        (folder / release / stack / "index.json").write_bytes(index(*records, version=version))
+    return folder
+
+
 def built(drawn: Sources, folder: Path) -> Path:
     """Build the sources in a folder and return the file."""
-    output, where = folder / "spack-cache.db", folder / "in"
-    write(where / "pages", **drawn.pages)
-    for (release, stack), (version, records) in drawn.mirrors.items():
-        (where / release / stack).mkdir(parents=True)
-        (where / release / stack / "index.json").write_bytes(index(*records, version=version))
-    build([str(where)], output)
+    output = folder / "spack-cache.db"
+    build([str(write_sources(folder / "in", drawn))], output)
     return output
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db import schema
+from spack_cache_db import database_file, schema
 from spack_cache_db.errors import DatabaseError
-from spack_cache_db.query import connection as connection_module
 from spack_cache_db.query.connection import IDS_AT_ONCE, connected, open_database, select, select_in
 from tests.commands import run
 from tests.pagetexts import SAMPLES
@@ -80,7 +79,7 @@ def test_a_statement_that_does_not_end_is_ended(
     copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is counted by itself; the command says in one line what is wrong."""
-    monkeypatch.setattr(connection_module, "MOST_STEPS", 10 * connection_module.STEPS_AT_ONCE)
+    monkeypatch.setattr(database_file, "MOST_STEPS", 10 * database_file.STEPS_AT_ONCE)
     some = f"SELECT max(id) FROM ({ENDLESS} LIMIT 200000)"
     with closing(open_database(copy)) as connection:
         for _ in range(8):

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources import MirrorFolder, RawFile, plan
+from spack_cache_db.sources import DatabaseFile, MirrorFolder, RawFile, plan
 from spack_cache_db.sources.readers import read
 from tests.pagetexts import write
 
@@ -53,7 +53,7 @@ def archive(folder: Path, suffix: str, content: dict[str, bytes]) -> str:
 def read_all(paths: Iterable[str], limit: int = LIMIT) -> list[RawFile | Fault]:
     """Return everything that the input holds."""
     found = [page for unit in plan(paths) for page in read(unit, limit)]
-    return [page for page in found if not isinstance(page, MirrorFolder)]
+    return [page for page in found if not isinstance(page, MirrorFolder | DatabaseFile)]
 
 
 def messages(found: Iterable[RawFile | Fault], folder: Path) -> list[str]:

@@ -38,7 +38,8 @@ class Numbered:
     `ids` has those of all names and of `_DICTIONARIES`; sizes and other texts have the numbers of
     `texts`. `documents` begins with the pages, in the order of their ids; `pages` has the columns
     `release` and `package`. `hashes` and `specs` are in the order of the ids of specs, `listings`
-    in that of (release, spec), `records` in that of (spec, document), `edges` in that of (spec,
+    in that of (release, spec), `document_listings` in that of (document, spec),
+    `records` in that of (spec, document), `edges` in that of (spec,
     dependency, use), each once. A listing has the `configuration` of its spec. `configurations`,
     which has the ids in their columns, and `stack_members` are by id.
     """
@@ -50,6 +51,7 @@ class Numbered:
     hashes: list[str]
     specs: Frame
     listings: Frame
+    document_listings: Frame
     records: Frame
     edges: Frame
     configurations: Frame
@@ -66,7 +68,11 @@ def number(merged: Merged) -> Numbered:
     by_hash = np.array(hashes, dtype="S32")[specs["spec"] - 1]
     specs = specs.where(np.lexsort((by_hash, specs["release"], specs["configuration"])))
     new["hashes"] = places(specs["spec"], len(texts.hashes))
-    listings = merged.listings.renumbered(TABLES["listings"], new)
+    listings, document_listings = (
+        each.renumbered(TABLES["listings"], new)
+        for each in (merged.listings, merged.document_listings)
+    )
+    by_document = np.lexsort((document_listings["spec"], document_listings["document"]))
     listings = listings.having(configuration=specs["configuration"][listings["spec"] - 1])
     records = merged.records.renumbered(TABLES["records"], new)
     packages = [ids["packages"][each.page.package] for each in merged.documents if each.page]
@@ -81,6 +87,7 @@ def number(merged: Merged) -> Numbered:
         hashes=[hashes[number - 1] for number in specs["spec"].tolist()],
         specs=specs,
         listings=listings.where(np.argsort(packed(listings["release"], listings["spec"]))),
+        document_listings=document_listings.where(by_document),
         records=records.where(np.argsort(packed(records["spec"], records["document"]))),
         edges=_each_once(merged.edges.renumbered(TABLES["edges"], new)),
         configurations=_configurations(ids),
@@ -93,7 +100,10 @@ def number(merged: Merged) -> Numbered:
 def _ids(merged: Merged) -> Ids:
     texts, listings, specs = merged.texts, merged.listings, merged.specs
     configurations = _in_use(texts.configurations.things, specs["configuration"])
-    stack_sets = _in_use(texts.stack_sets.things, listings["stacks"], specs["stacks"])
+    others = merged.document_listings
+    stack_sets = _in_use(
+        texts.stack_sets.things, listings["stacks"], specs["stacks"], others["stacks"]
+    )
     packages = (each.page.package for each in merged.documents if each.page)
     stacks = (each.index_facts.stack for each in merged.documents if each.index_facts)
     ids = configuration_ids(configurations, packages)
@@ -103,7 +113,7 @@ def _ids(merged: Merged) -> Ids:
         "releases": {name: at for at, name in enumerate(merged.releases, start=1)},
         "stacks": _sorted([*stacks, *(stack for names in stack_sets for stack in names)]),
         "stack_sets": _sorted(stack_sets),
-        "tarballs": _sorted(_in_use(texts.tarballs.things, listings["tarball"])),
+        "tarballs": _sorted(_in_use(texts.tarballs.things, listings["tarball"], others["tarball"])),
         "nodes": _sorted(_in_use(texts.nodes.things, merged.records["node"])),
         "uses": _sorted(_in_use(texts.uses.things, merged.edges["use"])),
     }

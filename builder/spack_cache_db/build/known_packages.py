@@ -22,24 +22,17 @@ from spack_cache_db.records import Problem
 from spack_cache_db.schema import MARKS
 from spack_cache_db.sources.columns import (
     FORMS,
-    LISTED,
-    PUBLISHED,
     KnownVariant,
     KnownVersion,
     PackageFacts,
     Refusal,
 )
-from spack_cache_db.sources.strictness import as_json
 from spack_cache_db.spack.versions import count_newer, preference_key, version_key
 
 PACKAGES_PER_REST = 512
 """So many packages are packed together: they say much the same."""
 
 _LEVEL = 6
-_VERSION_LISTS = {"versions", "versions_deprecated"}
-_KEYS = {"recipe": "file"}
-"""The keys in files of the columns that are called otherwise."""
-
 Meaning = tuple[str, str, str]
 """A variant with its default and its description."""
 
@@ -299,93 +292,17 @@ def _providers(catalogue: PackageCatalogue) -> list[tuple[str, str]]:
 
 
 def _rests(catalogue: PackageCatalogue) -> Iterator[tuple[int, bytes]]:
-    """Yield what the tables do not show: id 0 has descriptions of names that have no own one.
+    """Yield what each file says of its packages, compressed, for databases that are built on.
 
-    Id `n` is of the packages with ids up to `n` times `PACKAGES_PER_REST`. Each has an object by
-    form.
+    Row `n` is of the packages with ids up to `n` times `PACKAGES_PER_REST`.
     """
-    if not catalogue.packages:
-        return
-    own = {name for name, each in catalogue.packages.items() if "description" in each.texts}
-    others = {name: text for name, text in catalogue.descriptions.items() if name not in own}
-    yield 0, _packed(others)
-    rests = [
-        {facts.form: _rest(catalogue, package, facts) for facts in package.facts}
-        for package in catalogue.packages.values()
-    ]
-    for at in range(0, len(rests), PACKAGES_PER_REST):
-        yield at // PACKAGES_PER_REST + 1, _packed(rests[at : at + PACKAGES_PER_REST])
-
-
-def _packed(value: Any) -> bytes:
-    return zstandard.ZstdCompressor(_LEVEL).compress(as_json(value).encode())
-
-
-def _rest(
-    catalogue: PackageCatalogue, package: KnownPackage, facts: PackageFacts
-) -> dict[str, Any]:
-    """Return what a file says of a package that the tables do not.
-
-    `keys` has whole keys, `versions` what else is said of each version in Spack's order, `more` and
-    `fewer` the dependencies and dependents in which the tables differ, and `descriptions` what is
-    said otherwise of other packages.
-    """
-    differing = {
-        _KEYS.get(column, column): text
-        for column, text in facts.texts.items()
-        if package.texts[column] != text
-    }
-    keys = {**_version_lists(package, facts), **differing, **facts.keys}
-    rests = [facts.versions[name].rest for name in package.versions if name in facts.versions]
-    found = {
-        "absent": facts.absent,
-        "keys": keys,
-        "versions": [] if _VERSION_LISTS & keys.keys() or not any(rests) else rests,
-        **_other_members(catalogue, package, facts),
-        "descriptions": _differing(facts.descriptions, catalogue.descriptions),
-    }
-    return {key: value for key, value in found.items() if value}
-
-
-def _differing(said: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
-    # They seldom differ, and to compare all at once takes a third of the time.
-    if said.items() <= known.items():
-        return {}
-    return {name: text for name, text in said.items() if known[name] != text}
-
-
-def _other_members(
-    catalogue: PackageCatalogue, package: KnownPackage, facts: PackageFacts
-) -> dict[str, dict[str, list[str]]]:
-    """Return the names that a file has beside those of the tables, and those that it has not."""
-    if facts.form != PUBLISHED:
-        return {}
-    tables = {
-        "dependencies": (catalogue.dependencies.get(package.name, {}), facts.dependencies),
-        "dependent_to": (catalogue.dependents.get(package.name, {}), facts.dependents),
-    }
-    found: dict[str, dict[str, list[str]]] = {"more": {}, "fewer": {}}
-    for key, (known, names) in tables.items():
-        said = {*names}
-        if said != known.keys() and key not in facts.absent:
-            found["more"][key] = sorted(said - known.keys())
-            found["fewer"][key] = sorted(known.keys() - said)
-    return found
-
-
-def _version_lists(package: KnownPackage, facts: PackageFacts) -> dict[str, Any]:
-    """Return the versions of a file by its keys, unless they are those of the tables."""
-    if facts.versions.keys() == package.versions.keys() and not _VERSION_LISTS & facts.keys.keys():
-        return {}
-    found = _by_key(facts)
-    return {key: value for key, value in found.items() if key not in facts.absent}
-
-
-def _by_key(facts: PackageFacts) -> dict[str, Any]:
-    if facts.form == LISTED:
-        return {"versions": [*facts.versions]}
-    found: dict[str, Any] = {"versions": [], "versions_deprecated": []}
-    for name, version in facts.versions.items():
-        key = "versions_deprecated" if version.is_deprecated else "versions"
-        found[key].append({"name": name, **version.rest})
-    return found
+    packages = [*catalogue.packages.values()]
+    compressor = zstandard.ZstdCompressor(_LEVEL)
+    for at in range(0, len(packages), PACKAGES_PER_REST):
+        facts = [
+            replace(each, location="")
+            for package in packages[at : at + PACKAGES_PER_REST]
+            for each in package.facts
+        ]
+        data = compressor.compress(msgspec.json.encode(facts, order="deterministic"))
+        yield at // PACKAGES_PER_REST + 1, data

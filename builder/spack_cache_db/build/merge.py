@@ -40,6 +40,7 @@ from spack_cache_db.sources.columns import (
     Columns,
     Document,
     Interned,
+    Origin,
     PackageFacts,
     Refusal,
     Stacks,
@@ -70,11 +71,14 @@ class Merged:
     each (release, spec), in that order, without configurations; `edges` those of the first
     document of each spec.
 
+    `document_listings` has what documents say of listings that several documents share, unless
+    `listings` and the document tell it: see `_of_documents`.
+
     `specs` has each spec once, with the `document` that says its `configuration`, the `release` of
     that document, its `stacks` in all releases, and whether any release lists it (`is_binary`).
     `other_dependencies` has the records and the edges of documents that say otherwise of a spec's
     dependencies; such a record may have no edge. `packages` are what package data says, sorted by
-    package, with at most one of each form.
+    package, with at most one of each form. `origins` and `left_out` are those of databases.
     """
 
     documents: list[Document]
@@ -82,12 +86,15 @@ class Merged:
     document_release: Numbers
     texts: Texts
     listings: Frame
+    document_listings: Frame
     records: Frame
     edges: Frame
     specs: Frame
     differences: list[Difference]
     other_dependencies: tuple[Frame, Frame]
     packages: list[PackageFacts]
+    origins: list[Origin]
+    left_out: list[tuple[str, str]]
     faults: list[Fault]
     refusals: list[Refusal]
     bytes_read: int
@@ -100,6 +107,8 @@ class Merge:
         self._documents: list[Document] = []
         self._faults: list[Fault] = []
         self._packages: list[PackageFacts] = []
+        self.origins: list[Origin] = []
+        self._left_out: list[tuple[str, str]] = []
         self._bytes_read = 0
         self._texts = Texts()
         self._parts: dict[str, list[Frame]] = {
@@ -113,6 +122,8 @@ class Merge:
         self._documents += columns.documents
         self._faults += columns.faults
         self._packages += columns.packages
+        self.origins += columns.origins
+        self._left_out += columns.left_out
         self._bytes_read += columns.bytes_read
         known = {
             DOCUMENTS: range(before + 1, len(self._documents) + 1),
@@ -150,21 +161,23 @@ class Merge:
         unlisted = unlisted.where(np.argsort(unlisted["document"], kind="stable"))
         specs = _specs(listed, [unlisted, whole["unrecorded"]], document_release, self._texts)
         deviating = [_deviating(said, specs) for said in (listed, unlisted)]
-        listings, differences = fold(
-            _of_own_configurations(listed, specs, self._texts), self._texts.stack_sets
-        )
+        listed = _of_own_configurations(listed, specs, self._texts)
+        listings, differences = fold(listed, self._texts.stack_sets)
         return Merged(
             documents=documents,
             releases=releases,
             document_release=document_release,
             texts=self._texts,
             listings=listings,
+            document_listings=_of_documents(listed, listings, documents),
             records=whole["records"],
             edges=edges,
             specs=specs,
             differences=[*deviating, *differences],
             other_dependencies=other_dependencies,
             packages=packages,
+            origins=self.origins,
+            left_out=self._left_out,
             faults=self._faults,
             refusals=[*refusals, *refused],
             bytes_read=self._bytes_read,
@@ -346,6 +359,32 @@ def _by_release_and_spec(listings: Frame, document_release: Numbers) -> Frame:
     return listings.where(order)
 
 
+def _of_documents(said: Frame, listings: Frame, documents: Sequence[Document]) -> Frame:
+    """Return what documents say of the listings that several of them share.
+
+    All that a page says is kept; what an index says only if its size or tarball is another one than
+    that of the folded listing, for its stack is known.
+
+    Args:
+        said: what all documents say, in the order of release and spec.
+        listings: the same, folded.
+        documents: all documents.
+    """
+    keys = packed(said["release"], said["spec"])
+    starts = group_starts(keys)
+    sizes = np.diff(np.append(starts, len(keys)))
+    is_shared = np.repeat(sizes > 1, sizes)
+    shared = said.where(is_shared)
+    folded = listings.where(np.repeat(np.arange(len(starts)), sizes)[is_shared])
+    is_page = np.array([False, *(each.page is not None for each in documents)])
+    kept = is_page[shared["document"]]
+    for name, meaning in TABLES["listings"].items():
+        if meaning.is_optional:
+            kept |= shared[name] != folded[name]
+    shared = shared.where(kept)
+    return shared.where(np.lexsort((shared["spec"], shared["document"])))
+
+
 def fold(listings: Frame, stack_sets: Interned[Stacks]) -> tuple[Frame, list[Difference]]:
     """Return one listing for each spec of a release, and what documents say otherwise.
 
@@ -371,9 +410,12 @@ def fold(listings: Frame, stack_sets: Interned[Stacks]) -> tuple[Frame, list[Dif
         known = column > 0
         first = _first(known, starts)
         folded = folded.having(**{name: column[first]})
-        # 0 means that a document does not know the value, which contradicts nothing.
-        odd = known & (column != column[first][group])
-        differences.append(Difference(name, listings.where(odd), listings.where(first[group][odd])))
+        # 0 means that a document does not know the value, which contradicts nothing. A binary may
+        # be in two mirrors, so two tarballs do not contradict each other either.
+        if name != "tarball":
+            odd = known & (column != column[first][group])
+            stored = listings.where(first[group][odd])
+            differences.append(Difference(name, listings.where(odd), stored))
     return folded, differences
 
 

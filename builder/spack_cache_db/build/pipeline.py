@@ -33,7 +33,7 @@ from spack_cache_db.errors import ArgumentError, Fault, InputError
 from spack_cache_db.records import FILTERED, Problem
 from spack_cache_db.schema import COUNTED, LEFT_OUT, PATHS
 from spack_cache_db.sources import plan
-from spack_cache_db.sources.columns import Texts
+from spack_cache_db.sources.columns import Origin, Texts
 from spack_cache_db.sources.strictness import as_json
 
 Told = Sequence[tuple[int | str, Problem]]
@@ -55,7 +55,7 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
     inspect_path = publication.inspect_path(output)
     if not os.path.isdir(inspect_path):  # noqa: PTH112 - Path.is_dir raises for a long name
         publication.require_replaceable(inspect_path, given.paths, force=force)
-    merged = read(given)
+    merged, given = read(given)
     packages = package_catalogue(merged.packages)
     faults = faults_of(merged)
     if faults and not (keep_going and (merged.documents or merged.packages)):
@@ -103,7 +103,7 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
 @uncollected()
 def check(given: Input) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
     """Return (faults, problems) of the input (see `spack_cache_db.build.check`)."""
-    merged = read(given)
+    merged, given = read(given)
     found = [
         Fault(merged.documents[document - 1].location, 0, problem.message)
         for document, problem in problems(merged)
@@ -115,8 +115,12 @@ def check(given: Input) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
     return faults_of(merged), tuple(sorted(found))
 
 
-def read(given: Input) -> Merged:
-    """Return the whole input, merged; raise `InputError` if there is none."""
+def read(given: Input) -> tuple[Merged, Input]:
+    """Return the whole input, merged, and the options that it is built with.
+
+    Raises:
+        InputError: there is no input, or its databases were built with options that differ.
+    """
     merge, units, done = Merge(), plan(given.paths), 0
 
     def share(part: float) -> None:
@@ -127,12 +131,41 @@ def read(given: Input) -> Merged:
         merge.add(columns)
         done += 1
         share(0)
+    given = _as_databases(given, merge.origins)
     merged = merge.merged(given.first)
-    if not (merged.documents or merged.packages or merged.faults):
+    if not (merged.documents or merged.packages or merged.faults or merged.left_out):
         raise InputError(
             Fault(path, 0, "holds no file, expected pages or indexes") for path in given.paths
         )
-    return merged
+    return merged, given
+
+
+def _as_databases(given: Input, origins: Sequence[Origin]) -> Input:
+    """Return the options, with those of databases in the input where none are given.
+
+    Raises:
+        InputError: two databases were built with options that differ.
+    """
+    places: dict[str, dict[str, str]] = {}
+    for origin in sorted(origins, key=lambda each: each.location):
+        options = {f"--recipes {namespace}=": url for namespace, url in origin.recipes.items()}
+        for option, value in (options | {"--first ": origin.first or ""}).items():
+            if value:
+                places.setdefault(option, {}).setdefault(value, origin.location)
+    ours = {f"--recipes {namespace}=": url for namespace, url in given.recipes.items()}
+    ours |= {"--first ": given.first} if given.first else {}
+    for option in places.keys() - ours.keys():
+        (value, place), *others = places[option].items()
+        if others:
+            message = f"was built with another {option}… than {place}; give that option"
+            raise InputError([Fault(others[0][1], 0, message)])
+        ours[option] = value
+    first = ours.pop("--first ", None)
+    return given._replace(
+        first=first,
+        recipes={option[len("--recipes ") : -1]: url for option, url in ours.items()},
+        without_paths=given.without_paths or any(each.without_paths for each in origins),
+    )
 
 
 def faults_of(merged: Merged) -> tuple[Fault, ...]:
@@ -147,7 +180,7 @@ def refused(merged: Merged, paths: Iterable[str]) -> Told:
         merged: the whole input.
         paths: the input as the user named it.
     """
-    found = {each.recorded for each in merged.refusals}
+    found = {each.recorded for each in merged.refusals} | {*merged.left_out}
     for fault in merged.faults:
         line = f"line {fault.line}: " if fault.line else ""
         found.add((_within(fault.path, paths), line + fault.message))

@@ -14,7 +14,7 @@ import numpy as np
 from spack_cache_db.build.frames import group_starts
 from spack_cache_db.build.merge import Difference, Merged
 from spack_cache_db.records import Problem
-from spack_cache_db.sources.columns import TABLES, NodeFacts, Texts, tarball_url
+from spack_cache_db.sources.columns import TABLES, NodeFacts, Texts
 from spack_cache_db.spack.normal_forms import FLAG_NAMES
 
 
@@ -37,23 +37,18 @@ def _differing(merged: Merged, difference: Difference) -> Iterator[tuple[int, Pr
     rows = zip(difference.said.rows(*names), difference.stored.rows(*names), strict=True)
     for (document, spec, number), (other, _, other_number) in rows:
         dag_hash = merged.texts.hashes.things[spec - 1]
-        said, stored = (_value(merged, column, spec, each) for each in (number, other_number))
+        said, stored = (_value(merged, column, each) for each in (number, other_number))
         what = differing(said, stored) if column == "configuration" else f"{said}, not {stored}"
         path = merged.documents[other - 1].path
         message = f"the spec {dag_hash} has another {column} here than in {path}: {what}"
         yield document, Problem(f"two_{column}s", message, dag_hash, json.dumps(said))
 
 
-def _value(merged: Merged, column: str, spec: int, number: int) -> Any:
+def _value(merged: Merged, column: str, number: int) -> Any:
     """Return what the number of a column means: a text, or a configuration as an object."""
     texts = merged.texts
     if column == "configuration":
         return texts.configurations.things[number - 1]._asdict()
-    if column == "tarball":
-        own = merged.specs["configuration"][np.searchsorted(merged.specs["spec"], spec)]
-        configuration = texts.configurations.things[own - 1]
-        tarball = texts.tarballs.things[number - 1]
-        return tarball_url(tarball, configuration, texts.hashes.things[spec - 1])
     return getattr(texts, str(TABLES["listings"][column].of)).things[number - 1]
 
 

@@ -46,7 +46,7 @@ def plain_rows(
     yield from _name_rows(numbered)
     yield from _stack_set_rows(numbered)
     yield from _variant_rows(numbered)
-    yield from _listing_rows(numbered)
+    yield from _listing_rows(numbered, mirrors)
     yield _page_rows(numbered)
     yield _mirror_rows(numbered)
     yield from _node_rows(numbered)
@@ -201,7 +201,7 @@ def _variant_rows(numbered: Numbered) -> Iterator[TableRows]:
     )
 
 
-def _listing_rows(numbered: Numbered) -> Iterator[TableRows]:
+def _listing_rows(numbered: Numbered, mirrors: Numbers) -> Iterator[TableRows]:
     tarballs = numbered.ids["tarballs"]
     yield _rows(
         "tarball_prefixes",
@@ -209,6 +209,19 @@ def _listing_rows(numbered: Numbered) -> Iterator[TableRows]:
         is_whole=[each.is_whole for each in tarballs],
     )
     yield _frame_rows(numbered, "listings", numbered.listings)
+    others, document = numbered.document_listings, numbered.document_listings["document"]
+    mirror = mirrors[document]
+    others = others.having(
+        id=np.arange(1, len(others) + 1), page=np.where(mirror > 0, 0, document), mirror=mirror
+    )
+    columns = schema.table("document_listings").columns
+    values = {
+        each.name: [None, *_things(numbered, each.name, others[each.name])]
+        for each in columns
+        if each.name in ("size", "tarball")
+    }
+    values |= {name: [None, *range(1, len(mirrors) + 1)] for name in ("page", "mirror")}
+    yield "document_listings", others.rows(*(each.name for each in columns), **values)
 
 
 def _page_rows(numbered: Numbered) -> TableRows:

@@ -84,7 +84,8 @@ def build(
 ) -> None:
     """Build a database from pages, indexes and package data.
 
-    Each PATH is one of these, a mirror, an installed tree, or a folder or an archive of them.
+    Each PATH is one of these, a mirror, an installed tree, or a folder or an archive of them. A
+    database that an earlier build made gives everything that it was built from; name it itself.
     Indexes and mirrors take release and stack from their folders, <release>/<stack>/, or from
     --release and --stack.
 

@@ -259,6 +259,15 @@ TABLES: tuple[Table, ...] = (
         Column("spec_count"),
         indexes=(("release",), ("stack",)),
     ),
+    _table(
+        "document_listings",
+        to("page", "pages", nullable=True),
+        to("mirror", "mirrors", nullable=True),
+        to("spec", "specs"),
+        to("stacks", "stack_sets"),
+        text("size", nullable=True),
+        to("tarball", "tarball_prefixes", nullable=True),
+    ),
     _table("target_descriptions", text("description"), unique=(("description",),)),
     _table(
         "nodes",

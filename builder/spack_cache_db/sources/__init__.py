@@ -108,6 +108,13 @@ class MirrorFolder(NamedTuple):
     path: str
 
 
+class DatabaseFile(NamedTuple):
+    """A database of this program that was named itself (as `File`)."""
+
+    location: str
+    path: str
+
+
 class RawFile(NamedTuple):
     """The bytes of one file and where they came from (see `File`)."""
 
@@ -116,7 +123,7 @@ class RawFile(NamedTuple):
     data: bytes
 
 
-InputEntry = File | Folder | MirrorFolder
+InputEntry = File | Folder | MirrorFolder | DatabaseFile
 
 Unit = tuple[InputEntry, ...]
 """What one process reads in one go."""
@@ -163,7 +170,7 @@ def plan(paths: Iterable[str]) -> list[Unit]:
     return [*units, *((each,) for each in sorted(large))]
 
 
-def files_of(unit: Unit) -> Iterator[File | MirrorFolder | Fault]:
+def files_of(unit: Unit) -> Iterator[File | MirrorFolder | DatabaseFile | Fault]:
     """Yield the files and mirrors of a unit, and a fault for each folder that cannot be listed."""
     for entry in unit:
         if not isinstance(entry, Folder):
@@ -185,7 +192,9 @@ def _is_large(entry: InputEntry) -> bool:
     """Return whether one entry is work enough for a process."""
     if isinstance(entry, Folder):
         return False
-    return isinstance(entry, MirrorFolder) or is_archive(entry) or entry.path.endswith("index.json")
+    if isinstance(entry, MirrorFolder | DatabaseFile):
+        return True
+    return is_archive(entry) or entry.path.endswith("index.json")
 
 
 def is_archive(file: File) -> bool:
@@ -202,8 +211,9 @@ def _expanded(
         faults.append(Fault(path, 0, "no such file or folder, expected pages or indexes"))
         return []
     if not os.path.isdir(path):  # noqa: PTH112
-        # Whoever opens it says whether it is a file.
-        return [File(path, Path(path).name)]
+        # Databases in folders are left out: one of them may be what an older build wrote there.
+        kind = DatabaseFile if is_database(Path(path)) else File
+        return [kind(path, Path(path).name)]
     found: list[InputEntry] = []
     level = [Folder(path.rstrip(os.sep) or os.sep, "", named)]
     while level and len(level) < ENOUGH_FOLDERS:

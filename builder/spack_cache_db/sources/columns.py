@@ -56,6 +56,41 @@ class IndexFacts(NamedTuple):
     is_installed: bool = False
 
 
+SPEC_FILE = "spec file "
+"""How the format begins of an index that is one spec file, followed by its version."""
+
+
+def is_binary(in_buildcache: bool | None, *, is_external: bool, installed: bool | None) -> bool:
+    """Return whether a record of an index is that of a binary.
+
+    Args:
+        in_buildcache: what the record says; None in database 5 and in installations.
+        is_external: whether its node is an external.
+        installed: whether it is installed; None if the record does not say.
+    """
+    return (
+        bool(in_buildcache)
+        if in_buildcache is not None
+        else (not is_external and installed is not False)
+    )
+
+
+class Origin(NamedTuple):
+    """What a database records of the options with which it was built.
+
+    Attributes:
+        location: where the database is, as the user would type it.
+        first: the release that comes before all others, if one was given.
+        recipes: the addresses of recipes, by their namespaces.
+        without_paths: whether the paths of installed specs and externals were left out.
+    """
+
+    location: str
+    first: str | None
+    recipes: Mapping[str, str]
+    without_paths: bool
+
+
 class Document(NamedTuple):
     """A piece of the input about one release: a page, or the index of a mirror.
 
@@ -236,14 +271,17 @@ class Columns:
     """What a unit of the input says.
 
     `things` are those of each dictionary in `Texts`; `tables` has an array of numbers for each
-    column of `TABLES`; `packages` are what package data says, which is of no release; `bytes_read`
-    is the size of the unit's files.
+    column of `TABLES`; `packages` are what package data says, which is of no release; `origins` are
+    the options of databases, and `left_out` the documents that these left out: path and message;
+    `bytes_read` is the size of the unit's files.
     """
 
     documents: list[Document] = field(default_factory=list)
     things: dict[str, list[Any]] = field(default_factory=lambda: Texts().things())
     tables: dict[str, dict[str, array[int]]] = field(default_factory=_no_rows)
     packages: list[PackageFacts] = field(default_factory=list)
+    origins: list[Origin] = field(default_factory=list)
+    left_out: list[tuple[str, str]] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     bytes_read: int = 0
 
@@ -270,8 +308,11 @@ class Writer:
             document: its number. Only documents with `index_facts` have records and edges.
             columns: all other columns of the table.
         """
+        self.extend(table, document=[document] * len(columns["spec"]), **columns)
+
+    def extend(self, table: str, **columns: Sequence[int]) -> None:
+        """Append rows of several documents to one of `TABLES`, with all of its columns."""
         rows = self.columns.tables[table]
-        columns["document"] = [document] * len(columns["spec"])
         if columns.keys() != rows.keys():
             raise TypeError(f"the columns of {table} are {[*rows]}, not {[*columns]}")
         for name, values in columns.items():

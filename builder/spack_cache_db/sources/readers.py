@@ -11,6 +11,7 @@ from spack_cache_db.errors import Fault, FaultsOf, InputError
 from spack_cache_db.foreign_files import environment_fault, foreign_fault
 from spack_cache_db.sources import (
     ANYWHERE,
+    DatabaseFile,
     File,
     MirrorFolder,
     Place,
@@ -24,6 +25,7 @@ from spack_cache_db.sources import (
 )
 from spack_cache_db.sources.archives import MAX_PATH, read_archive
 from spack_cache_db.sources.columns import Columns, Writer
+from spack_cache_db.sources.databases import read_database
 from spack_cache_db.sources.indexes.mirrors import MirrorReader, is_spacks
 from spack_cache_db.sources.packages import PackageReader, is_package_data
 from spack_cache_db.sources.pages.page_reader import PageReader
@@ -63,7 +65,7 @@ _BATCH_BYTES = 2**20
 
 
 def read_files(
-    files: Iterable[RawFile | MirrorFolder | Fault],
+    files: Iterable[RawFile | MirrorFolder | DatabaseFile | Fault],
     place: Place = ANYWHERE,
     share: Share | None = None,
 ) -> Columns:
@@ -86,6 +88,8 @@ def read_files(
             with FaultsOf(file.location):
                 if isinstance(file, MirrorFolder):
                     mirrors.add_mirror(file)
+                elif isinstance(file, DatabaseFile):
+                    columns = read_database(file)  # It is a unit of its own.
                 else:
                     columns.bytes_read += len(file.data)
                     next(reader for knows, reader in readers if knows(file.data)).add(file)
@@ -94,7 +98,9 @@ def read_files(
     return columns
 
 
-def _named_faults(file: RawFile | MirrorFolder, error: InputError) -> Iterable[Fault]:
+def _named_faults(
+    file: RawFile | MirrorFolder | DatabaseFile, error: InputError
+) -> Iterable[Fault]:
     """Return the faults of a file; what it is, if it was given by mistake."""
     if isinstance(file, RawFile):
         text = file.data.decode("utf-8", "replace")
@@ -104,13 +110,13 @@ def _named_faults(file: RawFile | MirrorFolder, error: InputError) -> Iterable[F
 
 
 def _batches(
-    files: Iterable[RawFile | MirrorFolder | Fault],
-) -> Iterator[list[RawFile | MirrorFolder | Fault]]:
+    files: Iterable[RawFile | MirrorFolder | DatabaseFile | Fault],
+) -> Iterator[list[RawFile | MirrorFolder | DatabaseFile | Fault]]:
     """Yield files some at a time: opening and parsing them in turns takes a quarter longer.
 
     Each call of the system leaves the processor's caches and predictions to the kernel.
     """
-    batch: list[RawFile | MirrorFolder | Fault] = []
+    batch: list[RawFile | MirrorFolder | DatabaseFile | Fault] = []
     size = 0
     for file in files:
         batch.append(file)
@@ -121,14 +127,14 @@ def _batches(
     yield batch
 
 
-def read(unit: Unit, max_page_size: int) -> Iterator[RawFile | MirrorFolder | Fault]:
+def read(unit: Unit, max_page_size: int) -> Iterator[RawFile | MirrorFolder | DatabaseFile | Fault]:
     """Yield the files and mirrors of a unit, and a fault for whatever cannot be read."""
     for file in files_of(unit):
         try:
             with FaultsOf(file.path if isinstance(file, Fault) else file.location):
                 if isinstance(file, Fault):
                     yield file
-                elif isinstance(file, MirrorFolder):
+                elif isinstance(file, MirrorFolder | DatabaseFile):
                     yield _name_fault(file.location, file.path) or file
                 elif is_archive(file):
                     yield from _named(read_archive(file.location, max_page_size))

@@ -314,7 +314,7 @@ def test_a_key_of_many_records_is_told_once(tmp_path: Path) -> None:
     names = [f"a{number}" for number in range(20)]
     path.write_bytes(index(*(record(node(name, odd=name), later=1) for name in names)))
 
-    merged = read(Input([str(path)]))
+    merged, _ = read(Input([str(path)]))
 
     assert [each.message for each in merged.documents[0].problems] == [
         "the key later is not known and kept as it is: 20 records have it",

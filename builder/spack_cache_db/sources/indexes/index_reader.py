@@ -362,6 +362,9 @@ class IndexReader:
         spec = rows.numbers[node.hash]
         rows.names[spec] = node.name
         tables, edges = rows.tables, rows.edges
+        pairs = {*zip(ends, uses, strict=True)}
+        if len(pairs) < len(ends):
+            ends, uses = [end for end, _ in pairs], [use for _, use in pairs]
         edges["spec"].extend([spec] * len(ends))
         edges["dependency"].extend(ends)
         edges["use"].extend(uses)

@@ -21,7 +21,14 @@ from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.errors import Fault, FaultsOf, InputError, LineFault, counted
 from spack_cache_db.records import FILTERED, Problem
 from spack_cache_db.sources import ADDRESS_FILE, MirrorFolder, Place, RawFile, Share
-from spack_cache_db.sources.columns import Document, IndexFacts, Tarball, Writer
+from spack_cache_db.sources.columns import (
+    SPEC_FILE,
+    Document,
+    IndexFacts,
+    Tarball,
+    Writer,
+    is_binary,
+)
 from spack_cache_db.sources.indexes import (
     INDEX,
     LAYOUT_2_INDEX,
@@ -115,7 +122,7 @@ def open_file(file: RawFile, place: Place) -> OpenIndex:
         found = SpecFile(data, MAX_INDEX)
         folders = file.path.split("/")[:-1]
         release, stack = place.of("/".join([*folders[-2:-1], "spec.json"]))
-        facts = IndexFacts(stack, f"spec file {found.version}", None, None)
+        facts = IndexFacts(stack, f"{SPEC_FILE}{found.version}", None, None)
         document = _document(file.location, file.path, hashlib.sha256(data), release, facts)
         return _opened(document, SpecFileRecords([found]))
 
@@ -445,8 +452,10 @@ def _opened(document: Document, records: IndexRecords, mirror: _Mirror | None = 
 
 
 def _is_binary(entry: Entry) -> bool:
-    """Return whether a record is one of a binary, which database 5 and installations do not say."""
-    record, node = entry.record, entry.node
-    if record.in_buildcache is not UNSET:
-        return record.in_buildcache
-    return node.external is UNSET and record.installed is not False
+    """Return whether a record is that of a binary."""
+    record = entry.record
+    return is_binary(
+        None if record.in_buildcache is UNSET else record.in_buildcache,
+        is_external=entry.node.external is not UNSET,
+        installed=None if record.installed is UNSET else record.installed,
+    )

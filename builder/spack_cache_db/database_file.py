@@ -1,0 +1,156 @@
+"""Opens a database that a build made, read-only, once its header and its statements are checked."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from json import JSONDecodeError
+from pathlib import Path
+
+from spack_cache_db import schema
+from spack_cache_db.bounded_files import open_regular
+from spack_cache_db.errors import DatabaseError, reason
+
+_HEADER = struct.Struct(">16s 12x I 28x I 4x I")
+_SHADOWS = tuple(
+    f"{table}_{kind}" for table in schema.FULL_TEXT for kind in ("config", "data", "docsize", "idx")
+)
+"""The tables in which FTS5 keeps an index (SQLite FTS5 docs, 4.4 and Appendix A)."""
+
+MOST_STEPS = 2_000_000_000
+"""So many steps of SQLite's virtual machine may a statement take: half a minute. The longest one
+over 1.3 million listings takes a tenth of that."""
+
+STEPS_AT_ONCE = 1_000_000
+
+MOST_LENGTH = 16_000_000
+"""Bytes of a value or a row: a database may be made to contain larger ones, and each takes memory
+several times over."""
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """Open a built file read-only.
+
+    Raises:
+        DatabaseError: it is no file, no database of this builder, of another schema version, or a
+            part of one.
+    """
+    _require_file(path)
+    check_header(path)
+    # Threads may pass it on: `OpenFile` lets one at a time use it.
+    uri = f"{path.resolve().as_uri()}?immutable=1"
+    connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_LENGTH)
+    try:
+        _check_statements(connection)
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        connection.close()
+        raise damaged(path, error) from None
+    _limit_steps(connection)
+    return connection
+
+
+def damaged(path: Path, error: Exception) -> DatabaseError:
+    """Return the error for a file that cannot be read as a build wrote it."""
+    why = "a statement does not end" if is_interrupted(error) else str(error)
+    return DatabaseError(f"{path}: is damaged: {why}; build it anew")
+
+
+@contextmanager
+def told_as_damaged(path: Path) -> Iterator[None]:
+    """Raise `DatabaseError` where what is read of a file is not what a build wrote."""
+    try:
+        yield
+    except sqlite3.ProgrammingError:
+        # The file is not looked at: it was closed.
+        raise
+    except (sqlite3.DatabaseError, JSONDecodeError) as error:
+        raise damaged(path, error) from None
+
+
+def is_interrupted(error: Exception) -> bool:
+    """Return whether a statement was ended before its time (SQLite docs, "SQLITE_INTERRUPT")."""
+    return isinstance(error, sqlite3.OperationalError) and error.args == ("interrupted",)
+
+
+def _limit_steps(connection: sqlite3.Connection) -> None:
+    """End each statement of a connection after `MOST_STEPS`: a file may be made to need more."""
+    pieces = 0
+
+    def begin(statement: str) -> None:
+        nonlocal pieces
+        pieces = 0
+
+    def is_too_much() -> bool:
+        nonlocal pieces
+        pieces += 1
+        return pieces > MOST_STEPS // STEPS_AT_ONCE
+
+    connection.set_trace_callback(begin)
+    connection.set_progress_handler(is_too_much, STEPS_AT_ONCE)
+
+
+def _require_file(path: Path) -> None:
+    # `Path.is_file` raises for a name that is too long, and where a folder may not be searched.
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        mode = 0
+    except OSError as error:
+        raise DatabaseError(f"{path}: cannot be read: {reason(error)}") from None
+    if stat.S_ISDIR(mode):
+        raise DatabaseError(f"{path}: is a folder, expected a file made by build")
+    if mode and not stat.S_ISREG(mode):
+        raise DatabaseError(f"{path}: is a pipe or a device, expected a file made by build")
+    if not mode:
+        raise DatabaseError(
+            f"{path}: no such file; build one with: spack-cache-db build PATH -o {path}"
+        )
+
+
+def check_header(path: Path) -> None:
+    """Check what a file says of itself in its first bytes (SQLite's file format, 1.3).
+
+    Raises:
+        DatabaseError: it is no database of this builder, of another schema version, or cut off.
+    """
+    try:
+        with open_regular(path) as file:
+            header = file.read(_HEADER.size)
+    except OSError as error:
+        raise DatabaseError(f"{path}: cannot be read: {reason(error)}") from None
+    magic, pages, version, application = _HEADER.unpack(header.ljust(_HEADER.size, b"\0"))
+    if magic != b"SQLite format 3\0" or application != schema.APPLICATION_ID:
+        raise DatabaseError(f"{path}: is no spack-cache-db database; expected a file made by build")
+    if version != schema.SCHEMA_VERSION:
+        message = f"has schema version {version}, expected {schema.SCHEMA_VERSION}; build it anew"
+        raise DatabaseError(f"{path}: {message}")
+    # SQLite reads a file whose last page was cut off, until it needs that page.
+    size, expected = path.stat().st_size, pages * schema.PAGE_SIZE
+    if size != expected:
+        message = f"it has {size:,} bytes, not {expected:,}"
+        raise DatabaseError(f"{path}: is damaged: {message}; build it anew")
+
+
+def _check_statements(connection: sqlite3.Connection) -> None:
+    """Compare what a file has with what the build creates, word for word.
+
+    Otherwise a table of a hostile file could be a view that never ends. Tables of other names do
+    no harm: nothing here reads them.
+
+    Raises:
+        sqlite3.DatabaseError: something is missing or different.
+    """
+    rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+    found = dict(rows.fetchall())
+    for name in schema.NAMES:
+        if name not in found:
+            raise sqlite3.DatabaseError(f"it has no {name}")
+    if schema.statements_sha256(found.items()) != schema.STATEMENTS_SHA256:
+        raise sqlite3.DatabaseError("its tables, indexes and views are not what a build creates")
+    for name in _SHADOWS:
+        if not found.get(name, "").startswith("CREATE TABLE "):
+            raise sqlite3.DatabaseError(f"its {name} is not what FTS5 creates")
