@@ -58,6 +58,7 @@ def databases(seconds: float) -> Outcome:
             ("cover", specs, bad),
             ("diff", "develop", "develop", bad),
             ("verify", bad, pages),
+            ("build", bad, "-o", Path(folder, "c.db")),
         )
         for name, change in cycle(CHANGES.items()):
             bad.write_bytes(good.read_bytes())

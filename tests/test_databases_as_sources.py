@@ -27,7 +27,7 @@ from tests.package_data import described, listed, published
 from tests.pagetexts import page, spec, write
 from tests.trees import installed, write_tree
 
-SOME = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SOME = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite
@@ -278,6 +278,20 @@ def with_an_odd_name(file: Path) -> None:
         conn.commit()
 
 
+def with_an_odd_number(file: Path) -> None:
+    """Give a listing the number of no row, and one that is no number of a row."""
+    with closing(sqlite3.connect(file)) as conn:
+        conn.execute("UPDATE listings SET stacks = -5")
+        conn.commit()
+
+
+def with_odd_json(file: Path) -> None:
+    """Replace a list by an object."""
+    with closing(sqlite3.connect(file)) as conn:
+        conn.execute("UPDATE stack_sets SET stacks = '7' WHERE id = 1")
+        conn.commit()
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -287,6 +301,8 @@ def with_an_odd_name(file: Path) -> None:
         (with_another_table, "is damaged: its tables, indexes and views are not"),
         (with_a_listing_of_nothing, "is damaged: it has what no build writes"),
         (with_an_odd_name, "is damaged: it has what no build writes"),
+        (with_an_odd_number, "is damaged: it has what no build writes"),
+        (with_odd_json, "is damaged: it has what no build writes"),
     ],
 )
 def test_what_no_build_wrote_is_refused(

@@ -48,6 +48,18 @@ from spack_cache_db.spack.lexer import is_hash
 FOUND_AGAIN = ("two_configurations", "two_sizes", "two_dependencies", "two_records")
 """Problems between documents: a build that reads the documents finds them again."""
 
+_ODD = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    msgspec.MsgspecError,
+    zstandard.ZstdError,
+)
+"""What reading raises where a database has values, or ids without rows, that no build writes."""
+
 MAX_PACKAGES = 2**28
 """Bytes of package data that one row may unpack to."""
 
@@ -118,7 +130,7 @@ def read_database(file: DatabaseFile) -> Columns:
     except DatabaseError as error:
         message = str(error).removeprefix(f"{path}: ")
         raise InputError([Fault(file.location, 0, message)]) from None
-    except (LookupError, TypeError, ValueError, zstandard.ZstdError) as error:
+    except _ODD as error:
         why = f"is damaged: it has what no build writes ({error!r}); build it anew"
         raise InputError([Fault(file.location, 0, why)]) from error
     writer.columns.bytes_read = path.stat().st_size
