@@ -50,7 +50,7 @@ class BruteForce:
         for each in self.in_order:
             if each.is_binary:
                 here = found[each.release]
-                own = replace(each, configuration=self.own[each.dag_hash])
+                own = replace(each, configuration=self.own[each.dag_hash], said=each.configuration)
                 first = here.setdefault(each.dag_hash, own)
                 stacks = tuple(sorted({*first.stacks, *each.stacks}))
                 here[each.dag_hash] = replace(first, stacks=stacks)

@@ -42,6 +42,7 @@ class Listing:
     """What a page or an index says of one spec in one release.
 
     `index` is the stack whose index says so, None for a page. What is no binary is not listed.
+    `said` is the configuration that the page names, if that of the hash is another one.
     """
 
     release: str
@@ -51,13 +52,14 @@ class Listing:
     size: str = "-"
     index: str | None = None
     is_binary: bool = True
+    said: Configuration | None = None
 
     @property
     def tarball(self) -> str | None:
         """Return its address as a page of an older era prints it."""
         if self.index is not None or self.release not in OLD:
             return None
-        package, version, compiler, os, platform, target, _ = self.configuration
+        package, version, compiler, os, platform, target, _ = self.said or self.configuration
         arch, by = f"{platform}-{os}-{target}", compiler.replace("@", "-")
         file = f"{arch}-{by}-{package}-{version}-{self.dag_hash}.spack"
         prefix = f"https://binaries.spack.io/{self.release}/build_cache"

@@ -218,7 +218,7 @@ def _all(language: str) -> list[Fence]:
 def test_fences_name_their_language() -> None:
     """No block escapes these tests because it does not say what it is."""
     # Configurations are tried by the tests of what they configure.
-    known = {"sh", "console", "sql", "python", "yaml", ""}
+    known = {"sh", "console", "sql", "python", "yaml", "json", ""}
     documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
     assert {fence.language for path in documents for fence in fences(path)} <= known
 
