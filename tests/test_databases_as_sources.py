@@ -79,7 +79,9 @@ def as_mirror(path: Path, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None
     path.unlink()
     write_layout3(mirror, {None: data})
     if draw(st.booleans()):
-        (mirror / "mirror.json").write_text(json.dumps({"url": f"https://{mirror.name}"}))
+        left_out = draw(st.sampled_from([{}, {"exclude_binary": ["aa"]}]))
+        said = {"url": f"https://{mirror.name}", **left_out}
+        (mirror / "mirror.json").write_text(json.dumps(said))
     for dag_hash in json.loads(data)["database"]["installs"]:
         if size := draw(st.sampled_from([0, 0, 5, 7])):
             blob = {

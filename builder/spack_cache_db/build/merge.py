@@ -170,7 +170,7 @@ class Merge:
             texts=self._texts,
             listings=listings,
             document_listings=_of_documents(listed, listings, documents),
-            records=whole["records"],
+            records=_with_listed(whole["records"], listed),
             edges=edges,
             specs=specs,
             differences=[*deviating, *differences],
@@ -357,6 +357,12 @@ def _by_release_and_spec(listings: Frame, document_release: Numbers) -> Frame:
     if len(group_starts(keys[order])) < len(keys):
         order = np.lexsort((listings["document"], keys))
     return listings.where(order)
+
+
+def _with_listed(records: Frame, listings: Frame) -> Frame:
+    """Return records with `is_binary`: whether their documents list the specs."""
+    keys, listed = (packed(each["document"], each["spec"]) for each in (records, listings))
+    return records.having(is_binary=np.isin(keys, listed).astype(np.uint8))
 
 
 def _of_documents(said: Frame, listings: Frame, documents: Sequence[Document]) -> Frame:

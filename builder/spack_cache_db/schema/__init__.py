@@ -22,10 +22,10 @@ from spack_cache_db.schema.tables import TableIndex as TableIndex
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 15
+SCHEMA_VERSION = 16
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "5615fae2106bb298838c4012fdf9201c60f8acef03d5050690c94ad6666331de"
+STATEMENTS_SHA256 = "d0caa849f194940abe195700f58f2b80f232ec5702746c600a972377b19179c1"
 """What `statements_sha256` gives for a built file of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 

@@ -285,6 +285,7 @@ TABLES: tuple[Table, ...] = (
         to("node", "nodes"),
         Column("ref_count", nullable=True),
         Column("in_buildcache", nullable=True),
+        Column("is_binary"),
         text("rest", nullable=True),
         primary_key=("spec", "mirror"),
         indexes=(("mirror",), ("node",)),

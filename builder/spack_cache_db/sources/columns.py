@@ -60,21 +60,6 @@ SPEC_FILE = "spec file "
 """How the format begins of an index that is one spec file, followed by its version."""
 
 
-def is_binary(in_buildcache: bool | None, *, is_external: bool, installed: bool | None) -> bool:
-    """Return whether a record of an index is that of a binary.
-
-    Args:
-        in_buildcache: what the record says; None in database 5 and in installations.
-        is_external: whether its node is an external.
-        installed: whether it is installed; None if the record does not say.
-    """
-    return (
-        bool(in_buildcache)
-        if in_buildcache is not None
-        else (not is_external and installed is not False)
-    )
-
-
 class Origin(NamedTuple):
     """What a database records of the options with which it was built.
 

@@ -39,7 +39,6 @@ from spack_cache_db.sources.columns import (
     TarballParts,
     Use,
     Writer,
-    is_binary,
     tarball_url,
 )
 from spack_cache_db.sources.strictness import require_bounded, require_name
@@ -90,8 +89,8 @@ SELECT nodes.id, namespace, package_hash, parameters, description, external, res
 FROM nodes LEFT JOIN target_descriptions ON target_descriptions.id = nodes.target
 """
 RECORDS = """
-SELECT records.mirror, records.spec, node, ref_count, in_buildcache, rest, full_hash, build_hash,
-  build_spec
+SELECT records.mirror, records.spec, node, ref_count, in_buildcache, is_binary, rest,
+  full_hash, build_hash, build_spec
 FROM records
 LEFT JOIN old_hashes ON old_hashes.spec = records.spec AND old_hashes.mirror = records.mirror
 LEFT JOIN splices ON splices.spec = records.spec AND splices.mirror = records.mirror
@@ -277,10 +276,7 @@ class _Database:
         if not self._mirrors:
             return listed
         texts = self._texts
-        nodes = {
-            key: (texts.nodes[NodeFacts(*facts)], facts[4] is not None)
-            for key, *facts in self._select(NODES)
-        }
+        nodes = {key: texts.nodes[NodeFacts(*facts)] for key, *facts in self._select(NODES)}
         edges: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for spec, dependency, types, virtuals, direct in self._select(EDGES):
             use = self._use(_set(types), _set(virtuals), direct)
@@ -295,12 +291,11 @@ class _Database:
         columns: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         for mirror, rows in _grouped(self._select(RECORDS)):
             document, release, stacks = self._mirrors[mirror]
-            for spec, node, ref_count, in_buildcache, rest, full_hash, build_hash, built in rows:
-                number, is_external = nodes[node]
-                said = None if rest is None else json.loads(rest).get("installed")
+            for spec, node, ref_count, in_buildcache, is_binary, rest, *others in rows:
+                full_hash, build_hash, built = others
                 configuration = self._deviating.get((None, mirror, spec), self._of[spec])
                 row = {"document": document, "spec": self._specs[spec]}
-                if is_binary(in_buildcache, is_external=is_external, installed=said):
+                if is_binary:
                     listed.add((release, spec))
                     listing = own.get((mirror, spec)) or shown[release, spec]
                     _append(
@@ -316,7 +311,7 @@ class _Database:
                 _append(
                     columns["records"],
                     **row,
-                    node=number,
+                    node=nodes[node],
                     ref_count=0 if ref_count is None else ref_count + 1,
                     in_buildcache=0 if in_buildcache is None else in_buildcache + 1,
                     rest=0 if rest is None else texts.rests[rest],

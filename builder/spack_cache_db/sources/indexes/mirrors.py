@@ -27,7 +27,6 @@ from spack_cache_db.sources.columns import (
     IndexFacts,
     Tarball,
     Writer,
-    is_binary,
 )
 from spack_cache_db.sources.indexes import (
     INDEX,
@@ -452,10 +451,8 @@ def _opened(document: Document, records: IndexRecords, mirror: _Mirror | None = 
 
 
 def _is_binary(entry: Entry) -> bool:
-    """Return whether a record is that of a binary."""
+    """Return whether a record is that of a binary, which not all versions of indexes say."""
     record = entry.record
-    return is_binary(
-        None if record.in_buildcache is UNSET else record.in_buildcache,
-        is_external=entry.node.external is not UNSET,
-        installed=None if record.installed is UNSET else record.installed,
-    )
+    if record.in_buildcache is not UNSET:
+        return record.in_buildcache
+    return entry.node.external is UNSET and record.installed is not False
