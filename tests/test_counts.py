@@ -19,7 +19,7 @@ from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.groups import load_release, load_stack
 from spack_cache_db.site.pages.home import load_about, load_home
 from spack_cache_db.site.pages.lists import ListFilters, load_packages
-from spack_cache_db.spack.versions import version_key
+from spack_cache_db.spack.versions import newest_version
 from spack_cache_db.verify import verify
 from tests.brute_force import BruteForce, days_of
 from tests.contradictions import STACKS, Listing, listings, opened, write_sources
@@ -203,7 +203,7 @@ def lists_follow_the_rule(lookups: Lookups, expected: BruteForce) -> None:
                 } == counts
                 if asked != ListFilters():
                     assert {row["name"]: row["version"] for row in rows} == {
-                        name: sorted(some, key=version_key)[-1] for name, some in versions.items()
+                        name: newest_version(some) for name, some in versions.items()
                     }
 
 
