@@ -59,7 +59,9 @@ WAYS_IN = {
     # Standard input, at most as many bytes as a file may have.
     "cli.cover": {"sys.stdin"},
     # Databases, whose header and statements are checked before anything is read from them.
-    "query.connection": {"sqlite3.connect"},
+    "database_file": {"sqlite3.connect"},
+    # Package data in such a database: at most as many bytes as package data may have.
+    "sources.databases": {"?.decompress", "zstandard.ZstdDecompressor"},
     "site.sandbox.process": {"sqlite3.connect", "os.open", "pickle.loads", "sys.stdin"},
     # What this program has just written, or sends as it is.
     "build.publication": {"sqlite3.connect"},

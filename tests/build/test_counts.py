@@ -57,7 +57,7 @@ def texts(pages: Listings) -> dict[str, bytes]:
 
 
 def order(release: str) -> int:
-    """Return a release's place: the foremost decides what a spec is."""
+    """Return the rank of a release: the first one decides the configuration of a hash."""
     return ("develop", "v0.20", "develop-2025-02-02", "develop-2025-01-01").index(release)
 
 
@@ -67,7 +67,7 @@ def order(release: str) -> int:
 def test_every_count_is_that_of_plain_python(
     pages: Listings, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Also where one hash has two configurations, or other stacks in other releases."""
+    """Also if pages name two configurations for one hash, or other stacks in other releases."""
     folder = tmp_path_factory.mktemp("counts")
     build([str(write(folder / "pages", **texts(pages)))], folder / "x.db")
     connection = sqlite3.connect(folder / "x.db")
@@ -97,9 +97,10 @@ def test_every_count_is_that_of_plain_python(
         for package, number in target
     )
     facets: Counter[tuple[str | None, str, str]] = Counter()
-    for (release, _), listed in pages.items():
-        for found, names in listed.values():
-            facets.update([(release, "targets", found), *((release, "stacks", n) for n in names)])
+    for (release, package), listed in pages.items():
+        for number, (_, names) in listed.items():
+            first = target[package, number]
+            facets.update([(release, "targets", first), *((release, "stacks", n) for n in names)])
     for key, found in target.items():
         facets.update([(None, "targets", found), *((None, "stacks", n) for n in stacks[key])])
     counted = connection.execute(
@@ -109,7 +110,7 @@ def test_every_count_is_that_of_plain_python(
     assert {row[:3]: row[3] for row in counted} == dict(facets)
     pairs: Counter[tuple[str, str, str]] = Counter()
     for (release, package), listed in pages.items():
-        pairs.update((package, found, release) for found, _ in listed.values())
+        pairs.update((package, target[package, number], release) for number in listed)
     counted = connection.execute(
         "SELECT packages.name, targets.name, releases.name, configuration_releases.spec_count "
         "FROM configuration_releases "
@@ -196,10 +197,9 @@ def test_every_value_is_counted(whole: Pages, at_once: int) -> None:
 
 
 SHOWN = """
-SELECT release, configurations.package, shown.spec_count, versions.position, versions.id
+SELECT release, configurations.package, shown.spec_count, configurations.version
 FROM configuration_releases AS shown
 JOIN configurations ON configurations.id = shown.configuration
-JOIN versions ON versions.id = configurations.version
 """
 
 
@@ -207,13 +207,13 @@ JOIN versions ON versions.id = configurations.version
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(drawn=contradictions.listings())
 def test_what_each_release_has_of_each_package(drawn: list[contradictions.Listing]) -> None:
-    """The sums of what releases show, and of the versions the last in Spack's order."""
+    """The sums over configurations, and the version that Spack prefers (the largest id)."""
     with contradictions.opened(drawn) as conn:
-        shown: dict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
+        shown: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         for release, package, *of_configuration in conn.execute(SHOWN):
             shown[release, package].append(tuple(of_configuration))
         expected = [
-            (*key, len(some), sum(specs for specs, *_ in some), max(each[1:] for each in some)[1])
+            (*key, len(some), sum(specs for specs, _ in some), max(version for _, version in some))
             for key, some in sorted(shown.items())
         ]
         assert conn.execute("SELECT * FROM release_packages").fetchall() == expected

@@ -8,7 +8,7 @@ import pytest
 
 from spack_cache_db.environments import Limits, PackageRules
 from spack_cache_db.environments.manifest import read_manifest
-from spack_cache_db.environments.requirements import MOST_WAYS, required_query, ways
+from spack_cache_db.environments.required_queries import MOST_WAYS, required_query, ways
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 
 BOTH = ["b@1", "b@2", "c@1 +x", "c@2 +x"]

@@ -21,6 +21,7 @@ DATA = (
     "/suggest.json?q=hdf",
     "/find.json?q=hdf5",
     "/find.csv?q=hdf5",
+    "/package/hdf5.json",
     "/robots.txt",
     "/sitemap.xml",
     "/opensearch.xml",

@@ -30,7 +30,7 @@ from spack_cache_db.environments import (
     UserSpec,
 )
 from spack_cache_db.environments.formats import user_specs
-from spack_cache_db.environments.requirements import required_query, ways
+from spack_cache_db.environments.required_queries import required_query, ways
 from spack_cache_db.query.catalogue import HASHES_AT_ONCE, IN_STACK, Spec, specs_in_scope
 from spack_cache_db.query.conditions import (
     ANYWHERE,
