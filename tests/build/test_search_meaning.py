@@ -32,7 +32,7 @@ COMPILERS = ("gcc@12.2.0", "gcc@13.2.0", "gcc@1.12", "clang@12.2", "llvm@17.0.6"
 TARGETS = ("x86_64", "x86_64_v3", "zen3", "aarch64", "neoverse_v2", "toaster")
 SYSTEMS = ("ubuntu22.04", "rhel8", "sequoia")
 VARIANTS = (
-    *("+cuda", "~cuda", "++pic", "~~pic", "mpi=True", "mpi=false", "-java", "+gcc"),
+    *("+cuda", "~cuda", "++pic", "~~pic", "mpi=True", "mpi=false", "~java", "+gcc"),
     *("build_type=Release", "build_system=cmake", "cuda_arch=90", "cuda_arch=80,90", "api=none"),
     *("libs=shared,static", "libs=shared", "languages='c,c++'", "patches=3fbfe46,f7d58d3"),
     *("prefix=/usr/local", "k='two words'", "odd='a:b%c^d*e'", "cxxstd=17", "no variant"),

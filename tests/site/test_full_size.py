@@ -63,7 +63,7 @@ def tables() -> dict[str, Iterator[tuple[Any, ...]]]:
         "variant_set_members": ((at, member) for at in every for member in (0, at)),
         "configurations": ((at, package(at), at, 1, 1, 1, 1, at, 1, 1, None, None) for at in every),
         "specs": ((at, spec_hash(at), at, 1, 1, None, None) for at in every),
-        "listings": ((1, at, None, 1, None, None) for at in every),
+        "listings": ((1, at, 1, None, None) for at in every),
         "configuration_releases": ((at, 1, 1) for at in every),
     }
 
@@ -81,7 +81,7 @@ def records() -> dict[str, Iterator[tuple[Any, ...]]]:
         "stacks": iter([(1, "root", 1, 1, CONFIGURATIONS)]),
         "mirrors": iter([(1, 1, 1, "develop/root/index.json", "0" * 64, "8", None, *sizes)]),
         "nodes": iter([(1, "builtin", None, flags, None, None, made)]),
-        "records": ((at, 1, 1, 0, 1, None) for at in range(1, CONFIGURATIONS + 1)),
+        "records": ((at, 1, 1, 0, 1, 1, None) for at in range(1, CONFIGURATIONS + 1)),
         "dependency_types": iter([(1, "build,link")]),
         "dependency_virtuals": iter([(1, "")]),
         "dependencies": ((at, 1, 1, 1, 1) for at in range(2, CONFIGURATIONS + 1)),

@@ -80,6 +80,7 @@ def test_what_is_around_a_spec_is_left_out(text: str, spec: str, left_out: str) 
     [
         "hdf5@1.14: +mpi %gcc@13 target=zen3",
         "hdf5 -mpi",
+        "hdf5 mpi=* arch=*-*-*",
         "openmpi zlib",
         "libxml2 zlib",
         "libxml2 os=rhel8 target=zen3",

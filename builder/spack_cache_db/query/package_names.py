@@ -32,11 +32,12 @@ SELECT name, spec_count > 0 FROM packages UNION ALL SELECT name, 0 FROM known_pa
 Kind = Literal["binary", "external", "dependency", "page", "recipe", "virtual", "unknown"]
 
 NO_BINARY = "no binary of it is in this database"
+NOT_INSTALLED = "no spec of it is installed"
 _TEXTS: dict[Kind, str] = {
-    "external": f"external, {NO_BINARY}",
-    "dependency": f"{KNOWN_AS_DEPENDENCY}, {NO_BINARY}",
-    "page": f"named by a page, {NO_BINARY}",
-    "recipe": f"Spack has this package, {NO_BINARY}",
+    "external": "external",
+    "dependency": KNOWN_AS_DEPENDENCY,
+    "page": "named by a page",
+    "recipe": "Spack has this package",
 }
 
 
@@ -55,12 +56,14 @@ class KnownName:
             package, `virtual` for a virtual package, and `unknown`.
         spec_count: the number of binaries.
         others: the packages that provide a virtual package, or the names near an unknown one.
+        is_installed: whether the database has installations only.
     """
 
     name: str
     kind: Kind
     spec_count: int = 0
     others: tuple[str, ...] = ()
+    is_installed: bool = False
 
     @property
     def text(self) -> str:
@@ -72,7 +75,7 @@ class KnownName:
             return f"a virtual package, known to be provided by {others}"
         if self.kind == "unknown":
             return unknown_text(self.others)
-        return _TEXTS[self.kind]
+        return f"{_TEXTS[self.kind]}, {NOT_INSTALLED if self.is_installed else NO_BINARY}"
 
     @property
     def sentence(self) -> str:
@@ -96,10 +99,10 @@ def known_name(lookups: Lookups, name: str, *, with_near: bool = True) -> KnownN
     ((specs, releases, is_recipe, is_external),) = select(lookups.conn, NAME, name=name)
     if specs:
         return KnownName(name, "binary", specs)
-    if releases is not None:
-        return KnownName(name, "external" if is_external else "page" if releases else "dependency")
-    if is_recipe:
-        return KnownName(name, "recipe")
+    if releases is not None or is_recipe:
+        kind: Kind = "recipe" if releases is None else "page" if releases else "dependency"
+        kind = "external" if is_external else kind
+        return KnownName(name, kind, is_installed=lookups.is_installed)
     if providers := providers_of(lookups.conn, name):
         return KnownName(name, "virtual", others=providers)
     return KnownName(name, "unknown", others=near_names(lookups, name) if with_near else ())

@@ -198,8 +198,8 @@ def plain(text: str) -> str:
 
 def _typed(text: str) -> str:
     """Return a text without a prompt, the dash of a list and quotes around it."""
-    prompt = _PROMPT.match(text)
-    return unquoted(text[prompt.end() :] if prompt else _ITEM.sub("", text, count=1))
+    mark = _PROMPT.match(text) or _ITEM.match(text)
+    return unquoted(text[mark.end() :] if mark else text)
 
 
 def unquoted(text: str) -> str:

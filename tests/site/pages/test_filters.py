@@ -128,8 +128,7 @@ def test_data_links_carry_the_filters() -> None:
     links = package_links("spack-cache", "hdf5", Filters(release="develop", target="zen3"))
 
     assert links.json == (
-        "/spack-cache/build_listings.json?package=hdf5&release=develop&target=zen3"
-        "&_shape=objects&_size=max"
+        "/spack-cache/build_listings.json?package=hdf5&release=develop&target=zen3&_shape=array"
     )
 
 
