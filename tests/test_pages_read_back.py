@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.errors import InputError
-from spack_cache_db.records import is_name
+from spack_cache_db.records import FORMULA, is_name
 from spack_cache_db.sources.pages.page_format import Meta, SpecDetail
 from tests.conftest import Build
 from tests.pagetexts import (
@@ -33,10 +33,11 @@ SAMPLE_PAGES = sorted([*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md"
 
 WORDS = st.text("ab1.-_ \"'\\é", min_size=1, max_size=4)
 NAMES = WORDS.filter(is_name)
+CELLS = WORDS.filter(lambda text: not text.startswith(FORMULA))
 VARIANTS = st.one_of(
     st.sampled_from(["+cuda", "~cuda", "build_type=Release", "libs:=static,shared", "libs=a,b"]),
     st.builds("cflags='{}'".format, st.text("-O2 g", max_size=5)),
-    WORDS,
+    CELLS,
 )
 COMPILERS = st.sampled_from(["gcc@13.2.0", "gcc@=13.2.0", "gcc@13.2.0/abc", "none", "oneapi@=1"])
 TARBALLS = st.one_of(
@@ -77,7 +78,7 @@ def specs(draw: st.DrawFn, number: int) -> dict[str, Any]:
         target=draw(st.sampled_from(["zen3", "x86_64_v3"])),
         stacks=draw(st.lists(NAMES, unique=True, max_size=3)),
         variants=draw(st.lists(VARIANTS, max_size=3, unique_by=lambda text: text[:4])),
-        size=draw(st.one_of(st.just("-"), WORDS)),
+        size=draw(st.one_of(st.just("-"), CELLS)),
     )
     if tarball is None:
         return detail

@@ -238,7 +238,11 @@ def entries_of(node: yaml.Node, what: str) -> dict[str, yaml.Node]:
     return found
 
 
-class _TextLoader(yaml.composer.Composer, _BaseLoader):  # type: ignore[misc]
+# libyaml's loader composes in C. PyYAML's own, as in Pyodide, has the composer below already.
+_COMPOSERS = [base for base in (yaml.composer.Composer,) if not issubclass(_BaseLoader, base)]
+
+
+class _TextLoader(*_COMPOSERS, _BaseLoader):  # type: ignore[misc]
     """Reads every scalar as text; an anchor stands for the last node above that has it.
 
     YAML 1.2 says so (3.2.2.2), which Spack reads; PyYAML refuses an anchor that stands twice.
