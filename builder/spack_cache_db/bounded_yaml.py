@@ -256,7 +256,8 @@ class _TextLoader(*_COMPOSERS, _BaseLoader):  # type: ignore[misc]
         event = self.peek_event()
         if not isinstance(event, yaml.AliasEvent):
             self.anchors.pop(event.anchor, None)
-        return super().compose_node(parent, index)
+        node: yaml.Node | None = super().compose_node(parent, index)
+        return node
 
 
 class _Constructor(yaml.constructor.SafeConstructor):
