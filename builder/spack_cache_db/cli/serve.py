@@ -115,6 +115,7 @@ def serve(
     )
     from spack_cache_db.site.allowances import is_origin
     from spack_cache_db.site.middleware import App
+    from spack_cache_db.site.sandbox.statements import bound_heap
     from spack_cache_db.site.uvicorn_server import run_here
 
     if workers is not None and find_spec("uvicorn_worker") is None:
@@ -134,6 +135,7 @@ def serve(
         plugins_dir=plugins_dir,
         embedding=embedding,
     )
+    bound_heap()
     _open_closed_streams()
     # A terminal that closes sends SIGHUP as well.
     has_terminal = sys.stdin is not None and sys.stdin.isatty()

@@ -29,7 +29,12 @@ from typing import Any, BinaryIO
 
 from spack_cache_db.query.connection import Lookups, read_lookups
 from spack_cache_db.site.sandbox import sql_functions
-from spack_cache_db.site.sandbox.statements import authorize, escape_fts, restrict
+from spack_cache_db.site.sandbox.statements import (
+    authorize,
+    bound_heap,
+    escape_fts,
+    restrict,
+)
 
 STEPS = 1_000
 """Virtual machine instructions of SQLite between two looks at the time, as Datasette has it."""
@@ -119,6 +124,7 @@ def connect(uri: str) -> sqlite3.Connection:
 
 def bound_itself() -> None:
     """Have the kernel hold this process to its bounds, where whoever started it allows that."""
+    bound_heap()
     import resource  # Pyodide, which has no processes either, lacks it.
 
     for kind, most in BOUNDS.items():

@@ -96,8 +96,6 @@ SETTINGS = (
     # Views may use functions that are known to be harmless, and no others.
     "trusted_schema = 0",
     "cell_size_check = 1",
-    # The heap is shared by all connections of a process; setting it again changes nothing.
-    f"hard_heap_limit = {HEAP_BYTES}",
 )
 # Python has these from 3.12 on.
 DEFENSIVE = {"SQLITE_DBCONFIG_DEFENSIVE": True, "SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER": False}
@@ -123,6 +121,13 @@ class Rows(NamedTuple):
 
 class TooLarge(sqlite3.OperationalError):
     """A result is larger than a page may be."""
+
+
+def bound_heap() -> None:
+    """Bound the memory that SQLite takes in this process, for all connections and for good."""
+    conn = sqlite3.connect(":memory:")
+    conn.execute(f"PRAGMA hard_heap_limit = {HEAP_BYTES}")
+    conn.close()
 
 
 def restrict(conn: sqlite3.Connection, *, may_attach: bool = False) -> None:
