@@ -15,7 +15,8 @@ with atheris.instrument_imports(include=["spack_cache_db.spack"]):
     from spack_cache_db.query.conditions import UnsupportedQuery
     from spack_cache_db.spack.lexer import QuerySyntaxError
     from spack_cache_db.spack.parser import parse_query
-    from tests.matching import HASH, SPEC, matches
+    from tests.configurations import HASH, HDF5
+    from tests.oracle import matches
 
 SLOWEST = 0.1
 
@@ -38,7 +39,7 @@ def one_input(data: bytes) -> None:
         if spent > SLOWEST:
             raise SlowError(f"{spent:.3f} s for {text[:100]!r}")
     try:
-        matches(query, SPEC, HASH)
+        matches(query, HDF5, HASH)
     except UnsupportedQuery as error:
         str(error)
 

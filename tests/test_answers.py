@@ -32,10 +32,10 @@ from spack_cache_db.site.pages.search import load_find
 from spack_cache_db.site.pages.spec import load_spec
 from spack_cache_db.spack.parser import parse_query
 from tests import metadata
-from tests.brute_force import Answer, BruteForce
 from tests.commands import run
 from tests.configurations import configuration
 from tests.contradictions import QUERIES, STACKS, Listing, listings, opened, write_sources
+from tests.oracle import Answer, Oracle
 from tests.pagetexts import spec_hash
 
 FIND_SPEC = metadata.QUERIES["find_spec"]["sql"]
@@ -60,7 +60,7 @@ def test_every_way_to_ask_gives_the_same_answer(
     os: str | None,
 ) -> None:
     """`find`, SQL, the canned query, the search, `cover` and the pages agree with the sources."""
-    expected = BruteForce(drawn)
+    expected = Oracle(drawn)
     with opened(drawn) as conn:
         lookups = read_lookups(conn)
         release = [*expected.releases, None][number % (len(expected.releases) + 1)]
@@ -85,7 +85,7 @@ def test_every_way_to_ask_gives_the_same_answer(
 
 
 def specs_are_those_of_the_place(
-    conn: sqlite3.Connection, expected: BruteForce, text: str, place: dict[str, str | None]
+    conn: sqlite3.Connection, expected: Oracle, text: str, place: dict[str, str | None]
 ) -> None:
     """Specs count as the release says; each row is of one spec alone, what is current first."""
     found = find(conn, text, **place, with_hashes=True)  # type: ignore[arg-type]
@@ -107,22 +107,22 @@ def specs_are_those_of_the_place(
         }
 
 
-def is_of_specs(expected: BruteForce, text: str) -> bool:
+def is_of_specs(expected: Oracle, text: str) -> bool:
     """Whether the specs of one configuration may differ in the answer."""
     return "/" in text or ("%" in text and bool(expected.recorded))
 
 
 def told(spec: FoundSpec) -> dict[str, Any]:
-    """Return where a spec is, in the form of `BruteForce.of`."""
+    """Return where a spec is, in the form of `Oracle.of`."""
     return {key: value for key, value in asdict(spec).items() if key not in ("hash", "differences")}
 
 
 def answer_of(found: list[Found]) -> Answer:
-    """Return what `find` found in the form of `BruteForce.answer`."""
+    """Return what `find` found in the form of `Oracle.answer`."""
     return {each.configuration: set(each.hashes or ()) for each in found}
 
 
-def sql_finds_what_find_finds(conn: sqlite3.Connection, expected: BruteForce, text: str) -> None:
+def sql_finds_what_find_finds(conn: sqlite3.Connection, expected: Oracle, text: str) -> None:
     """`spec_match` of hashes and of configurations, and the canned query."""
     every = {dag_hash for some in expected.answer(text).values() for dag_hash in some}
 
@@ -138,7 +138,7 @@ def sql_finds_what_find_finds(conn: sqlite3.Connection, expected: BruteForce, te
 
 
 def the_search_finds_what_find_finds(
-    conn: sqlite3.Connection, expected: BruteForce, text: str, narrowing: Narrowing = EVERYWHERE
+    conn: sqlite3.Connection, expected: Oracle, text: str, narrowing: Narrowing = EVERYWHERE
 ) -> None:
     """All its pages together have the configurations, with as many specs, and hashes of these."""
     answer = expected.answer(text, **dict(narrowing.pairs))
@@ -168,7 +168,7 @@ def the_search_finds_what_find_finds(
 
 
 def an_environment_has_what_find_finds(
-    conn: sqlite3.Connection, expected: BruteForce, text: str, place: dict[str, str | None]
+    conn: sqlite3.Connection, expected: Oracle, text: str, place: dict[str, str | None]
 ) -> None:
     """A spec that names a package has a binary where `find` has one, and as many."""
     if parse_query(text).name is None:
@@ -185,7 +185,7 @@ def an_environment_has_what_find_finds(
 
 
 def the_page_of_a_package_follows_the_rule(
-    conn: sqlite3.Connection, expected: BruteForce, name: str, filters: Filters
+    conn: sqlite3.Connection, expected: Oracle, name: str, filters: Filters
 ) -> None:
     """Rows, counts, hashes, and what each filter promises, are those of the sources."""
     listed = load_package(read_lookups(conn), name, filters)
@@ -214,7 +214,7 @@ def the_page_of_a_package_follows_the_rule(
 @given(listings())
 def test_the_page_of_a_spec_tells_each_contradiction(drawn: list[Listing]) -> None:
     """It has the spec's configuration, and the sources that contradict it."""
-    expected = BruteForce(drawn)
+    expected = Oracle(drawn)
     with opened(drawn) as conn:
         for dag_hash, own in expected.own.items():
             page = load_spec(read_lookups(conn), dag_hash)

@@ -21,8 +21,8 @@ from spack_cache_db.site.pages.home import load_about, load_home
 from spack_cache_db.site.pages.lists import ListFilters, load_packages
 from spack_cache_db.spack.versions import newest_version
 from spack_cache_db.verify import verify
-from tests.brute_force import BruteForce, days_of
 from tests.contradictions import STACKS, Listing, listings, opened, write_sources
+from tests.oracle import Oracle, days_of
 
 WORDS = "package, version, compiler, os, platform, target, variants"
 _CONFIGURATIONS = """
@@ -67,7 +67,7 @@ FROM facet_counts LEFT JOIN releases ON releases.id = release
 @given(listings())
 def test_every_count_is_that_of_the_sources(drawn: list[Listing]) -> None:
     """In the views, the tables, the lists and the pages of releases and stacks."""
-    expected = BruteForce(drawn)
+    expected = Oracle(drawn)
     with opened(drawn) as conn:
         lookups = read_lookups(conn)
         the_views_follow_the_rule(conn, expected)
@@ -88,7 +88,7 @@ def as_json(names: Iterable[str]) -> str:
     return json.dumps(sorted(names), separators=(",", ":"))
 
 
-def the_views_follow_the_rule(conn: sqlite3.Connection, expected: BruteForce) -> None:
+def the_views_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> None:
     """`builds` has each spec's own configuration, `build_listings` that which its release shows."""
     places = {dag_hash: expected.of(dag_hash) for dag_hash in expected.own}
     assert {*conn.execute(f"SELECT hash, {WORDS}, stacks, releases, first_seen FROM builds")} == {
@@ -120,7 +120,7 @@ def the_views_follow_the_rule(conn: sqlite3.Connection, expected: BruteForce) ->
     }
 
 
-def the_tables_follow_the_rule(conn: sqlite3.Connection, expected: BruteForce) -> None:
+def the_tables_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> None:
     """Counts and days of configurations, packages, releases and stacks."""
     specs = Counter(expected.own.values())
     assert {*conn.execute(CONFIGURATIONS)} == {
@@ -159,7 +159,7 @@ def the_tables_follow_the_rule(conn: sqlite3.Connection, expected: BruteForce) -
     }
 
 
-def facets_follow_the_rule(conn: sqlite3.Connection, expected: BruteForce) -> None:
+def facets_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> None:
     """Specs and packages by value: of each release as it shows them, and of all together."""
     counts: Counter[tuple[Any, ...]] = Counter()
     packages: dict[tuple[Any, ...], set[str]] = {}
@@ -178,7 +178,7 @@ def facets_follow_the_rule(conn: sqlite3.Connection, expected: BruteForce) -> No
     }
 
 
-def lists_follow_the_rule(lookups: Lookups, expected: BruteForce) -> None:
+def lists_follow_the_rule(lookups: Lookups, expected: Oracle) -> None:
     """`/packages`, in each release and stack and for a machine; and all that there is."""
     packages = len({each.package for each in expected.own.values()})
     totals = (packages, len(expected.own), len({*expected.own.values()}))
@@ -207,7 +207,7 @@ def lists_follow_the_rule(lookups: Lookups, expected: BruteForce) -> None:
                     }
 
 
-def groups_follow_the_rule(lookups: Lookups, expected: BruteForce) -> None:
+def groups_follow_the_rule(lookups: Lookups, expected: Oracle) -> None:
     """`/release/<name>` and `/stack/<name>`: their packages, and the releases of a stack."""
     for release in expected.releases:
         page = load_release(lookups, release)

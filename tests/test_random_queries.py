@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
+from collections.abc import Set
 from typing import Any
 from unittest.mock import patch
 
@@ -20,11 +21,10 @@ from spack_cache_db.records import Configuration
 from spack_cache_db.site.sandbox import sql_functions
 from spack_cache_db.spack.versions import version_key
 from tests import contradictions
-from tests.brute_force import BruteForce
 from tests.contradictions import Listing
-from tests.graph_loops import GraphLoop
-from tests.loops import Answer, Loop
-from tests.queries.asking import run
+from tests.dependency_oracle import Graph
+from tests.oracle import Oracle
+from tests.queries.asking import EVERY_QUERY, run
 from tests.small_sources import Sources, opened, sources
 
 LISTINGS = """
@@ -57,39 +57,36 @@ CONFIGURATIONS = st.builds(
 )
 
 
-def shown(answer: Answer) -> Counter[tuple[tuple[str, Any], ...]]:
-    """Return rows without their order."""
-    return Counter(tuple(sorted(row.items())) for row in answer)
+def families(conn: sqlite3.Connection) -> frozenset[str]:
+    """Return the names of the families of targets in the database."""
+    return frozenset(name for (name,) in conn.execute("SELECT DISTINCT family FROM targets"))
 
 
-def families(conn: sqlite3.Connection) -> set[str]:
-    """Return the names of the families of targets in the file."""
-    return {name for (name,) in conn.execute("SELECT DISTINCT family FROM targets")}
-
-
-def answers_are_those_of(loop: Loop, conn: sqlite3.Connection) -> None:
-    """Compare every query with every parameter; where the loop finds nothing, a row says why."""
-    for query, params in loop.asked():
+def answers_are_those_of(
+    oracle: Oracle | Graph, conn: sqlite3.Connection, may_be_empty: Set[str] = frozenset()
+) -> None:
+    """Compare every query with every parameter; a row says why there are none."""
+    for query, params, expected in oracle.asked():
         found = run(conn, query, **params)
-        expected = getattr(loop, query)(**{name: each.strip() for name, each in params.items()})
         if found and found[-1]["error"] is not None:
             assert not expected, (query, params, found)
-            assert len(found) == 1
+            assert len(found) == 1 or isinstance(oracle, Graph)
             continue
-        assert expected or query in MAY_BE_EMPTY, (query, params)
+        assert expected or query in may_be_empty, (query, params)
         assert [row.pop("error") for row in found] == [None] * len(found)
-        assert shown(found) == shown(expected), (query, params)
-        order_is_as_described(loop, query, found)
+        assert Counter(tuple(row.values()) for row in found) == Counter(expected), (query, params)
+        if isinstance(oracle, Oracle):
+            order_is_as_described(oracle, query, found)
 
 
-def order_is_as_described(loop: Loop, query: str, found: Answer) -> None:
+def order_is_as_described(oracle: Oracle, query: str, found: list[dict[str, Any]]) -> None:
     """What the descriptions say of the order is so."""
     if query in ("specs_of_package", "targets_of_package"):
         versions = [row["version"] for row in found]
         oldest_first = sorted(set(versions), key=version_key)
         assert versions == sorted(versions, key=oldest_first.index, reverse=True)
     if query in ("releases_of_version", "releases_of_hash"):
-        places = [(row.get("hash", ""), loop.said.releases.index(row["release"])) for row in found]
+        places = [(row.get("hash", ""), oracle.releases.index(row["release"])) for row in found]
         assert places == sorted(places)
     if query in MOST_FIRST:
         counts = [row[MOST_FIRST[query]] for row in found]
@@ -102,7 +99,7 @@ def order_is_as_described(loop: Loop, query: str, found: Answer) -> None:
 def test_pages_that_contradict_each_other(drawn: list[Listing]) -> None:
     """Each query gives what a loop over the pages gives, whatever it is asked."""
     with contradictions.opened(drawn) as conn:
-        answers_are_those_of(Loop(BruteForce(drawn), families(conn)), conn)
+        answers_are_those_of(Oracle(drawn, families(conn)), conn, MAY_BE_EMPTY)
 
 
 @pytest.mark.slow
@@ -111,16 +108,18 @@ def test_pages_that_contradict_each_other(drawn: list[Listing]) -> None:
 def test_pages_of_answers_are_the_whole(drawn: list[Listing], text: str) -> None:
     """With two rows a page instead of 999, all pages of an answer together are the answer."""
     with contradictions.opened(drawn) as conn:
-        loop = Loop(BruteForce(drawn), families(conn))
-        asked = [("find_spec", {"spec": text}), *list(loop.asked())[::7]]
+        every = [(query, params) for query, params, _ in Oracle(drawn, families(conn)).asked()]
+        asked = [("find_spec", {"spec": text}), *every[::7]]
         for query, params in asked:
             whole = run(conn, query, **params)
             assert page_by_page(conn, query, params) == whole, (query, params)
 
 
-def page_by_page(conn: sqlite3.Connection, query: str, params: dict[str, str]) -> Answer:
+def page_by_page(
+    conn: sqlite3.Connection, query: str, params: dict[str, str]
+) -> list[dict[str, Any]]:
     """Return the rows of all pages, each of which but the last says that there is another."""
-    found: Answer = []
+    found: list[dict[str, Any]] = []
     for number in range(1, 200):
         with patch.object(sql_functions, "PAGE_ROWS", 2):
             rows = run(conn, query, **params, page=str(number))
@@ -148,7 +147,7 @@ def test_indexes_that_contradict_each_other(drawn: Sources) -> None:
             )
         ]
         if listings:
-            answers_are_those_of(Loop(BruteForce(listings), families(conn)), conn)
+            answers_are_those_of(Oracle(listings, families(conn)), conn, MAY_BE_EMPTY)
 
 
 @pytest.mark.slow
@@ -157,10 +156,4 @@ def test_indexes_that_contradict_each_other(drawn: Sources) -> None:
 def test_dependencies_that_contradict_each_other(drawn: Sources) -> None:
     """Queries about dependencies give what a walk over the edges gives, for every hash."""
     with opened(drawn) as conn:
-        for query, params, expected in GraphLoop.of(conn).asked():
-            found = run(conn, query, **params)
-            if found and found[-1]["error"] is not None:
-                assert not expected, (query, params, found)
-                continue
-            assert [row.pop("error") for row in found] == [None] * len(found)
-            assert shown(found) == shown(expected), (query, params)
+        answers_are_those_of(Graph.of(conn), conn, EVERY_QUERY.keys())

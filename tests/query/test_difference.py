@@ -16,13 +16,13 @@ from spack_cache_db.query.questions import UnknownNameError
 from spack_cache_db.records import ROOT
 from spack_cache_db.spack.targets import runs_on
 from spack_cache_db.spack.versions import version_key
-from tests.brute_force import BruteForce
 from tests.contradictions import STACKS, Listing, listings, opened
+from tests.oracle import Oracle
 
 QUICK = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def expected(sources: BruteForce, sides: tuple[str, str], narrowing: dict[str, str]) -> Any:
+def expected(sources: Oracle, sides: tuple[str, str], narrowing: dict[str, str]) -> Any:
     """Return the answer of `diff --json`, without causes, from what the sources say one by one."""
     was, now = (_side(sources, name, narrowing) for name in sides)
 
@@ -75,7 +75,7 @@ def expected(sources: BruteForce, sides: tuple[str, str], narrowing: dict[str, s
     }
 
 
-def _side(sources: BruteForce, name: str, narrowing: dict[str, str]) -> dict[str, Listing]:
+def _side(sources: Oracle, name: str, narrowing: dict[str, str]) -> dict[str, Listing]:
     release, _, stack = name.partition(":")
     stack = stack or narrowing.get("stack", "")
     return {
@@ -107,7 +107,7 @@ def _sorted(rows: Any) -> list[Any]:
 @given(drawn=listings(), data=st.data())
 def test_difference_is_what_the_sources_say(drawn: list[Listing], data: st.DataObject) -> None:
     """All that `diff` compares is as each release shows it."""
-    sources = BruteForce(drawn)
+    sources = Oracle(drawn)
     stacks = sorted({name for each in drawn if each.is_binary for name in each.stacks} & {*STACKS})
     places = [*sources.releases]
     places += [f"{release}:{stack}" for release in sources.releases for stack in stacks]
@@ -140,7 +140,7 @@ def test_difference_turned_round_turns_added_and_removed_round(
     drawn: list[Listing], data: st.DataObject
 ) -> None:
     """What one direction calls added, the other calls removed; nothing differs from itself."""
-    releases = st.sampled_from(BruteForce(drawn).releases)
+    releases = st.sampled_from(Oracle(drawn).releases)
     old, new = data.draw(releases), data.draw(releases)
     with opened(drawn) as conn:
         there, back = diff(conn, old, new), diff(conn, new, old)

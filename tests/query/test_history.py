@@ -15,8 +15,8 @@ from spack_cache_db.query.difference import diff
 from spack_cache_db.query.questions import UnknownNameError
 from spack_cache_db.records import Configuration
 from spack_cache_db.releases import release_date, releases_before
-from tests.brute_force import BruteForce
 from tests.contradictions import QUERIES, STACKS, Listing, listings, opened
+from tests.oracle import Oracle
 
 QUICK = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 HOSTS = ("zen3", "x86_64_v3", "aarch64")
@@ -29,7 +29,7 @@ def test_history_is_what_find_answers_in_each_release(
     drawn: list[Listing], text: str, data: st.DataObject
 ) -> None:
     """Each row counts the specs that satisfy the query there, and compares their hashes."""
-    sources = BruteForce(drawn)
+    sources = Oracle(drawn)
     stacks = sorted({name for each in drawn if each.is_binary for name in each.stacks} & {*STACKS})
     options = {"host": st.sampled_from(HOSTS)}
     if stacks:
@@ -100,7 +100,7 @@ def test_stack_that_the_file_lacks_is_refused(samples: sqlite3.Connection) -> No
 @given(drawn=listings())
 def test_views_say_what_the_difference_says(drawn: list[Listing]) -> None:
     """`release_changes` has each configuration that `diff` names, with its hashes counted."""
-    sources = BruteForce(drawn)
+    sources = Oracle(drawn)
     before = releases_before(sources.releases)
     words = ", ".join(Configuration._fields)
     with opened(drawn) as conn:

@@ -24,12 +24,12 @@ from spack_cache_db.query.spec_records import SpecRecords
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
+from tests.dependency_oracle import left_out
 from tests.indexes import edge, hash_of, node, old_node, real, record
 from tests.pagetexts import spec_hash
 from tests.paths import DATA
 from tests.small_sources import LOOK_ALIKES, Sources, hashes, opened
 from tests.spackrecords import SPACK
-from tests.walks import left_out
 
 ANSWERS: dict[str, list[tuple[str, list[int]]]] = json.loads(
     gzip.decompress((DATA / "satisfies_1.2.json.gz").read_bytes())

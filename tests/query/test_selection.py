@@ -28,7 +28,7 @@ from spack_cache_db.query.selection import configuration_ids, with_other_variant
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.parser import parse_query
 from tests.conftest import Build
-from tests.matching import matches
+from tests.oracle import matches
 from tests.pagetexts import page, spec
 from tests.spackrecords import SPACK, records, write_records
 

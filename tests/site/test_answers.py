@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.records import Configuration
-from tests.brute_force import Answer, BruteForce
 from tests.contradictions import QUERIES, STACKS, Listing, listings, write_sources
+from tests.oracle import Answer, Oracle
 from tests.site.addresses import get
 from tests.site.conftest import site
 
@@ -31,7 +31,7 @@ def test_find_answers_as_the_sources_do(
     drawn: list[Listing], queries: list[str], data: st.DataObject
 ) -> None:
     """Rows, counts and links are those of the specs that satisfy the query, in every place."""
-    expected = BruteForce(drawn)
+    expected = Oracle(drawn)
     places = st.fixed_dictionaries(
         {},
         optional={
@@ -48,7 +48,7 @@ def test_find_answers_as_the_sources_do(
 
 
 async def every_form_says_so(
-    datasette: Any, expected: BruteForce, asked: list[tuple[str, dict[str, str]]]
+    datasette: Any, expected: Oracle, asked: list[tuple[str, dict[str, str]]]
 ) -> None:
     """Ask for JSON, CSV and the page."""
     for text, place in asked:

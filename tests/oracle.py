@@ -1,0 +1,456 @@
+"""Answers every question naively, from what the sources list: what tests compare answers with."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+from spack_cache_db.query.conditions import check_answerable, compiler_of_pages
+from spack_cache_db.records import Configuration
+from spack_cache_db.releases import releases_before
+from spack_cache_db.spack.constraints import (
+    SpecQuery,
+    compiler_matches,
+    variant_matches,
+    version_matches,
+)
+from spack_cache_db.spack.normal_forms import parse_variant
+from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.targets import family, runs_on, target_matches
+from spack_cache_db.spack.versions import newest_version
+from tests.contradictions import RELEASES, Listing
+
+Answer = dict[Configuration, set[str]]
+"""Hashes by their configuration."""
+Rows = list[tuple[Any, ...]]
+"""Rows of a canned query, without its column `error`."""
+MOST = ("package", "version", "compiler", "os", "target", "variants")
+WRONG = ("AA", "x86_64_v3 ")
+"""Values that no parameter of a canned query may have."""
+
+
+def matches(query: SpecQuery, spec: Configuration, dag_hash: str) -> bool:
+    """Return whether a spec, as far as a page shows it, satisfies a query.
+
+    Raises:
+        UnsupportedQuery: pages cannot answer the query.
+        ValueError: a text of the page is not a variant or compiler.
+    """
+    check_answerable(query)
+    compilers = map(compiler_of_pages, query.dependencies)
+    return (
+        query.name in (None, spec.package)
+        and dag_hash.startswith(query.hash or "")
+        and query.os in (None, spec.os)
+        and query.platform in (None, spec.platform)
+        and target_matches(query.target, spec.target)
+        and version_matches(query.versions, spec.version)
+        and all(compiler_matches(compiler, spec.compiler) for compiler in compilers)
+        and all(
+            any(variant_matches(asked, parse_variant(text)) for text in spec.variants)
+            for asked in query.variants
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """Answers from what pages and indexes list, one by one.
+
+    Attributes:
+        said: what each source lists.
+        families: the families of targets that have a name in the database.
+    """
+
+    said: list[Listing]
+    families: frozenset[str] = frozenset()
+
+    @cached_property
+    def in_order(self) -> list[Listing]:
+        """The listings in the order in which they count: pages before indexes of a release."""
+        return sorted(
+            self.said,
+            key=lambda each: (RELEASES.index(each.release), each.index is not None, each.index),
+        )
+
+    @cached_property
+    def releases(self) -> list[str]:
+        """The releases, in the order of the database."""
+        return [name for name in RELEASES if name in {each.release for each in self.said}]
+
+    @cached_property
+    def shown(self) -> dict[str, dict[str, Listing]]:
+        """The binaries of each release by hash, in the stacks of all of its sources."""
+        found: dict[str, dict[str, Listing]] = {name: {} for name in self.releases}
+        for each in self.in_order:
+            if each.is_binary:
+                own = replace(each, configuration=self.own[each.dag_hash], said=each.configuration)
+                first = found[each.release].setdefault(each.dag_hash, own)
+                stacks = tuple(sorted({*first.stacks, *each.stacks}))
+                found[each.release][each.dag_hash] = replace(first, stacks=stacks)
+        return found
+
+    @cached_property
+    def listings(self) -> list[Listing]:
+        """The binaries of all releases."""
+        return [each for some in self.shown.values() for each in some.values()]
+
+    @cached_property
+    def own(self) -> dict[str, Configuration]:
+        """The configuration of each binary: that of the first source which lists it."""
+        binaries = [each for each in self.in_order if each.is_binary]
+        return {each.dag_hash: each.configuration for each in reversed(binaries)}
+
+    @cached_property
+    def showing(self) -> dict[Configuration, list[str]]:
+        """The releases that list each configuration, in order."""
+        pairs = {each.configuration: None for each in self.listings}
+        return {
+            configuration: [
+                name
+                for name, some in self.shown.items()
+                if any(each.configuration == configuration for each in some.values())
+            ]
+            for configuration in pairs
+        }
+
+    @cached_property
+    def packages(self) -> dict[str, set[str]]:
+        """The releases that list a spec of each package, or have a page of it."""
+        pages = [each for each in self.said if each.index is None]
+        return {
+            name: {each.release for each in some}
+            for name, some in grouped(
+                [*pages, *self.listings], lambda each: each.configuration.package
+            )
+        }
+
+    @cached_property
+    def recorded(self) -> dict[str, Listing]:
+        """The first record of each spec in an index."""
+        indexed = [each for each in self.in_order if each.index is not None]
+        return {each.dag_hash: each for each in reversed(indexed)}
+
+    def of(self, dag_hash: str) -> dict[str, Any]:
+        """Return releases, stacks and days of a hash."""
+        mine = {name: some[dag_hash] for name, some in self.shown.items() if dag_hash in some}
+        first, last = days_of(mine)
+        stacks = {stack for each in mine.values() for stack in each.stacks} - {"root"}
+        seen = {"first_seen": first, "last_seen": last}
+        return {"releases": tuple(mine), "stacks": tuple(sorted(stacks)), **seen}
+
+    def stacks_of(self, configuration: Configuration) -> tuple[str, ...]:
+        """Return the stacks in which some release lists a configuration."""
+        shown = (each for each in self.listings if each.configuration == configuration)
+        return tuple(sorted({stack for each in shown for stack in each.stacks} - {"root"}))
+
+    def order(self, dag_hash: str) -> tuple[int, str]:
+        """Return the key that sorts specs of a configuration, current ones first."""
+        return RELEASES.index(self.of(dag_hash)["releases"][0]), dag_hash
+
+    def counting(
+        self, release: str | None = None, stack: str | None = None
+    ) -> dict[str, Configuration]:
+        """Return the configuration of each binary of a release and a stack."""
+        return {
+            each.dag_hash: each.configuration
+            for each in self.listings
+            if release in (None, each.release) and stack in (None, *each.stacks)
+        }
+
+    def answer(
+        self,
+        text: str,
+        release: str | None = None,
+        stack: str | None = None,
+        host: str | None = None,
+        os: str | None = None,
+        platform: str | None = None,
+    ) -> Answer:
+        """Return the specs that satisfy a query, by configuration."""
+        query = parse_query(text)
+        found: Answer = {}
+        for dag_hash, each in self.counting(release, stack).items():
+            is_there = os in (None, each.os) and platform in (None, each.platform)
+            is_there = is_there and (host is None or runs_on(each.target, host))
+            record = self.recorded.get(dag_hash) if query.dependencies else None
+            # A record without a compiler has none, because it has no edges.
+            has_any = record is None or record.configuration.compiler != "none"
+            if is_there and has_any and matches(query, each, dag_hash):
+                found.setdefault(each, set()).add(dag_hash)
+        return found
+
+    def package(self, name: str) -> str | None:
+        """Return the package of a parameter: the one with most specs if it is empty."""
+        counts = Counter(each.package for each in self.own.values())
+        if name:
+            return name if name in counts else None
+        return min(counts, key=lambda each: (-counts[each], each), default=None)
+
+    def of_package(self, package: str | None) -> dict[str, Configuration]:
+        """Return the binaries of a package."""
+        return {dag: each for dag, each in self.own.items() if each.package == package}
+
+    def listed(self, package: str | None) -> list[Listing]:
+        """Return the listings of a package."""
+        return [each for each in self.listings if each.configuration.package == package]
+
+    # One method for each canned query.
+
+    def specs_of_package(self, package: str, host: str) -> Rows:
+        """Return the specs of a package that run on a host."""
+        return [
+            (dag_hash, *words(each, *MOST[1:]), len(self.of(dag_hash)["releases"]))
+            for dag_hash, each in self.of_package(self.package(package)).items()
+            if not host or runs_on(each.target, host)
+        ]
+
+    def targets_of_package(self, package: str, release: str) -> Rows:
+        """Return the versions and targets of a package in a release."""
+        name = self.package(package)
+        releases = [each.release for each in self.listed(name) if release in ("", each.release)]
+        shown = [each for each in self.listed(name) if each.release in releases[:1]]
+        return [
+            (releases[0], name, version, target, family(target), *counts(some))
+            for (version, target), some in grouped(
+                shown, lambda each: (each.configuration.version, each.configuration.target)
+            )
+        ]
+
+    def releases_of_version(self, package: str, version: str) -> Rows:
+        """Return the releases that list a version of a package."""
+        name = self.package(package)
+        shown = self.listed(name)
+        chosen = version or newest_version({each.configuration.version for each in shown})
+        there = [each for each in shown if each.configuration.version == chosen]
+        return [
+            (name, chosen, release, kind_of(release), day_of(release), *counts(some))
+            for release, some in grouped(there, lambda each: each.release)
+        ]
+
+    def releases_of_hash(self, hash: str) -> Rows:
+        """Return the releases that list the hashes that begin so."""
+        count = Counter(each.dag_hash for each in self.listings)
+        hash = hash or min(count, key=lambda each: (-count[each], each))
+        return [
+            (
+                *(each.dag_hash, each.configuration.package, each.release),
+                *(kind_of(each.release), day_of(each.release)),
+                json.dumps(sorted({*each.stacks} - {"root"}), separators=(",", ":")),
+            )
+            for each in self.listings
+            if len(hash) >= 7 and each.dag_hash.startswith(hash)
+        ]
+
+    def most_hashes(self, package: str) -> Rows:
+        """Return the configurations of a package that several specs have."""
+        return [
+            (*words(each, *MOST), count)
+            for each, count in Counter(self.own.values()).items()
+            if count > 1 and package in ("", each.package)
+        ]
+
+    def packages_of_stack(self, stack: str) -> Rows:
+        """Return the packages of a stack, over all releases."""
+        names = {name for each in self.listings for name in each.stacks} - {"root"}
+        sizes = {name: len(self.counting(stack=name)) for name in names}
+        chosen = stack or min(sizes, key=lambda name: (-sizes[name], name), default="")
+        binaries = self.counting(stack=chosen).values() if chosen in names else ()
+        return [(chosen, *row) for row in packages_among(binaries)]
+
+    def newest_versions(self, package: str) -> Rows:
+        """Return the packages that have such a part in their name."""
+        return [
+            (name, version, specs, len(self.packages[name]), days_of(self.packages[name])[1])
+            for name, specs, version in packages_among(self.own.values())
+            if package in name
+        ]
+
+    def variant_values_of_package(self, package: str) -> Rows:
+        """Return the values of each variant of a package."""
+        name = self.package(package)
+        values = [
+            (variant.name, value, each)
+            for each in self.of_package(name).values()
+            for variant in map(parse_variant, each.variants)
+            for value in variant.values
+        ]
+        return [
+            (name, variant, value, len(some), len({configuration for *_, configuration in some}))
+            for (variant, value), some in grouped(values, lambda each: each[:2])
+        ]
+
+    def missing_for_family(self, has: str, lacks: str) -> Rows:
+        """Return the packages that one family has and another lacks."""
+        wanted, other = has or "x86_64", lacks or "aarch64"
+        if not {wanted, other} <= self.families:
+            return []
+        binaries = self.own.values()
+        known = {each.package for each in binaries if family(each.target) == other}
+        return packages_among(
+            each for each in binaries if family(each.target) == wanted and each.package not in known
+        )
+
+    def sides(self, old: str, new: str) -> tuple[list[Listing], list[Listing]]:
+        """Return the listings of two releases; none if one is unknown or nothing is before."""
+        snapshots = [each for each in self.releases if kind_of(each) == "snapshot"]
+        new = new or [*snapshots, *self.releases][0]
+        old = old or releases_before(self.releases).get(new, "")
+        if not {old, new} <= {*self.releases}:
+            return [], []
+        return [*self.shown[old].values()], [*self.shown[new].values()]
+
+    def lost(
+        self, old: str, new: str, key: Callable[[Configuration], Any]
+    ) -> list[tuple[Any, Any]]:
+        """Return the keys of the old release that the new one lacks, with their configurations."""
+        was, now = ([each.configuration for each in side] for side in self.sides(old, new))
+        return [(name, some) for name, some in grouped(was, key) if name not in {*map(key, now)}]
+
+    def packages_gone(self, old: str, new: str) -> Rows:
+        """Return the packages that the new release lacks."""
+        gone = self.lost(old, new, lambda each: each.package)
+        return packages_among(each for _, some in gone for each in some)
+
+    def families_lost(self, old: str, new: str) -> Rows:
+        """Return the packages that lack a family in the new release."""
+        lost = self.lost(old, new, lambda each: (each.package, family(each.target)))
+        return [(*key, len(some)) for key, some in lost]
+
+    def new_versions(self, old: str, new: str) -> Rows:
+        """Return the versions that the old release lacks."""
+        was, now = self.sides(old, new)
+        known = {(each.configuration.package, each.configuration.version) for each in was}
+        every = grouped(now, lambda each: (each.configuration.package, each.configuration.version))
+        return [(*key, *counts(some)) for key, some in every if key not in known]
+
+    def stacks_by_growth(self, old: str, new: str) -> Rows:
+        """Return the stacks of two releases, with their specs counted."""
+        was, now = (
+            Counter(name for each in side for name in each.stacks) for side in self.sides(old, new)
+        )
+        names = {*was, *now} - {"root"}
+        return [(name, was[name], now[name], now[name] - was[name]) for name in names]
+
+    def most_replaced(self, package: str) -> Rows:
+        """Return the configurations of which a release replaced hashes."""
+        replaced: dict[Configuration, list[int]] = {}
+        for name, older in releases_before(self.releases).items():
+            for each in self.showing:
+                now, was = (
+                    {dag for dag, one in self.shown[side].items() if one.configuration == each}
+                    for side in (name, older)
+                )
+                if now - was and was - now:
+                    replaced.setdefault(each, []).append(len(was - now))
+        return [
+            (*words(each, *MOST), len(removed), sum(removed))
+            for each, removed in replaced.items()
+            if package in ("", each.package)
+        ]
+
+    def longest_kept(self, package: str) -> Rows:
+        """Return the hashes of snapshots, and for how many days they were kept."""
+        found = []
+        for dag_hash, each in self.own.items():
+            first, last = days_of(self.of(dag_hash)["releases"])
+            if first and last and package in ("", each.package):
+                days = (date.fromisoformat(last) - date.fromisoformat(first)).days
+                name = words(each, "package", "version", "target")
+                found.append((dag_hash, *name, first, last, days))
+        return found
+
+    def only_in_snapshots(self, package: str) -> Rows:
+        """Return the hashes that no branch and no release lists."""
+        return [
+            (dag_hash, *words(each, "package", "version", "target"), len(releases), last)
+            for dag_hash, each in self.own.items()
+            for releases in (self.of(dag_hash)["releases"],)
+            for last in (days_of(releases)[1],)
+            if package in ("", each.package)
+            and not {"branch", "release"} & {*map(kind_of, releases)}
+        ]
+
+    def asked(self) -> Iterator[tuple[str, dict[str, str], Rows]]:
+        """Yield each query with right and wrong parameters, and the rows of its answer."""
+        every = {
+            "package": sorted({each.configuration.package for each in self.listings}),
+            "version": sorted({each.configuration.version for each in self.listings}),
+            "release": self.releases,
+            "hash": sorted({end for dag in self.own for end in (dag, dag[:7], dag[:31])}),
+            "stack": ["e4s", "ml", "root"],
+            "host": ["zen3", "zen2", "aarch64", "power9le"],
+            "has": ["x86_64", "aarch64"],
+            "lacks": ["x86_64", "aarch64"],
+        }
+        values = {name: ("", *some, *WRONG) for name, some in every.items()}
+        releases = values["release"]
+        pairs = [*product(releases, [""]), *zip(releases, releases[::-1], strict=True)]
+        pairs += [(new, old) for old, new in pairs]
+        queries = {
+            "packages_gone families_lost new_versions stacks_by_growth": "old new",
+            "most_hashes newest_versions variant_values_of_package most_replaced": "package",
+            "longest_kept only_in_snapshots": "package",
+            "packages_of_stack": "stack",
+            "releases_of_hash": "hash",
+            "specs_of_package": "package host",
+            "targets_of_package": "package release",
+            "releases_of_version": "package version",
+            "missing_for_family": "has lacks",
+        }
+        for names, text in queries.items():
+            params = text.split()
+            chosen = pairs if params[0] == "old" else product(*(values[each] for each in params))
+            for query, given in product(names.split(), [*chosen]):
+                rows = getattr(self, query)(*(each.strip() for each in given))
+                yield query, dict(zip(params, given, strict=True)), rows
+
+
+def words(each: Configuration, *names: str) -> tuple[str, ...]:
+    """Return parts of a configuration as the views print them."""
+    parts = each._asdict() | {"variants": " ".join(each.variants)}
+    return tuple(parts[name] for name in names)
+
+
+def counts(listings: list[Listing]) -> tuple[int, int]:
+    """Return how many configurations and specs some listings of one release have."""
+    return len({each.configuration for each in listings}), len(listings)
+
+
+def packages_among(binaries: Iterable[Configuration]) -> Rows:
+    """Return each package with its number of specs and its newest version."""
+    return [
+        (package, len(some), newest_version(each.version for each in some))
+        for package, some in grouped(binaries, lambda each: each.package)
+    ]
+
+
+def grouped(rows: Iterable[Any], key: Callable[[Any], Any]) -> list[tuple[Any, list[Any]]]:
+    """Return rows by their key."""
+    found: dict[Any, list[Any]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return [*found.items()]
+
+
+def kind_of(release: str) -> str:
+    """Return the kind of a release of these tests."""
+    kinds = {"d": "snapshot", "v": "release", "m": "other"}
+    return kinds[release[0]] if release != "develop" else "branch"
+
+
+def day_of(release: str) -> str | None:
+    """Return the day of a snapshot."""
+    return release[-10:] if kind_of(release) == "snapshot" else None
+
+
+def days_of(releases: Iterable[str]) -> tuple[str | None, str | None]:
+    """Return the first and the last day of the snapshots among some releases."""
+    days = sorted(day for name in releases if (day := day_of(name)))
+    return (days[0], days[-1]) if days else (None, None)
