@@ -55,3 +55,13 @@ def test_root_is_kept_and_not_shown(built: Build) -> None:
         ('["e4s","root"]', '["e4s"]'),
         ('["root"]', "[]"),
     ]
+
+
+def test_a_page_without_specs_is_kept(built: Build) -> None:
+    """The package has a page, and nothing else."""
+    connection = built(a=page(specs=[]))
+    assert connection.execute("SELECT spec_count FROM pages").fetchall() == [(0,)]
+    assert connection.execute(
+        "SELECT name, spec_count, release_count, newest_version FROM packages"
+    ).fetchall() == [("zlib", 0, 1, None)]
+    assert connection.execute("SELECT count(*) FROM problems").fetchone() == (0,)

@@ -131,7 +131,7 @@ def test_a_file_that_is_too_long_is_refused(copy: Path) -> None:
         open_database(copy)
 
 
-@pytest.mark.parametrize("name", [*schema.VIEWS, *schema.FULL_TEXT, "listings", "facet_counts"])
+@pytest.mark.parametrize("name", [*schema.VIEWS, *schema.FULL_TEXT, "listings", "facet_values"])
 def test_a_file_without_a_table_or_view_is_refused(copy: Path, name: str) -> None:
     """The message says which one is missing."""
     changed(copy, f"DROP {'VIEW' if name in schema.VIEWS else 'TABLE'} {name}")

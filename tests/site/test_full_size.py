@@ -64,7 +64,7 @@ def tables() -> dict[str, Iterator[tuple[Any, ...]]]:
         "configurations": ((at, package(at), at, 1, 1, 1, 1, at, 1, 1, None, None) for at in every),
         "specs": ((at, spec_hash(at), at, 1, 1, None, None) for at in every),
         "listings": ((1, at, 1, None, None) for at in every),
-        "configuration_releases": ((at, 1, 1) for at in every),
+        "configuration_releases": ((at, 1, 1, 0) for at in every),
     }
 
 

@@ -1,12 +1,12 @@
 """Numbered columns → everything that is counted.
 
-Only binaries are counted: a spec that no release lists is counted nowhere.
+Only binaries are counted: a spec that no release lists counts nowhere.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -26,26 +26,21 @@ from spack_cache_db.build.ids import Numbered
 from spack_cache_db.releases import release_date, releases_before
 from spack_cache_db.schema import CONFIGURATION, FACETS
 
-RELEASES_AT_ONCE = 8
-
 FacetCount = tuple[int | None, str, str, int, int]
-"""release id or None, facet, value, specs, packages: a row of `facet_counts` without its id."""
+"""A row of `facet_values` without its id: release or None, facet, value, specs, packages."""
 
 
 class Counts(NamedTuple):
-    """What is counted.
+    """All counts.
 
-    `columns` has counted columns by table and name, where the value of the thing with id `i` is at
-    `i - 1`. The pairs are (configuration, release) and (configuration, stack), each with the number
-    of specs that count there (see `query/catalogue.py`). `changes` and `release_packages` have the
-    columns of `configuration_changes` and of the table of that name.
+    Attributes:
+        columns: counted columns by table and name; the value of the row with id `i` is at `i - 1`.
+        tables: the tables that have nothing but counts, by name.
+        facets: the rows of `facet_values`.
     """
 
     columns: dict[str, dict[str, list[Any]]]
-    configuration_releases: Pairs
-    configuration_stacks: Pairs
-    changes: Frame
-    release_packages: Frame
+    tables: dict[str, Frame]
     facets: list[FacetCount]
 
 
@@ -53,6 +48,7 @@ def count(numbered: Numbered) -> Counts:
     """Return all counts."""
     ids, listings, package_of = numbered.ids, numbered.listings, numbered.configurations["package"]
     releases, packages, stacks = (len(ids[name]) for name in ("releases", "packages", "stacks"))
+    configurations = len(ids["configurations"])
     binaries = numbered.specs["configuration"][numbered.specs["is_binary"] > 0]
     in_releases = pairs(listings["configuration"], listings["release"])
     in_stacks = _in_stacks(numbered)
@@ -62,7 +58,10 @@ def count(numbered: Numbered) -> Counts:
         value for release, facet, value, *_ in facets if release and facet == "stacks"
     )
     dates = _Dates(ids["releases"])
-    previous = _previous(ids["releases"])
+    before = releases_before(ids["releases"])
+    previous = numbers(
+        [0, *(ids["releases"].get(before.get(name, ""), 0) for name in ids["releases"])]
+    )
     columns: dict[str, dict[str, list[Any]]] = {
         "releases": {
             "previous": [each or None for each in previous[1:].tolist()],
@@ -79,52 +78,40 @@ def count(numbered: Numbered) -> Counts:
             "spec_count": summed(in_stacks.second, in_stacks.counts, stacks + 1)[1:].tolist(),
         },
         "configurations": {
-            "spec_count": _times(binaries, len(ids["configurations"])),
-            **dates.seen(in_releases.first, in_releases.second, len(ids["configurations"])),
+            "spec_count": _times(binaries, configurations),
+            **dates.seen(in_releases.first, in_releases.second, configurations),
         },
         "specs": dates.seen(listings["spec"], listings["release"], len(numbered.hashes)),
     }
-    changes = _changes(listings, previous)
-    packages_of = _release_packages(numbered, in_releases)
-    return Counts(columns, in_releases, in_stacks, changes, packages_of, facets)
+    tables = {
+        "configuration_releases": Frame(
+            configuration=in_releases.first,
+            release=in_releases.second,
+            spec_count=in_releases.counts,
+            added=_added(listings, in_releases, previous),
+        ),
+        "configuration_stacks": Frame(
+            configuration=in_stacks.first, stack=in_stacks.second, spec_count=in_stacks.counts
+        ),
+        "release_packages": _release_packages(numbered, in_releases),
+    }
+    return Counts(columns, tables, facets)
 
 
-def _previous(releases: Mapping[str, int]) -> Numbers:
-    """Return the release before each, by their ids; 0 for none."""
-    before = releases_before(releases)
-    return numbers([0, *(releases.get(before.get(name, ""), 0) for name in releases)])
-
-
-def _changes(listings: Frame, previous: Numbers) -> Frame:
-    """Return how many specs of each (release, configuration) were added and removed.
+def _added(listings: Frame, in_releases: Pairs, previous: Numbers) -> Numbers:
+    """Return how many specs of each (configuration, release) the release before does not list.
 
     Args:
         listings: in the order of (release, spec).
-        previous: the release before each.
+        in_releases: all pairs of a configuration and a release.
+        previous: the release before each; 0 where there is none.
     """
-    releases = np.arange(len(previous))
-    following = np.zeros_like(previous)
-    following[previous] = releases
-    following[0] = 0
+    before = previous[listings["release"]]
     keys = packed(listings["release"], listings["spec"])
-    parts = []
-    # What the release before lacks was added; what the one after lacks was removed from that one.
-    for other, changed in ((previous, releases), (following, following)):
-        beside = other[listings["release"]]
-        wanted = packed(beside, listings["spec"])
-        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        is_kept = keys[at] == wanted
-        chosen = listings.where((beside > 0) & ~is_kept)
-        parts.append(packed(changed[chosen["release"]], chosen["configuration"]))
-    found, place = np.unique(np.concatenate(parts), return_inverse=True)
-    is_added = (np.arange(len(place)) < len(parts[0])).astype(np.int64)
-    release, configuration = unpacked(found)
-    return Frame(
-        release=release,
-        configuration=configuration,
-        added=summed(place, is_added, len(found)),
-        removed=summed(place, 1 - is_added, len(found)),
-    )
+    is_new = (before > 0) & ~np.isin(packed(before, listings["spec"]), keys)
+    new = packed(listings["configuration"], listings["release"])[is_new]
+    every = packed(in_releases.first, in_releases.second)
+    return np.bincount(np.searchsorted(every, new), minlength=len(every))
 
 
 def _release_packages(numbered: Numbered, in_releases: Pairs) -> Frame:
@@ -149,10 +136,7 @@ def _release_packages(numbered: Numbered, in_releases: Pairs) -> Frame:
 
 
 def _package_releases(numbered: Numbered, in_releases: Pairs) -> Pairs:
-    """Return each (package, release) once: those that are listed, and those that have a page.
-
-    A page says that its release has the package, also where it lists nothing.
-    """
+    """Return each (package, release) once, also if the page of the package lists nothing."""
     listed = numbered.configurations["package"][in_releases.first]
     return pairs(
         np.concatenate([listed, numbered.pages["package"]]),
@@ -169,46 +153,41 @@ def _in_stacks(numbered: Numbered) -> Pairs:
 
 
 def _times(ids: Numbers, size: int) -> list[int]:
-    """Return how often each id from 1 to `size` is there."""
+    """Return how often each id from 1 to `size` occurs."""
     found: list[int] = np.bincount(ids, minlength=size + 1)[1:].tolist()
     return found
 
 
 class _Dates:
-    """The dates of releases, as numbers that sort as they do."""
+    """The dates of releases, as numbers in the same order."""
 
     def __init__(self, releases: Iterable[str]) -> None:
         dates = [release_date(release) for release in releases]
-        # None stands last: it is at the end as well as at -1, where it counts as early.
         self._dates = [*sorted({date for date in dates if date}), None]
-        found = numbers([-1, *(self._dates.index(date) if date else -1 for date in dates)])
-        self._number = found.astype(np.int32)
+        # None is the last date, which is also at -1: a release without a date changes neither end.
+        self._number = numbers([-1, *(self._dates.index(date) if date else -1 for date in dates)])
 
     def seen(self, ids: Numbers, releases: Numbers, size: int) -> dict[str, list[Any]]:
         """Return in how many releases each id from 1 to `size` is, and the first and last date.
 
         Args:
             ids: of each distinct (id, release).
-            releases: the same.
+            releases: the releases of these pairs.
         """
         number = self._number[releases]
         dated = number >= 0
-        none = len(self._dates) - 1
-        first, last = np.full(size + 1, none, np.int32), np.full(size + 1, -1, np.int32)
+        first, last = np.full(size + 1, len(self._dates) - 1), np.full(size + 1, -1)
         np.minimum.at(first, ids[dated], number[dated])
         np.maximum.at(last, ids[dated], number[dated])
         return {
             "release_count": _times(ids, size),
-            "first_seen": self._names(first),
-            "last_seen": self._names(last),
+            "first_seen": [self._dates[number] for number in first[1:].tolist()],
+            "last_seen": [self._dates[number] for number in last[1:].tolist()],
         }
-
-    def _names(self, numbers: Numbers) -> list[str | None]:
-        return [*map(self._dates.__getitem__, numbers[1:].tolist())]
 
 
 class _Cells(NamedTuple):
-    """Parallel arrays: so many specs of a package have a value in a release (0: in any of them)."""
+    """Parallel arrays: specs of a package with a value in a release (0: in any of them)."""
 
     release: Numbers
     package: Numbers
@@ -226,24 +205,22 @@ def _facet_counts(numbered: Numbered, in_releases: Pairs, in_stacks: Pairs) -> l
     Returns:
         Rows sorted by release, facet and value; before them, those of all releases together.
     """
-    named = {
-        facet: [
-            (facet, each[-1] if column == "version" else each)
-            for each in numbered.ids[CONFIGURATION[column]]
-        ]
-        for facet, column in FACETS.items()
-    }
-    named["stacks"] = [("stacks", name) for name in numbered.ids["stacks"]]
-    values = sorted({*chain.from_iterable(named.values())})
+    ids = numbered.ids
+    named = {facet: ids[CONFIGURATION[column]] for facet, column in FACETS.items()}
+    named["stacks"] = ids["stacks"]
+    values = sorted((facet, name) for facet, names in named.items() for name in names)
     codes = {value: code for code, value in enumerate(values)}
-    by_id = {facet: numbers([0, *map(codes.__getitem__, each)]) for facet, each in named.items()}
-    specs = np.zeros((len(numbered.ids["releases"]) + 1) * len(values), dtype=np.int64)
+    code_of = {
+        facet: numbers([0, *(codes[facet, name] for name in names)])
+        for facet, names in named.items()
+    }
+    specs = np.zeros((len(ids["releases"]) + 1) * len(values), dtype=np.int64)
     packages = np.zeros_like(specs)
     for cells in chain(
-        _stack_cells(numbered, in_stacks, by_id["stacks"]),
+        _stack_cells(numbered, in_stacks, code_of["stacks"]),
         (
             _configuration_cells(
-                numbered, in_releases, by_id[facet][numbered.configurations[column]]
+                numbered, in_releases, code_of[facet][numbered.configurations[column]]
             )
             for facet, column in FACETS.items()
         ),
@@ -272,20 +249,13 @@ def _configuration_cells(numbered: Numbered, in_releases: Pairs, codes: Numbers)
 
 
 def _stack_cells(numbered: Numbered, in_stacks: Pairs, codes: Numbers) -> Iterator[_Cells]:
-    """Yield the cells of the stacks; `codes` has the value of each stack, by its id.
-
-    A few releases at a time, for all at once would take as much memory as all that is counted.
-    """
-    package_of, members = numbered.configurations["package"], numbered.stack_members
+    """Yield the cells of the stacks; `codes` has the value of each stack, by its id."""
+    package_of, listings = numbered.configurations["package"], numbered.listings
     of, stack, specs = in_stacks
     yield _Cells(np.zeros_like(of), package_of[of], codes[stack], specs)
-    listings, packages = numbered.listings, len(numbered.ids["packages"]) + 1
-    releases = range(1, len(numbered.ids["releases"]) + 1, RELEASES_AT_ONCE)
-    ends = [*np.searchsorted(listings["release"], releases).tolist(), len(listings)]
-    for some in map(slice, ends, ends[1:]):
-        part = listings.where(some)
-        package = package_of[part["configuration"]]
-        found = pairs(part["release"] * packages + package, part["stacks"])
-        at, stack = members.of(found.second)
-        release, package = np.divmod(found.first[at], packages)
-        yield _Cells(release, package, codes[stack], found.counts[at])
+    packages = len(numbered.ids["packages"]) + 1
+    place = listings["release"] * packages + package_of[listings["configuration"]]
+    found = pairs(place, listings["stacks"])
+    at, stack = numbered.stack_members.of(found.second)
+    release, package = np.divmod(found.first[at], packages)
+    yield _Cells(release, package, codes[stack], found.counts[at])

@@ -1,13 +1,11 @@
-"""Parallel arrays of numbers on NumPy: frames, and what merging and counting do with them.
+"""Parallel arrays of numbers on NumPy, and the functions by which they are merged and counted.
 
-Numbers are ids and counts below 2**31, so that two of them make one 64-bit key which sorts as the
-pair does.
+Numbers are ids and counts below 2**31: two of them make one 64-bit key that sorts like the pair.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,60 +57,20 @@ class Frame:
             }
         )
 
-    def rows(self, *names: str, **values: Sequence[Any]) -> FrameRows:
-        """Return the rows of some columns; of all columns where none is named.
+    def rows(self, *names: str, **values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows as tuples.
 
         Args:
-            names: the columns, in their order.
-            values: what stands for the numbers of a column: `values[column][number]`.
+            names: the columns, in their order; all of them if none is named.
+            values: replaces the numbers of a column: `values[column][number]`.
         """
-        return FrameRows(self, names or tuple(self.columns), values)
-
-
-@dataclass(frozen=True, slots=True)
-class FrameRows:
-    """Rows of a frame as tuples (see `Frame.rows`)."""
-
-    frame: Frame
-    names: tuple[str, ...]
-    values: Mapping[str, Sequence[Any]]
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows, as often as it is asked for them."""
-        for some in self._slices():
-            yield from self._rows(some, self.names)
-
-    def blocks(self) -> Iterator[tuple[dict[int, int | None], Iterator[tuple[Any, ...]]]]:
-        """Yield some rows at a time, without the columns that say the same in all of them.
-
-        Yields:
-            The number or None of each of those columns, by its place; and the rows of the others.
-            The last column is always among the others, so that there is something in each row.
-        """
-        for some in self._slices():
-            same: dict[int, int | None] = {}
-            for place, name in enumerate(self.names[:-1]):
-                column = self.frame[name][some]
-                if column.min() == column.max():
-                    number = int(column[0])
-                    value = self.values[name][number] if name in self.values else number
-                    if value is None or isinstance(value, int):
-                        same[place] = value
-            others = [name for place, name in enumerate(self.names) if place not in same]
-            yield same, self._rows(some, others)
-
-    def _slices(self) -> Iterator[slice]:
-        # Some thousands at a time: a number takes five times as much memory in Python.
-        for start in range(0, len(self.frame), ROWS_AT_ONCE):
-            yield slice(start, start + ROWS_AT_ONCE)
-
-    def _rows(self, some: slice, names: Iterable[str]) -> Iterator[tuple[Any, ...]]:
-        parts: list[Iterable[Any]] = []
-        for name in names:
-            part = self.frame[name][some].tolist()
-            values = self.values.get(name)
-            parts.append(part if values is None else map(values.__getitem__, part))
-        return zip(*parts, strict=True)
+        # A few thousand at a time: a number takes five times as much memory in Python.
+        for start in range(0, len(self), ROWS_AT_ONCE):
+            parts: list[Iterable[Any]] = []
+            for name in names or self.columns:
+                part = self[name][start : start + ROWS_AT_ONCE].tolist()
+                parts.append(map(values[name].__getitem__, part) if name in values else part)
+            yield from zip(*parts, strict=True)
 
 
 def joined(frames: Sequence[Frame]) -> Frame:
@@ -127,10 +85,6 @@ class Pairs(NamedTuple):
     first: Numbers
     second: Numbers
     counts: Numbers
-
-    def rows(self) -> FrameRows:
-        """Return the rows (first, second, count)."""
-        return Frame(**self._asdict()).rows()
 
 
 class Members(NamedTuple):

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from functools import cache
+from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -28,7 +29,6 @@ from spack_cache_db.build.frames import (
     packed,
     pairs,
     places,
-    unpacked,
     varying,
 )
 from spack_cache_db.build.known_packages import kept_facts
@@ -207,26 +207,15 @@ def kept_documents(
     What is no installed tree has a release of its own.
     """
     kept: list[int] = []
-    claimed: dict[_Claim, int] = {}
-    rivals: dict[_Claim, list[int]] = {}
-    for number, each in enumerate(documents, start=1):
-        claim = _claim(each)
-        if claim is None:
-            kept.append(number)
-        elif (first := claimed.setdefault(claim, number)) != number:
-            rivals.setdefault(claim, [first]).append(number)
     refusals: list[Refusal] = []
-    for claim, claiming in rivals.items():
-        first, *others = sorted(claiming, key=lambda number: _preference(documents[number - 1]))
-        claimed[claim] = first
-        known = documents[first - 1]
-        for number in others:
-            each = documents[number - 1]
-            if _are_of_one_mirror(known, each) or _are_two_trees(known, each):
-                kept.append(number)
-            elif known.sha256 != each.sha256:
-                refusals.append(_not_alone(each, known))
-    kept += claimed.values()
+    claimed: dict[_Claim, Document] = {}
+    for number, each in sorted(enumerate(documents, 1), key=lambda row: _preference(row[1])):
+        claim = _claim(each)
+        known = each if claim is None else claimed.setdefault(claim, each)
+        if known is each or _belong_together(known, each):
+            kept.append(number)
+        elif known.sha256 != each.sha256:
+            refusals.append(_not_alone(each, known))
     refused = _with_shared_hashes(documents, kept, listings, hashes)
     refused |= _among_trees(documents, kept)
     return [number for number in kept if number not in refused], [*refusals, *refused.values()]
@@ -264,13 +253,12 @@ def _not_alone(document: Document, known: Document) -> Refusal:
     return Refusal(document, known, before, f", expected one {rule}")
 
 
-def _are_of_one_mirror(one: Document, other: Document) -> bool:
+def _belong_together(one: Document, other: Document) -> bool:
+    """Return whether two documents are of one mirror, or two installations."""
+    if is_tree(one) and is_tree(other):
+        return one.sha256 != other.sha256
     facts, more = one.index_facts, other.index_facts
     return facts is not None and more is not None and facts.whole == more.whole
-
-
-def _are_two_trees(one: Document, other: Document) -> bool:
-    return is_tree(one) and is_tree(other) and one.sha256 != other.sha256
 
 
 def _among_trees(documents: Sequence[Document], kept: list[int]) -> dict[int, Refusal]:
@@ -326,21 +314,15 @@ def _in_order(
     foremost = [*([first] if first else []), *sorted(trees)]
     releases = sort_releases({documents[number - 1].release for number in kept}, foremost)
     place = {name: at for at, name in enumerate(releases)}
-    pages: list[tuple[str, int, int]] = []
-    others: list[tuple[int, str, str, str, int]] = []
-    for number in kept:
+
+    def order(number: int) -> tuple[object, ...]:
         each = documents[number - 1]
         at = place[each.release]
         if each.page:
-            pages.append((each.page.package, at, number))
-        else:
-            others.append((at, each.path, each.sha256, each.location, number))
-    # There is one page of a package in a release. Sorted twice: numbers compare faster than tuples.
-    pages.sort(key=itemgetter(0))
-    pages.sort(key=itemgetter(1))
-    ordered = [number for _, _, number in pages]
-    ordered += [number for _, _, _, _, number in sorted(others)]
-    return ordered, releases
+            return False, at, each.page.package
+        return True, at, each.path, each.sha256, each.location
+
+    return sorted(kept, key=order), releases
 
 
 def _of_kept(frame: Frame, document_number: Numbers) -> Frame:
@@ -435,25 +417,19 @@ def _first(known: Mask, starts: Numbers) -> Numbers:
 def unions(known: Interned[Stacks], sets: Numbers, starts: Numbers) -> Numbers:
     """Return the union of the sets of stacks of each group.
 
-    Sets are joined one after the other, for all groups at once: there are many groups, and few
-    different unions.
-
     Args:
         known: the numbers of all sets; unions that are new are added.
         sets: numbers of sets, group after group.
         starts: where each group starts.
     """
-    sizes = np.diff(np.append(starts, len(sets)))
-    found = sets[starts]
-    for nth in range(1, sizes.max(initial=0)):
-        more = sizes > nth
-        distinct, of = np.unique(packed(found[more], sets[starts[more] + nth]), return_inverse=True)
-        joined_sets = [
-            known[tuple(sorted({*known.things[first - 1], *known.things[second - 1]}))]
-            for first, second in zip(*(part.tolist() for part in unpacked(distinct)), strict=True)
-        ]
-        found[more] = np.array(joined_sets, dtype=found.dtype)[of]
-    return found
+
+    @cache
+    def union(numbers: frozenset[int]) -> int:
+        return known[tuple(sorted({name for at in numbers for name in known.things[at - 1]}))]
+
+    rows, ends = sets.tolist(), np.append(starts, len(sets)).tolist()
+    groups = (frozenset(rows[start:end]) for start, end in pairwise(ends))
+    return np.fromiter(map(union, groups), sets.dtype, len(starts))
 
 
 def _specs(

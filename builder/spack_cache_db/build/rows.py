@@ -84,11 +84,8 @@ def counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
         stacks=numbered.specs["stacks"].tolist(),
         **columns["specs"],
     )
-    yield "configuration_releases", counts.configuration_releases.rows()
-    yield "configuration_changes", counts.changes.rows()
-    yield "release_packages", counts.release_packages.rows()
-    yield "configuration_stacks", counts.configuration_stacks.rows()
-    yield "facet_counts", [(at, *row) for at, row in enumerate(counts.facets, start=1)]
+    yield from ((table, frame.rows()) for table, frame in counts.tables.items())
+    yield "facet_values", [(at, *row) for at, row in enumerate(counts.facets, start=1)]
 
 
 def _rows(table: str, **columns: Iterable[Any]) -> TableRows:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from importlib import metadata
 from itertools import chain, islice
 from pathlib import Path
@@ -17,7 +16,6 @@ from typing import Any
 import sqlite_utils
 
 from spack_cache_db import schema
-from spack_cache_db.build.frames import FrameRows
 from spack_cache_db.errors import OutputError
 
 _MOST_PARAMETERS = 999
@@ -50,26 +48,13 @@ def create(path: Path) -> sqlite3.Connection:
 def insert(db: sqlite3.Connection, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
     """Insert rows: tuples in the order of the schema's columns.
 
-    Many go in by one statement: to run it costs more than all that it does for a row. What many
-    rows of a frame have in common stands in the statement: a parameter costs most of the rest.
+    One statement inserts many rows, because running it costs more than its work for a row.
     """
-    places = range(len(schema.table(table).columns))
-    for same, others in rows.blocks() if isinstance(rows, FrameRows) else (({}, iter(rows)),):
-        values = tuple(_literal(same[place]) if place in same else "?" for place in places)
-        at_once = _MOST_PARAMETERS // values.count("?")
-        while chunk := [*islice(others, at_once)]:
-            statement = _insert_statement(table, values, len(chunk))
-            db.execute(statement, [*chain.from_iterable(chunk)])
-
-
-def _literal(value: int | None) -> str:
-    return "NULL" if value is None else str(value)
-
-
-@lru_cache
-def _insert_statement(table: str, values: tuple[str, ...], rows: int) -> str:
-    row = f"({', '.join(values)})"
-    return f"INSERT INTO [{table}] VALUES {', '.join([row] * rows)}"
+    rest = iter(rows)
+    width = len(schema.table(table).columns)
+    while chunk := [*islice(rest, _MOST_PARAMETERS // width)]:
+        values = ", ".join([f"({', '.join('?' * width)})"] * len(chunk))
+        db.execute(f"INSERT INTO [{table}] VALUES {values}", [*chain.from_iterable(chunk)])
 
 
 def index_text(db: sqlite3.Connection, words: Mapping[str, Iterable[str]]) -> None:

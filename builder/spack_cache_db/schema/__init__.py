@@ -22,10 +22,10 @@ from spack_cache_db.schema.tables import TableIndex as TableIndex
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 16
+SCHEMA_VERSION = 17
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "d0caa849f194940abe195700f58f2b80f232ec5702746c600a972377b19179c1"
+STATEMENTS_SHA256 = "2a6d54cbdd42899c17c8934953897c684cc731071d7ae3df5baa3f58e59c7443"
 """What `statements_sha256` gives for a built file of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 
@@ -195,16 +195,19 @@ CHANGES = {
 CHANGE_WORDS = (*dict.fromkeys(CHANGES.values()),)
 """The words for a changed configuration, in the order in which reports list them."""
 
-_KEPT = "coalesce(configuration_releases.spec_count, 0) - configuration_changes.added"
+_CHANGE_COLUMNS = f"""\
+  releases.name AS release,
+  previous_releases.name AS previous,
+  packages.name AS package,
+{_BUILD_COLUMNS}"""
+
+_REMOVED = "coalesce(before.spec_count, 0) + listed.added - listed.spec_count"
+_COUNTS_OF_CHANGES = ("listed.spec_count - listed.added", "listed.added", _REMOVED)
 _CHANGE = "\n".join(
     "    WHEN "
     + " AND ".join(
         f"{count} {'>' if there else '='} 0"
-        for count, there in zip(
-            (_KEPT, "configuration_changes.added", "configuration_changes.removed"),
-            counts,
-            strict=True,
-        )
+        for count, there in zip(_COUNTS_OF_CHANGES, counts, strict=True)
     )
     + f" THEN '{word}'"
     for counts, word in CHANGES.items()
@@ -317,25 +320,62 @@ LEFT JOIN releases ON releases.id = configuration_releases.release
 {CONFIGURATION_JOINS}""",
     "release_changes": f"""\
 SELECT
-  releases.name AS release,
-  previous_releases.name AS previous,
-  packages.name AS package,
-{_BUILD_COLUMNS},
+{_CHANGE_COLUMNS},
   CASE
 {_CHANGE}
   END AS change,
-  {_KEPT} AS kept,
-  configuration_changes.added,
-  configuration_changes.removed,
+  listed.spec_count - listed.added AS kept,
+  listed.added,
+  {_REMOVED} AS removed,
 {_FOR_ANALYSIS}
-FROM configuration_changes
-JOIN releases ON releases.id = configuration_changes.release
-JOIN configurations ON configurations.id = configuration_changes.configuration
+FROM configuration_releases AS listed
+JOIN releases ON releases.id = listed.release
+JOIN configurations ON configurations.id = listed.configuration
+LEFT JOIN configuration_releases AS before
+  ON before.configuration = listed.configuration AND before.release = releases.previous
 LEFT JOIN releases AS previous_releases ON previous_releases.id = releases.previous
-LEFT JOIN configuration_releases
-  ON configuration_releases.configuration = configuration_changes.configuration
-  AND configuration_releases.release = releases.id
-{CONFIGURATION_JOINS}""",
+{CONFIGURATION_JOINS}
+WHERE releases.previous IS NOT NULL AND (listed.added > 0 OR {_REMOVED} > 0)
+UNION ALL
+SELECT
+{_CHANGE_COLUMNS},
+  'removed' AS change,
+  0 AS kept,
+  0 AS added,
+  before.spec_count AS removed,
+{_FOR_ANALYSIS}
+FROM configuration_releases AS before
+JOIN releases ON releases.previous = before.release
+JOIN configurations ON configurations.id = before.configuration
+LEFT JOIN releases AS previous_releases ON previous_releases.id = releases.previous
+{CONFIGURATION_JOINS}
+WHERE NOT EXISTS (
+  SELECT 1 FROM configuration_releases AS listed
+  WHERE listed.configuration = before.configuration AND listed.release = releases.id)""",
+    "facet_counts": """\
+SELECT release, facet, value, spec_count, package_count FROM facet_values
+UNION ALL
+SELECT
+  NULL AS release,
+  'versions' AS facet,
+  versions.name AS value,
+  sum(configurations.spec_count) AS spec_count,
+  count(DISTINCT configurations.package) AS package_count
+FROM configurations
+JOIN versions ON versions.id = configurations.version
+WHERE configurations.spec_count > 0
+GROUP BY versions.name
+UNION ALL
+SELECT
+  configuration_releases.release,
+  'versions' AS facet,
+  versions.name AS value,
+  sum(configuration_releases.spec_count) AS spec_count,
+  count(DISTINCT configurations.package) AS package_count
+FROM configuration_releases
+JOIN configurations ON configurations.id = configuration_releases.configuration
+JOIN versions ON versions.id = configurations.version
+GROUP BY configuration_releases.release, versions.name""",
     "package_status": """\
 SELECT
   known_packages.name,

@@ -82,13 +82,12 @@ CONFIGURATION = {
 each of them points at."""
 
 FACETS = {
-    "versions": "version",
     "compilers": "compiler",
     "oss": "os",
     "platforms": "platform",
     "targets": "target",
 }
-"""The facets of pages that are columns of a configuration; `stacks` is one more."""
+"""The facets of `facet_values` that are columns of a configuration; `stacks` is one more."""
 
 SEEN = (text("first_seen", nullable=True), text("last_seen", nullable=True))
 
@@ -181,7 +180,7 @@ TABLES: tuple[Table, ...] = (
         Column("spec_count"),
         Column("release_count"),
         *SEEN,
-        indexes=tuple((column,) for column in CONFIGURATION),
+        indexes=tuple((column,) for column in CONFIGURATION if column != "platform"),
     ),
     _table(
         "specs",
@@ -210,15 +209,8 @@ TABLES: tuple[Table, ...] = (
         to("configuration", "configurations"),
         to("release", "releases"),
         Column("spec_count"),
-        primary_key=("configuration", "release"),
-    ),
-    _table(
-        "configuration_changes",
-        to("release", "releases"),
-        to("configuration", "configurations"),
         Column("added"),
-        Column("removed"),
-        primary_key=("release", "configuration"),
+        primary_key=("configuration", "release"),
     ),
     _table(
         "release_packages",
@@ -235,7 +227,6 @@ TABLES: tuple[Table, ...] = (
         to("stack", "stacks"),
         Column("spec_count"),
         primary_key=("configuration", "stack"),
-        indexes=(("stack",),),
     ),
     _table(
         "pages",
@@ -358,13 +349,12 @@ TABLES: tuple[Table, ...] = (
     ),
     _table("package_rests", Column("data", bytes)),
     _table(
-        "facet_counts",
+        "facet_values",
         to("release", "releases", nullable=True),
         text("facet"),
         text("value"),
         Column("spec_count"),
         Column("package_count"),
-        indexes=(("release", "facet"),),
     ),
     _table(
         "problems",

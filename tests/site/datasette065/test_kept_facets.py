@@ -29,7 +29,7 @@ QUERIES = (
     "?_facet=platform",
     "?_nofacet=1",
 )
-OTHERS = ("versions", "targets", "variants", "pages", "facet_counts", "problems")
+OTHERS = ("versions", "targets", "variants", "pages", "facet_values", "problems")
 
 
 async def facets(datasette: Any, address: str) -> Any:

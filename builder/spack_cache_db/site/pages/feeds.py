@@ -36,8 +36,13 @@ NO_DAY = "1970-01-01"
 """When a feed was changed that never had an entry."""
 
 CHANGED = """
-SELECT release, sum(added), sum(removed) FROM configuration_changes
-WHERE release IN (SELECT value FROM json_each(:releases)) GROUP BY release
+SELECT releases.id, coalesce(added, 0),
+  before.spec_count + coalesce(added, 0) - releases.spec_count
+FROM releases
+JOIN releases AS before ON before.id = releases.previous
+LEFT JOIN (SELECT release, sum(added) AS added FROM configuration_releases GROUP BY release)
+  ON release = releases.id
+WHERE releases.id IN (SELECT value FROM json_each(:releases))
 """
 
 

@@ -15,7 +15,7 @@ from spack_cache_db.site.pages.lists import counts
 
 RELEASE_FACETS = """
 SELECT facet, value, spec_count FROM facet_counts
-WHERE release = :release ORDER BY facet, spec_count DESC, value
+WHERE release = :release AND facet <> 'versions' ORDER BY facet, spec_count DESC, value
 """
 EXPLICIT = "SELECT count(*) FROM installations WHERE release = :release AND explicit = 1"
 STACK_RELEASES = """
