@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import sys
 from typing import Any
 
 import pytest
 
-from spack_cache_db.cli.find import as_table
-from spack_cache_db.query.answers import find, found_csv, found_json
+from spack_cache_db.cli.find import find_table
+from spack_cache_db.query.answers import find, found_rows
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.selection import Candidates
 from spack_cache_db.records import Configuration
+from spack_cache_db.row_forms import csv_text
 from spack_cache_db.schema import CONFIGURATION
 from spack_cache_db.sources.pages.page_format import OF_A_LISTING, SpecDetail
 from tests.configurations import configuration
@@ -56,11 +56,12 @@ def test_specs_that_differ_in_one_field_are_two_wherever_they_are_shown(
     found = find(connection, "zlib")
 
     assert len({each.configuration for each in found}) == 2
-    one, two = json.loads(found_json(found, hashes=False))
+    shown_rows = found_rows(found, hashes=False)
+    one, two = shown_rows.records
     assert one != two
-    for text in (found_csv(found, hashes=False), as_table(found, hashes=False)):
-        *_, one, two = text.splitlines()
-        assert one != two
+    for lines in (csv_text(shown_rows).splitlines(), find_table(found, hashes=False)):
+        *_, last, another = lines
+        assert last != another
     candidates = Candidates(read_lookups(connection))
     rows = map(candidates.configuration, candidates.rows("zlib"))
     assert {*rows} == {each.configuration for each in found}

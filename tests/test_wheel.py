@@ -202,7 +202,7 @@ def test_the_least_install_answers(published: tuple[Path, Path], tmp_path: Path)
     build([SAMPLES], tmp_path / FILE)
     (tmp_path / "specs.txt").write_text(SPEC)
 
-    for name, (_, extra) in COMMANDS.items():
+    for name, (*_, extra) in COMMANDS.items():
         arguments = ARGUMENTS.get(name, (name, FILE)) if name != "fetch" else SOME_MIRROR
         ran = _ran(tmp_path, bin_folder / "spack-cache-db", *arguments)
         if extra is None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from spack_cache_db.query.catalogue import FoundSpec
     from spack_cache_db.query.conditions import UnsupportedQuery
     from spack_cache_db.query.coverage import cover
-    from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
+    from spack_cache_db.query.covered import Cover, CoveredNode, CoveredSpec
     from spack_cache_db.query.difference import Diff, diff
     from spack_cache_db.query.package_data import PackageData, PackageStatus, behind, package_data
     from spack_cache_db.query.questions import UnknownNameError
@@ -86,7 +86,7 @@ _LOADED_WHEN_USED = {
     "query.catalogue": ("FoundSpec",),
     "query.conditions": ("UnsupportedQuery",),
     "query.coverage": ("cover",),
-    "query.coverage_output": ("Cover", "CoveredNode", "CoveredSpec"),
+    "query.covered": ("Cover", "CoveredNode", "CoveredSpec"),
     "query.difference": ("Diff", "diff"),
     "query.package_data": ("PackageData", "PackageStatus", "behind", "package_data"),
     "query.questions": ("UnknownNameError",),

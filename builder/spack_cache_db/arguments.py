@@ -7,13 +7,9 @@ import re
 import sqlite3
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from spack_cache_db.errors import ArgumentError
 from spack_cache_db.records import is_name
-
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
 
 AnyPath = str | os.PathLike[str]
 
@@ -116,17 +112,6 @@ def checked_options(jobs: object, max_page_size: object, progress: object) -> No
         _require_count(name, value, least=1)
     if progress is not None and not callable(progress):
         raise ArgumentError(f"progress is {_said(progress)}, expected a function or None")
-
-
-def checked_executor(executor: object) -> Executor | None:
-    """Return an executor or None; `ArgumentError` if this is neither."""
-    if executor is None:
-        return None
-    from concurrent.futures import Executor  # Most commands need none, and it takes time.
-
-    if isinstance(executor, Executor):
-        return executor
-    raise ArgumentError(f"executor is {_said(executor)}, expected a concurrent.futures.Executor")
 
 
 def checked_limit(limit: object) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from spack_cache_db.cli import COMMANDS
-from spack_cache_db.cli.terminal import Forms, print_answer, styled
+from spack_cache_db.cli.output import Heading, print_answer
+from spack_cache_db.row_forms import Rows
 from tests import graphs
 from tests.commands import run
 
@@ -106,18 +107,25 @@ def test_an_error_has_one_status_in_every_command(tmp_path: Path) -> None:
         assert (name, result.exit_code) == (name, 2), result.output
 
 
-def test_colours_are_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither a pipe gets them, nor a terminal of somebody who set NO_COLOR."""
-    assert styled("x", fg="red") == "x"
-    terminal = io.StringIO()
-    monkeypatch.setattr(terminal, "isatty", lambda: True)
-    monkeypatch.setattr("sys.stdout", terminal)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    assert styled("x", fg="red") == "\x1b[31mx\x1b[0m"
-    printed = ("near  a", "Packages removed: 1", "  near  b", "near")
-    forms = Forms("\n".join, str, str, None, {"near": "yellow", "removed": "red"})
-    print_answer(printed, forms, {})
-    coloured = "\x1b[33mnear\x1b[0m  a\n\x1b[31mPackages removed\x1b[0m: 1\n  near  b\nnear\n"
-    assert terminal.getvalue() == coloured
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert styled("x", fg="red") == "x"
+@pytest.mark.parametrize(("no_colour", "is_coloured"), [(None, True), ("", True), ("1", False)])
+def test_colours_are_for_terminals(
+    no_colour: str | None, is_coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe does not get them, nor does a terminal of a user who set NO_COLOR."""
+    lines = (Heading("name"), "near  a\x1b", "Packages removed: 1", "  near  b", "near")
+    plain = "name\nnear  a\\x1b\nPackages removed: 1\n  near  b\nnear\n"
+    coloured = (
+        "\x1b[1mname\x1b[0m\n\x1b[33mnear\x1b[0m  a\\x1b\n"
+        "\x1b[31mPackages removed\x1b[0m: 1\n  near  b\nnear\n"
+    )
+    for is_terminal in (False, True):
+        output = io.StringIO()
+        monkeypatch.setattr(output, "isatty", lambda is_terminal=is_terminal: is_terminal)
+        monkeypatch.setattr("sys.stdout", output)
+        if no_colour is None:
+            monkeypatch.delenv("NO_COLOR", raising=False)
+        else:
+            monkeypatch.setenv("NO_COLOR", no_colour)
+        colours = {"near": "yellow", "removed": "red"}
+        print_answer({}, lambda: Rows((), ()), lines, colours=colours)
+        assert output.getvalue() == (coloured if is_terminal and is_coloured else plain)

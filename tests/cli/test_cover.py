@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-import spack_cache_db.cli.options as scope_options
+from spack_cache_db import machine
 from spack_cache_db.cli import cli
 from spack_cache_db.machine import Machine
 from tests.processes import completed
@@ -37,7 +37,7 @@ def test_a_table(samples_file: Path) -> None:
     assert result.exit_code == 1, result.output
     lines = result.stdout.splitlines()
     counts = "unanswerable 1, none 1, near 1, binary 1"
-    assert lines[:3] == ["1 of 4 specs have a binary", counts, ""]
+    assert lines[:3] == ["1 of 4 specs has a binary", counts, ""]
     assert [line.split()[0] for line in lines[3:]] == ["unanswerable", "none", "near", "binary"]
     assert "newest 4.0.1" in lines[5]
     assert lines[-1].split()[1:-3] == [
@@ -49,7 +49,7 @@ def test_only_one_status(samples_file: Path) -> None:
     """What is not wanted is not shown, in any form; the totals stay those of all specs."""
     lines = run(SPECS, samples_file, "--only", "near", "--only", "none").stdout.splitlines()
     assert [line.split()[0] for line in lines[3:]] == ["none", "near"]
-    assert lines[0] == "1 of 4 specs have a binary"
+    assert lines[0] == "1 of 4 specs has a binary"
 
     said = json.loads(run(SPECS, samples_file, "--only", "binary", "--json").stdout)
     assert [each["status"] for each in said["specs"]] == ["binary"]
@@ -74,7 +74,7 @@ def test_groups_and_externals(samples_file: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["cover", str(path), str(samples_file)])
 
     assert result.stdout.splitlines()[:4] == [
-        "1 of 4 specs have a binary; 1 more is external",
+        "1 of 4 specs has a binary; 1 more is external",
         "none 1, near 2, external 1, binary 1",
         "no group: 1 of 1",
         "more: 0 of 3",
@@ -115,7 +115,7 @@ def test_csv_and_markdown(samples_file: Path) -> None:
     assert [row["status"] for row in rows] == ["binary", "near", "none", "unanswerable"]
     assert rows[0]["configuration"] == "py-mpi4py@4.0.1 gcc@13.2.0 ubuntu24.04 x86_64_v3"
     assert markdown[:4] == [
-        "1 of 5 specs have a binary.",
+        "1 of 5 specs has a binary.",
         "",
         "| status | spec | answer |",
         "| --- | --- | --- |",
@@ -127,7 +127,7 @@ def test_csv_and_markdown(samples_file: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "options", "status", "said"),
     [
-        ("py-mpi4py\n", (), 0, "1 of 1 specs have a binary"),
+        ("py-mpi4py\n", (), 0, "1 of 1 spec has a binary"),
         ("", (), 1, "0 of 0 specs have a binary"),
         ("py-mpi4py\n", ("--release", "develop"), 0, "1 of 1"),
         ("py-mpi4py\n", ("--host", "riscv64"), 1, "without host riscv64"),
@@ -155,9 +155,7 @@ def test_the_exit_status(
 
 def test_here(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With --here only what the machine can run counts, and the machine is named."""
-    monkeypatch.setattr(
-        scope_options, "this_machine", lambda: Machine("zen3", "ubuntu24.04", "linux")
-    )
+    monkeypatch.setattr(machine, "this_machine", lambda: Machine("zen3", "ubuntu24.04", "linux"))
     result = run("py-mpi4py\npy-mpi4py %intel-oneapi-compilers\n", samples_file, "--here", "--json")
 
     assert [each["status"] for each in json.loads(result.stdout)["specs"]] == ["binary", "near"]

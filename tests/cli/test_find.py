@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-import spack_cache_db.cli.options as scope_options
+from spack_cache_db import machine
 from spack_cache_db.build import build
-from spack_cache_db.cli import cli, terminal
+from spack_cache_db.cli import cli, output
 from spack_cache_db.machine import Machine
 from tests.indexes import REAL_FILE, hash_of
 from tests.processes import completed
@@ -80,14 +80,14 @@ def test_a_terminal_shows_fifty_rows(
     """What is left out is counted below; --all and --limit show more, and a pipe gets all rows."""
     whole = run("*", real_index_file).stdout
     count = len(json.loads(run("*", real_index_file, "--json").stdout))
-    monkeypatch.setattr(terminal, "is_terminal", lambda: True)
+    monkeypatch.setattr(output, "is_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "100000")
 
     for options in ((), ("--hashes",)):
         *_, end = shown = run("*", real_index_file, *options).stdout.splitlines()
-        assert len(shown) == 3 + 1 + terminal.MOST_ROWS + 2
+        assert len(shown) == 3 + 1 + output.MOST_ROWS + 2
         assert end.endswith("more rows: --all shows all")
-    assert f"{count - terminal.MOST_ROWS:,} more rows" in run("*", real_index_file).stdout
+    assert f"{count - output.MOST_ROWS:,} more rows" in run("*", real_index_file).stdout
     assert run("*", real_index_file, "--all").stdout == whole
     assert len(run("*", real_index_file, "--limit", 60).stdout.splitlines()) == 4 + 60
     assert len(json.loads(run("*", real_index_file, "--json").stdout)) == count
@@ -233,9 +233,7 @@ def test_caveats_are_said(samples_file: Path) -> None:
 
 def test_here(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With --here only what the machine can run is left, and the machine is named."""
-    monkeypatch.setattr(
-        scope_options, "this_machine", lambda: Machine("zen3", "ubuntu24.04", "linux")
-    )
+    monkeypatch.setattr(machine, "this_machine", lambda: Machine("zen3", "ubuntu24.04", "linux"))
 
     result = run("py-mpi4py", samples_file, "--here", "--json")
 
@@ -245,8 +243,8 @@ def test_here(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_here_says_what_it_cannot_know(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unknown operating system is said, and does not narrow the answer."""
-    machine = Machine("m2", None, "darwin", ("Spack's name of macOS 99 is not known",))
-    monkeypatch.setattr(scope_options, "this_machine", lambda: machine)
+    mac = Machine("m2", None, "darwin", ("Spack's name of macOS 99 is not known",))
+    monkeypatch.setattr(machine, "this_machine", lambda: mac)
 
     result = run("py-mpi4py", samples_file, "--here", "--json")
 
@@ -256,9 +254,7 @@ def test_here_says_what_it_cannot_know(samples_file: Path, monkeypatch: pytest.M
 
 def test_nothing_runs_here(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine for which nothing was built gives no rows, status 1."""
-    monkeypatch.setattr(
-        scope_options, "this_machine", lambda: Machine("riscv64", "debian13", "linux")
-    )
+    monkeypatch.setattr(machine, "this_machine", lambda: Machine("riscv64", "debian13", "linux"))
 
     result = run("py-mpi4py", samples_file, "--here")
 

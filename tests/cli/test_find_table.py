@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spack_cache_db.cli.find import as_table
+from spack_cache_db.cli.find import find_table
 from spack_cache_db.query.answers import Found
 from spack_cache_db.query.catalogue import FoundSpec
 from spack_cache_db.records import Configuration
@@ -30,7 +30,7 @@ FOUND = [
 
 def test_a_table_of_configurations() -> None:
     """What all rows share stands above; a row counts its specs and says where they are."""
-    assert as_table(FOUND, hashes=False).splitlines() == [
+    assert [*find_table(FOUND, hashes=False)] == [
         "2 configurations, 4 specs",
         "all: zlib gcc@13.2.0 rhel8 linux zen3 +shared ~pic",
         "",
@@ -42,7 +42,7 @@ def test_a_table_of_configurations() -> None:
 
 def test_a_table_of_specs() -> None:
     """A row for each spec says where that spec is."""
-    lines = as_table(FOUND, hashes=True).splitlines()
+    lines = [*find_table(FOUND, hashes=True)]
 
     assert [line.split() for line in lines[3:6]] == [
         ["version", "hash", "last", "seen", "releases", "stacks"],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import sqlite3
 from collections import Counter
 from random import Random
@@ -12,18 +11,13 @@ from typing import Any
 
 import pytest
 
+from spack_cache_db.cli.cover import cover_table
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.coverage import cover_environment
-from spack_cache_db.query.coverage_output import (
-    Cover,
-    CoveredNode,
-    cover_csv,
-    cover_json,
-    cover_markdown,
-    cover_table,
-)
+from spack_cache_db.query.covered import Cover, CoveredNode
 from spack_cache_db.query.questions import scope_of
+from spack_cache_db.row_forms import csv_text
 from tests.conftest import Build
 from tests.graphs import edges, installs, run_time
 from tests.indexes import edge, hash_of, index, lock_of, node, record
@@ -123,9 +117,9 @@ def test_a_machine_is_not_looked_at(conn: sqlite3.Connection) -> None:
 
 def test_a_lockfile_as_text(conn: sqlite3.Connection) -> None:
     """The share that has a binary is told, what a rebuild would replace, and by what."""
-    lines = cover_table(covered(conn)).splitlines()
+    lines = [*cover_table(covered(conn))]
 
-    assert lines[:2] == ["1 of 3 specs have a binary (33%)", "missing 1, rebuilt 1, binary 1"]
+    assert lines[:2] == ["1 of 3 specs has a binary (33%)", "missing 1, rebuilt 1, binary 1"]
     assert [line.split()[0] for line in lines[3:]] == ["missing", "rebuilt", "binary"]
     assert " would be replaced by /" in lines[4]
     assert lines[5].endswith("(root)")
@@ -134,8 +128,8 @@ def test_a_lockfile_as_text(conn: sqlite3.Connection) -> None:
 def test_a_lockfile_as_data(conn: sqlite3.Connection) -> None:
     """JSON and CSV have the same fields, each node with its hash and status."""
     found = covered(conn)
-    said = json.loads(cover_json(found))
-    rows = list(csv.DictReader(io.StringIO(cover_csv(found))))
+    said = found.as_dict()
+    rows = list(csv.DictReader(io.StringIO(csv_text(found.rows))))
 
     assert {key: said[key] for key in ("binary", "total", "rebuilt", "missing")} == {
         **{"binary": 1, "total": 3, "rebuilt": 1, "missing": 1}
@@ -216,7 +210,7 @@ def test_what_differs_is_named(built: Build) -> None:
         "openmpi 5.0 only there",
         "zlib 1.2 → 1.3",
     )
-    assert "openmpi 5.0 only there" in cover_table(Cover((answer,), is_lock=True))
+    assert "openmpi 5.0 only there" in "\n".join(cover_table(Cover((answer,), is_lock=True)))
     # A sibling that needs the same is no replacement: the lockfile has it already.
     twin = nodes_of(covered(conn, lock_of(with_other_hash(hdf5), hdf5, zlib, mpi, node("cmake"))))[
         0
@@ -224,15 +218,13 @@ def test_what_differs_is_named(built: Build) -> None:
     assert (twin.status, twin.differences) == ("alike", ("it is another node of this lockfile",))
 
 
-@pytest.mark.parametrize("form", [cover_table, cover_json, cover_csv, cover_markdown])
-def test_nothing_is_printed_as_well(form: object) -> None:
-    """An environment that asks for nothing has a form, too."""
-    assert callable(form)
-    assert form(Cover((), is_lock=False))
-
-
-def test_a_table_fits_the_terminal(conn: sqlite3.Connection) -> None:
+def test_a_table_fits_the_terminal(
+    conn: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Lines are wrapped where the terminal is narrow, and nothing is lost."""
-    wide, narrow = (cover_table(covered(conn), width) for width in (None, 40))
-    assert max(map(len, narrow.splitlines()[2:])) <= 40
-    assert narrow.split() == wide.split()
+    monkeypatch.delenv("COLUMNS", raising=False)
+    wide = [*cover_table(covered(conn))]
+    monkeypatch.setenv("COLUMNS", "40")
+    narrow = [*cover_table(covered(conn))]
+    assert max(map(len, narrow[2:])) <= 40
+    assert " ".join(narrow).split() == " ".join(wide).split()

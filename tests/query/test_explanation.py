@@ -18,7 +18,7 @@ from spack_cache_db.query.answers import find, matching
 from spack_cache_db.query.conditions import UnsupportedQuery
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.coverage import cover
-from spack_cache_db.query.coverage_output import CoveredSpec
+from spack_cache_db.query.covered import CoveredSpec
 from spack_cache_db.query.explanation import (
     WhyNot,
     why_corrected,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import Counter
 
@@ -10,11 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.query.answers import history, history_csv, history_json
+from spack_cache_db.query.answers import history
 from spack_cache_db.query.difference import diff
 from spack_cache_db.query.questions import UnknownNameError
 from spack_cache_db.records import Configuration
 from spack_cache_db.releases import release_date, releases_before
+from spack_cache_db.row_forms import csv_text
 from tests.contradictions import QUERIES, STACKS, Listing, listings, opened
 from tests.oracle import Oracle
 
@@ -54,7 +54,7 @@ def test_history_is_what_find_answers_in_each_release(
     ]
     with opened(drawn) as conn:
         found = history(conn, text, **narrowing)
-    assert json.loads(history_json(found.releases)) == expected
+    assert found.rows.records == expected
     days = sorted(each["date"] for each in expected if each["specs"] and each["date"])
     assert (found.first_seen, found.last_seen) == ((days[0], days[-1]) if days else (None, None))
 
@@ -82,7 +82,7 @@ def test_history_of_a_sample(samples: sqlite3.Connection) -> None:
         ("develop", None, 129, 7, 117, 0, "develop-2025-04-20", 0.0),
     )
     assert (found.first_seen, found.last_seen) == ("2025-04-20", "2025-04-20")
-    assert history_csv(found.releases).splitlines() == [
+    assert csv_text(found.rows).splitlines() == [
         "release,date,specs,configurations,added,removed",
         "develop-2025-04-20,2025-04-20,12,5,12,0",
         "develop,,129,7,117,0",

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spack_cache_db.arguments import (
     AnyPath,
-    checked_executor,
     checked_file,
     checked_options,
     checked_paths,
@@ -141,7 +140,7 @@ def build(
         first=first,
         recipes=checked_recipes(recipes),
         without_paths=without_paths,
-        executor=checked_executor(executor),
+        executor=executor,
     )
     file = checked_file("output", output, "the database to write")
     from spack_cache_db.build import pipeline

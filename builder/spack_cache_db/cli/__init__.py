@@ -1,4 +1,4 @@
-"""The command line. Each command is loaded when it is called; only this room uses Click."""
+"""The command line. Each command is imported when it is called; only this package uses Click."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, NoReturn
 
 import click
 
-from spack_cache_db.cli.terminal import FaultyInput, UnexpectedError, end_full, fail, heed_signals
+from spack_cache_db.cli.output import CommandError, fail
+from spack_cache_db.cli.signals import end_full, heed_signals
 from spack_cache_db.errors import (
     TRACEBACK,
     BuilderError,
@@ -22,39 +23,44 @@ from spack_cache_db.errors import (
 
 
 class Command(NamedTuple):
-    """Where a command is: its module here, and the extra of `pyproject.toml` that it needs."""
+    """Where a command is, and what the list of commands says of it.
+
+    Attributes:
+        module: the module of this package that has the function of the command's name.
+        help: the first sentence of the function's docstring.
+        extra: the extra of `pyproject.toml` that it needs.
+    """
 
     module: str
+    help: str
     extra: str | None = None
 
 
 COMMANDS: Mapping[str, Command] = {
-    "behind": Command("contents"),
-    "build": Command("build", "build"),
-    "check": Command("build", "build"),
-    "cover": Command("cover"),
-    "dependents": Command("contents"),
-    "deps": Command("contents"),
-    "diff": Command("contents"),
-    "export-static": Command("serve"),
-    "fetch": Command("fetch", "fetch"),
-    "find": Command("find"),
-    "history": Command("find"),
-    "info": Command("contents"),
-    "releases": Command("contents"),
-    "serve": Command("serve", "site"),
-    "site": Command("serve"),
-    "stacks": Command("contents"),
-    "verify": Command("build", "build"),
+    "behind": Command("contents", "List packages of which Spack has newer versions."),
+    "build": Command("build", "Build a database from pages, indexes and package data.", "build"),
+    "check": Command("build", "Check pages, indexes and package data without building.", "build"),
+    "cover": Command("cover", "Show which specs of an environment have a binary."),
+    "dependents": Command("contents", "List what depends on a spec."),
+    "deps": Command("contents", "List what a spec depends on."),
+    "diff": Command("diff", "Show what changed between two releases."),
+    "export-static": Command("serve", "Write a site that any web server can serve."),
+    "fetch": Command("fetch", "Download indexes and package data for `build`.", "fetch"),
+    "find": Command("find", "Find the binaries that satisfy a spec."),
+    "history": Command("find", "Show how many binaries of each release satisfy a spec."),
+    "info": Command("contents", "Summarize the content and the sources of a database."),
+    "releases": Command("contents", "List the releases of a database."),
+    "serve": Command("serve", "Serve a database with Datasette, read-only.", "site"),
+    "site": Command("serve", "Print the path of the folder with the site's files."),
+    "stacks": Command("contents", "List the stacks of a database."),
+    "verify": Command("build", "Verify that a database is what its sources give.", "build"),
 }
-"""The commands. Each is the function of that name, with `_` for `-`, in its module."""
 
 
 class _Commands(click.Group):
-    """Loads a command when it is called; errors are messages without a traceback.
+    """Imports a command when it is called, and turns errors into messages.
 
-    The same fault has the same status in every command: faults of the input and bugs of this
-    program 1, all others 2.
+    Faults of the input and bugs of this program end with status 1, all other errors with 2.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -69,6 +75,11 @@ class _Commands(click.Group):
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.help) for name, command in COMMANDS.items()])
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -79,18 +90,18 @@ class _Commands(click.Group):
         raise click.UsageError(f"No such command {args[0]!r}. Did you mean {close[0]!r}?", ctx)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, and say what went wrong."""
+        """Run the command, and turn its errors into messages."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            # Click quotes what was given as it is: names of files, as a shell lists them.
+            # Click repeats words of the command line as they are.
             raise click.UsageError(printable(error.format_message()), error.ctx) from None
         except InputError as error:
             click.echo(str(error), err=True)
-            said = f"{counted(len(error.faults), 'fault')} in the input"
+            message = f"{counted(len(error.faults), 'fault')} in the input"
             if ctx.invoked_subcommand == "build":
-                said += "; nothing was written. Fix it, or leave it out with --keep-going."
-            raise FaultyInput(said) from None
+                message += "; nothing was written. Fix it, or leave it out with --keep-going."
+            fail(message, status=1)
         except BuilderError as error:
             fail(str(error))
         except (click.ClickException, click.exceptions.Exit, click.Abort, OSError):
@@ -100,17 +111,17 @@ class _Commands(click.Group):
                 raise
             if missing := _missing_extra(ctx.invoked_subcommand, error):
                 fail(missing)
-            raise UnexpectedError(printable(unexpected(error))) from None
+            fail(unexpected(error), status=1)
 
 
-def _missing_extra(command: str | None, error: Exception) -> str | None:
+def _missing_extra(name: str | None, error: Exception) -> str | None:
     """Return what to install if a command lacks what its extra would install, otherwise None."""
-    called = COMMANDS.get(command or "")
-    if not isinstance(error, ModuleNotFoundError) or called is None or called.extra is None:
+    command = COMMANDS.get(name or "")
+    if not isinstance(error, ModuleNotFoundError) or command is None or command.extra is None:
         return None
     return (
-        f"{command} needs {error.name}, which is not installed; "
-        f"install it with: pip install 'spack-cache-db[{called.extra}]'"
+        f"{name} needs {error.name}, which is not installed; "
+        f"install it with: pip install 'spack-cache-db[{command.extra}]'"
     )
 
 
@@ -142,6 +153,6 @@ def main() -> NoReturn:
         end_full(error)
         if TRACEBACK in os.environ:
             raise
-        UnexpectedError(printable(unexpected(error))).show()
-        raise SystemExit(UnexpectedError.exit_code) from None
+        CommandError(printable(unexpected(error)), status=1).show()
+        raise SystemExit(1) from None
     raise SystemExit(0)

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import sys
-import warnings
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from spack_cache_db.build import Report
-from spack_cache_db.build import build as build_database
-from spack_cache_db.build import check as check_input
-from spack_cache_db.build.publication import discard
 from spack_cache_db.cli.options import GivenPath, input_options
-from spack_cache_db.cli.terminal import ProgressBar, documents_read, say, say_notes, when_stopped
-from spack_cache_db.errors import BuilderError, counted, reason
-from spack_cache_db.site import site_folder
-from spack_cache_db.verify import verify as verify_file
+from spack_cache_db.cli.output import fail, print_json, progress_bar, say, say_faults, say_notes
+from spack_cache_db.cli.signals import when_stopped
+from spack_cache_db.errors import counted, reason
+
+if TYPE_CHECKING:
+    from spack_cache_db.build import Report
 
 
 def _by_namespace(ctx: click.Context, parameter: object, given: tuple[str, ...]) -> dict[str, str]:
@@ -93,6 +88,9 @@ def build(
 
     Example: spack-cache-db build pages/ -o dist/spack-cache.db
     """
+    from spack_cache_db.build import build as build_database
+    from spack_cache_db.build.publication import discard
+    from spack_cache_db.site import site_folder
 
     def tidy() -> str:
         discard(output)
@@ -101,20 +99,29 @@ def build(
     if example:
         paths = (*paths, str(site_folder() / "pages"))
     workers = dask_workers(dask, options.pop("jobs"))
-    with when_stopped(tidy), workers as reading, ProgressBar() as progress:
+    with when_stopped(tidy), workers as reading, progress_bar() as progress:
         report = build_database(paths, output, progress=progress, **reading, **options)
     say_notes(report.notes)
-    for fault in report.faults:
-        click.echo(str(fault), err=True)
+    say_faults(report.faults)
     if as_json:
-        click.echo(json.dumps({**report.as_dict(), "output": str(output)}, indent=2))
+        print_json({**report.as_dict(), "output": str(output)})
     else:
         say(_totals(report, output))
 
 
+def _documents(pages: int, indexes: int, records: int, packages: int) -> list[str]:
+    """Return the number of pages, of indexes with their records, and of package data."""
+    texts = [counted(pages, "page")] if pages or not (indexes or packages) else []
+    if indexes:
+        texts += [counted(indexes, "index", "indexes"), counted(records, "record")]
+    if packages:
+        texts.append(counted(packages, "package entry", "package entries"))
+    return texts
+
+
 def _totals(report: Report, output: Path) -> str:
     totals = [
-        *documents_read(report.pages, report.indexes, report.records, report.package_entries),
+        *_documents(report.pages, report.indexes, report.records, report.package_entries),
         counted(report.listings, "listing"),
         counted(report.specs, "spec"),
         counted(report.configurations, "configuration"),
@@ -136,17 +143,17 @@ def check(paths: tuple[str, ...], as_json: bool, **options: Any) -> None:
 
     Example: spack-cache-db check pages/
     """
-    with ProgressBar() as progress:
+    from spack_cache_db.build import check as check_input
+
+    with progress_bar() as progress:
         faults, problems = check_input(paths, progress=progress, **options)
     if as_json:
-        report = {"faults": [*map(str, faults)], "problems": [*map(str, problems)]}
-        click.echo(json.dumps(report, indent=2))
+        print_json({"faults": [*map(str, faults)], "problems": [*map(str, problems)]})
     else:
         for problem in problems:
-            click.echo(str(problem))
-        for fault in faults:
-            click.echo(str(fault), err=True)
-        click.echo(f"{counted(len(faults), 'fault')}, {counted(len(problems), 'problem')}")
+            say(str(problem))
+        say_faults(faults)
+        say(f"{counted(len(faults), 'fault')}, {counted(len(problems), 'problem')}")
     sys.exit(1 if faults else 0)
 
 
@@ -164,16 +171,17 @@ def verify(file: Path, paths: tuple[str, ...], as_json: bool, **options: Any) ->
 
     Example: spack-cache-db verify dist/spack-cache.db pages/
     """
-    with ProgressBar() as progress:
+    from spack_cache_db.verify import verify as verify_file
+
+    with progress_bar() as progress:
         found = verify_file(file, paths, progress=progress, **options)
     if as_json:
-        click.echo(json.dumps({"file": str(file), **found.as_dict()}, indent=2))
+        print_json({"file": str(file), **found.as_dict()})
     else:
         for difference in found.differences:
-            click.echo(str(difference))
-        for fault in found.faults:
-            click.echo(str(fault), err=True)
-        totals = documents_read(found.pages, found.indexes, found.records, found.packages)
+            say(str(difference))
+        say_faults(found.faults)
+        totals = _documents(found.pages, found.indexes, found.records, found.packages)
         if found.listings or not (found.indexes or found.packages):
             totals.append(counted(found.listings, "listing"))
         totals.append(counted(len(found.differences), "difference"))
@@ -183,64 +191,31 @@ def verify(file: Path, paths: tuple[str, ...], as_json: bool, **options: Any) ->
     sys.exit(1 if found.faults or found.differences else 0)
 
 
-LOCAL = "local"
-"""The address of a cluster that is started here, and ended with the command."""
-
-PATIENCE = 10
-"""So many seconds a scheduler has to answer."""
-
-
 @contextmanager
 def dask_workers(address: str | None, jobs: int) -> Iterator[dict[str, Any]]:
-    """Connect to a Dask cluster; yield the arguments of `build` that say who reads.
+    """Connect to a Dask cluster, and yield the arguments of `build` for its workers.
 
     Args:
-        address: that of the cluster's scheduler; None for no cluster.
-        jobs: how many processes read where there is no cluster, or a local one.
-
-    Raises:
-        BuilderError: dask.distributed is not installed, or no scheduler answers.
+        address: that of the cluster's scheduler; `local` starts a cluster, None uses no cluster.
+        jobs: the number of processes without a cluster, or of a local one.
     """
     if address is None:
         yield {"jobs": jobs}
         return
     try:
         from distributed import Client
-        from distributed.versions import VersionMismatchWarning
     except ModuleNotFoundError as error:
         install = "install it with: pip install 'spack-cache-db[build,dask]'"
-        raise BuilderError(
-            f"--dask needs {error.name}, which is not installed; {install}"
-        ) from None
-    # A long table of all packages that differ; those that matter are compared by the build.
-    warnings.simplefilter("ignore", VersionMismatchWarning)
+        fail(f"--dask needs {error.name}, which is not installed; {install}")
     try:
-        client = (
-            Client(n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0")
-            if address == LOCAL
-            else Client(address, timeout=PATIENCE)
-        )
+        if address == "local":
+            client = Client(n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0")
+        else:
+            client = Client(address, timeout=10)
     except Exception as error:
-        # Which one Dask raises depends on what it has done when the time is over.
-        said = f"no Dask scheduler responds at {address}: {reason(error)}"
-        raise BuilderError(f"{said}; --dask takes an address such as tcp://host:8786") from None
+        # Dask raises OSError, TimeoutError or ValueError.
+        message = f"no Dask scheduler responds at {address}: {reason(error)}"
+        fail(f"{message}; --dask takes an address such as tcp://host:8786")
     with client:
         threads = sum(client.nthreads().values())
-        if not threads:
-            say_notes([f"the cluster at {address} has no worker yet; waiting for one"])
-        yield {"jobs": max(jobs, threads), "executor": DaskCluster(client)}
-
-
-class DaskCluster(Executor):
-    """Submits to a Dask client.
-
-    `Client.get_executor` brings results here before somebody asks for them, and never says that
-    the scheduler died while one was under way.
-    """
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """Return a future of Dask, which has the methods of a `concurrent.futures.Future`."""
-        return self._client.submit(fn, *args, **kwargs)
+        yield {"jobs": max(jobs, threads), "executor": client}

@@ -1,12 +1,15 @@
-"""The command `cover`."""
+"""The command `cover`, and what it prints for people."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import Any, NoReturn
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 
@@ -14,51 +17,53 @@ from spack_cache_db.cli.options import (
     GivenPath,
     file_argument,
     markdown_option,
+    opened,
     scope_names,
     scope_options,
     spack_option,
 )
-from spack_cache_db.cli.terminal import (
-    FaultyInput,
-    Forms,
-    fail,
-    form_of,
-    print_answer,
-    printable_values,
-    say_notes,
-    width,
-)
-from spack_cache_db.environment_files import environments_in, read_environment_file, surroundings
-from spack_cache_db.environments import Environment, UnreadableEnvironment
-from spack_cache_db.environments.formats import MAX_BYTES, read_environment
-from spack_cache_db.errors import BuilderError, counted
-from spack_cache_db.machine import Machine, this_machine
-from spack_cache_db.query.cache import is_met, retained
-from spack_cache_db.query.conditions import Conditions
-from spack_cache_db.query.connection import Lookups, opened
-from spack_cache_db.query.coverage import cover_environment
-from spack_cache_db.query.coverage_output import (
-    OF_NODES,
-    STATUSES,
-    Cover,
-    CoveredNode,
-    CoveredSpec,
-    EnvironmentCover,
-    FolderCover,
-    answer,
-    cover_csv,
-    cover_json,
-    cover_markdown,
-    cover_table,
-    folder_csv,
-    folder_json,
-    folder_markdown,
-    folder_table,
-)
-from spack_cache_db.query.known_names import known_names
-from spack_cache_db.query.questions import hint, scope_of
-from spack_cache_db.query.spellings import read_spellings
-from spack_cache_db.spack.parser import parser_of
+from spack_cache_db.cli.output import fail, form_of, print_answer, say_notes, width
+from spack_cache_db.errors import counted
+from spack_cache_db.row_forms import Rows
+
+if TYPE_CHECKING:
+    from spack_cache_db.environments import Environment
+    from spack_cache_db.query.conditions import Conditions
+    from spack_cache_db.query.connection import Lookups
+    from spack_cache_db.query.covered import Cover, CoveredNode, CoveredSpec
+
+    Answer = CoveredSpec | CoveredNode
+    Names = dict[str, str | None]
+
+_COLOURS = {
+    "missing": "red",
+    "alike": "yellow",
+    "rebuilt": "yellow",
+    "unanswerable": "red",
+    "none": "red",
+    "near": "yellow",
+    "unknown": "yellow",
+    "external": None,
+    "binary": "green",
+    "installed": "green",
+}
+"""The statuses in the order in which the table has them, and their colours on a terminal."""
+_ORDER = [*_COLOURS]
+_GAP = "  "
+_INDENT = " " * 4
+_WIDEST = 40
+"""Columns that specs take in a table; an answer to a longer one stands behind it, or below."""
+_SHORTEST = 30
+"""Columns of an answer that is worth a column of its own."""
+_THE_SAME = "(the same)"
+
+
+class _Covered(NamedTuple):
+    """The answers for one environment; None, and an error, if it cannot be read."""
+
+    path: str
+    cover: Cover | None
+    error: str = ""
 
 
 @click.command()
@@ -71,7 +76,7 @@ from spack_cache_db.spack.parser import parser_of
 @markdown_option
 @click.option(
     "--only",
-    type=click.Choice([*STATUSES, *OF_NODES]),
+    type=click.Choice([*_ORDER[3:], *_ORDER[:3]]),
     multiple=True,
     help="Show only specs with this status. Repeatable.",
 )
@@ -98,41 +103,53 @@ def cover(environment: str, file: Path, **options: Any) -> None:
 
     Example: spack-cache-db cover spack.yaml dist/spack-cache.db --release develop
     """
+    from spack_cache_db.environment_files import environments_in
+    from spack_cache_db.environments import UnreadableEnvironment
+    from spack_cache_db.query.questions import scope_of
+
     is_keeplist = form_of(options, "keeplist") == "keeplist"
     if options["allow_missing"] and not is_keeplist:
         raise click.UsageError("--allow-missing goes with --keeplist only")
     options["strict"] |= is_keeplist and not options["allow_missing"]
     is_folder = environment != "-" and os.path.isdir(environment)  # noqa: PTH112 - any text may be a path
+    names = scope_names(options)
+    names |= {name: options[name] for name in ("os", "platform") if options[name]}
     try:
-        names = _names(options)
-        paths = environments_in(Path(environment)) if is_folder else [environment]
-        with opened(file) as lookups:
-            scope = scope_of(lookups, **names)
-            say_notes(_notes_on_names(lookups, names))
-            found = [_covered(lookups, str(each), scope, names, options) for each in paths]
-            if is_keeplist:
-                _end_keeplist(lookups, found, scope, options)
-    except BuilderError as error:
+        paths = environments_in(Path(environment)) if is_folder else [Path(environment)]
+    except UnreadableEnvironment as error:
         fail(str(error))
+    with opened(file) as lookups:
+        scope = scope_of(lookups, **names)
+        say_notes(_notes_on_names(lookups, names))
+        covered = [_covered(lookups, str(path), scope, names, options) for path in paths]
+        if is_keeplist:
+            _end_keeplist(lookups, covered, scope, options)
     if is_folder:
-        _end(_folder(Path(environment), found), _FOLDER, options)
-    if found[0].cover is None:
-        fail(found[0].error)
-    say_notes(found[0].cover.notes)
-    _end(found[0].cover, _ONE, options)
+        _end_folder(environment, covered, options)
+    (_, found, message), *_ = covered
+    if found is None:
+        fail(message)
+    say_notes(found.notes)
+    only = options["only"]
+    print_answer(
+        options,
+        lambda: _shown(found, only).rows,
+        cover_table(found, only),
+        value=lambda: _value(found, only),
+        markdown=_markdown(found, only),
+        colours=_COLOURS,
+    )
+    _end(found, only)
 
 
-def _names(options: dict[str, Any]) -> dict[str, str | None]:
-    """Return the names that narrow an answer, those of an operating system and a platform too."""
-    given = {name: options[name] for name in ("os", "platform") if options[name]}
-    return scope_names(options) | given
-
-
-def _notes_on_names(lookups: Lookups, names: dict[str, str | None]) -> list[str]:
+def _notes_on_names(lookups: Lookups, names: Names) -> list[str]:
     """Return which names are spelled otherwise in the database, or are not in it.
 
     An operating system or a platform may be one that nobody has built for yet.
     """
+    from spack_cache_db.query.questions import hint
+    from spack_cache_db.query.spellings import read_spellings
+
     spellings = read_spellings(lookups)
     notes = spellings.notes(names.items())
     for kind, what in (("os", "operating system"), ("platform", "platform")):
@@ -144,36 +161,35 @@ def _notes_on_names(lookups: Lookups, names: dict[str, str | None]) -> list[str]
 
 
 def _covered(
-    lookups: Lookups,
-    path: str,
-    scope: Conditions,
-    names: dict[str, str | None],
-    options: dict[str, Any],
-) -> EnvironmentCover:
+    lookups: Lookups, path: str, scope: Conditions, names: Names, options: dict[str, Any]
+) -> _Covered:
     """Return the answers for one environment, or why it cannot be read."""
+    from spack_cache_db.environments import UnreadableEnvironment
+    from spack_cache_db.query.coverage import cover_environment
+
     try:
-        read = _read(lookups, path, names, options)
+        environment = _read(lookups, path, names, options)
     except UnreadableEnvironment as error:
-        return EnvironmentCover(path, None, str(error))
-    found = cover_environment(lookups, read, scope)
-    return EnvironmentCover(path, replace(found, only=options["only"]))
+        return _Covered(path, None, str(error))
+    return _Covered(path, cover_environment(lookups, environment, scope))
 
 
-def _machine(names: dict[str, str | None]) -> Machine:
-    """Return the machine that an environment's conditions ask for: this one, or the one named."""
+def _read(lookups: Lookups, path: str, names: Names, options: dict[str, Any]) -> Environment:
+    from spack_cache_db.environment_files import read_environment_file, surroundings
+    from spack_cache_db.environments.formats import MAX_BYTES, read_environment
+    from spack_cache_db.machine import this_machine
+    from spack_cache_db.query.known_names import known_names
+    from spack_cache_db.spack.parser import parser_of
+
     machine = this_machine()
-    return replace(
+    # The machine that an environment's conditions ask for: this one, or the one named.
+    machine = replace(
         machine,
         target=names.get("host") or machine.target,
         os=names.get("os") or machine.os,
         platform=names.get("platform") or machine.platform,
     )
-
-
-def _read(
-    lookups: Lookups, path: str, names: dict[str, str | None], options: dict[str, Any]
-) -> Environment:
-    machine, parse, known = _machine(names), parser_of(options["spack"]), known_names(lookups)
+    parse, known = parser_of(options["spack"]), known_names(lookups)
     is_strict = options["strict"]
     if path != "-":
         return read_environment_file(Path(path), machine, parse, known, is_strict=is_strict)
@@ -183,75 +199,202 @@ def _read(
 
 
 def _end_keeplist(
-    lookups: Lookups, covered: list[EnvironmentCover], scope: Conditions, options: dict[str, Any]
+    lookups: Lookups, covered: list[_Covered], scope: Conditions, options: dict[str, Any]
 ) -> NoReturn:
     """Print the hashes that a mirror has to keep, if they keep every spec."""
-    for environment in covered:
-        if environment.cover is None:
-            fail(environment.error)
-    covers = {environment.path: environment.cover for environment in covered if environment.cover}
-    found = retained(lookups, [*covers.values()], scope)
-    say_notes(found.notes)
-    kept = {*found.keep}
-    for path, cover in covers.items():
-        say_notes(_not_kept(path, spec) for spec in cover.specs if not is_met(spec, kept))
-        say_notes(f"{path}: nothing keeps {line}: it is not a spec" for line in cover.others)
-    if found.unmet and not options["allow_missing"]:
-        specs = counted(len(found.unmet), "spec")
-        raise FaultyInput(
-            f"no hash keeps {specs}, so no keep list is printed: correct the environment, or use "
-            "--allow-missing to keep the rest only"
+    from spack_cache_db.query.cache import is_met, retained
+
+    covers: dict[str, Cover] = {}
+    for path, found, error in covered:
+        if found is None:
+            fail(error)
+        covers[path] = found
+    retention = retained(lookups, [*covers.values()], scope)
+    say_notes(retention.notes)
+    kept = {*retention.keep}
+    for path, found in covers.items():
+        say_notes(_not_kept(path, spec) for spec in found.specs if not is_met(spec, kept))
+        say_notes(f"{path}: nothing keeps {line}: it is not a spec" for line in found.others)
+    if retention.unmet and not options["allow_missing"]:
+        fail(
+            f"no hash keeps {counted(len(retention.unmet), 'spec')}, so no keep list is printed: "
+            "correct the environment, or use --allow-missing to keep the rest only",
+            status=1,
         )
-    if not found.keep:
+    if not retention.keep:
         fail("the keep list is empty, and pruning with it would delete every binary of the mirror")
-    for dag_hash in found.keep:
+    for dag_hash in retention.keep:
         click.echo(dag_hash)
-    say_notes([f"no binary here has the hash {each}, which is needed" for each in found.missing])
-    sys.exit(1 if found.missing and not options["allow_missing"] else 0)
+    missing = retention.missing
+    say_notes(f"no binary here has the hash {dag_hash}, which is needed" for dag_hash in missing)
+    sys.exit(1 if missing and not options["allow_missing"] else 0)
 
 
-def _not_kept(path: str, spec: CoveredSpec | CoveredNode) -> str:
+def _not_kept(path: str, spec: Answer) -> str:
     """Return why no hash keeps a spec, and where it is written."""
-    line = f":{spec.line}" if isinstance(spec, CoveredSpec) and spec.line else ""
+    number = getattr(spec, "line", 0)
+    line = f":{number}" if number else ""
     place = "standard input" if path == "-" else path
-    return f"{place}{line}: nothing keeps {spec.spec}: {spec.status}: {answer(spec)}"
+    return f"{place}{line}: nothing keeps {spec.spec}: {spec.status}: {_text(spec)}"
 
 
-def _folder(folder: Path, found: list[EnvironmentCover]) -> FolderCover:
-    """Return the answers for the environments of a folder, each by its place in it."""
-    return FolderCover(
-        tuple(replace(each, path=str(Path(each.path).relative_to(folder))) for each in found)
+def _end_folder(folder: str, covered: list[_Covered], options: dict[str, Any]) -> NoReturn:
+    """Print the answers for the environments of a folder, each with its path in the folder."""
+    from spack_cache_db.query.covered import Cover
+
+    only = options["only"]
+    covered = [each._replace(path=str(Path(each.path).relative_to(folder))) for each in covered]
+    covers = [(path, found) for path, found, _ in covered if found is not None]
+    whole = Cover(tuple(chain.from_iterable(found.specs for _, found in covers)), is_lock=False)
+    have = "are installed or have a binary" if whole.counted("installed") else "have a binary"
+    total = (
+        f"{whole.available:,} of {whole.total:,} specs {have}, "
+        f"in {counted(len(covered), 'environment')}"
     )
 
+    def value() -> dict[str, Any]:
+        records = [
+            {"path": path, **(_value(found, only) if found else {"error": error})}
+            for path, found, error in covered
+        ]
+        return {"environments": records, "binary": whole.binary, "total": whole.total}
 
-_COLOURS = (
-    dict.fromkeys(("unanswerable", "none", "missing"), "red")
-    | dict.fromkeys(("near", "unknown", "alike", "rebuilt"), "yellow")
-    | dict.fromkeys(("binary", "installed"), "green")
-)
-_ONE = Forms(
-    lambda found: cover_table(printable_values(found), width()),
-    cover_json,
-    cover_csv,
-    lambda found: cover_markdown(printable_values(found)),
-    _COLOURS,
-)
-_FOLDER = Forms(
-    lambda found: folder_table(printable_values(found), width()),
-    folder_json,
-    folder_csv,
-    lambda found: folder_markdown(printable_values(found)),
-)
+    def rows() -> Rows:
+        parts = [(path, _shown(found, only).rows) for path, found in covers]
+        records = [
+            {"environment": path, **record} for path, part in parts for record in part.records
+        ]
+        columns = dict.fromkeys(name for record in records for name in record)
+        return Rows([*columns] or ["environment", "spec", "status"], records)
 
-
-def _end(found: Cover | FolderCover, forms: Forms, options: dict[str, Any]) -> NoReturn:
-    """Print answers, and end with the status that they have."""
-    print_answer(found, forms, options)
-    if isinstance(found, FolderCover) and len(found.covers) < len(found.environments):
+    lines = [*map(_line, covered)]
+    print_answer(
+        options,
+        rows,
+        _folder_table(total, lines),
+        value=value,
+        markdown=_folder_markdown(total, lines, covers, only),
+    )
+    if len(covers) < len(covered):
         sys.exit(2)
-    whole = found.whole if isinstance(found, FolderCover) else found
-    if isinstance(found, FolderCover) and not whole.specs:
+    if not whole.specs:
         say_notes(["the environments have no specs"])
-    elif whole.specs and not whole.rows:
-        say_notes([f"no spec has the status {' or '.join(whole.only)}"])
-    sys.exit(0 if whole.specs and whole.available == whole.total else 1)
+    _end(whole, only)
+
+
+def _end(found: Cover, only: Sequence[str]) -> NoReturn:
+    """End with the status of the answers."""
+    if found.specs and not _shown(found, only).specs:
+        say_notes([f"no spec has the status {' or '.join(only)}"])
+    sys.exit(0 if found.specs and found.available == found.total else 1)
+
+
+def _shown(found: Cover, only: Sequence[str]) -> Cover:
+    """Return the answers of some statuses, in the order of the table; all without `only`."""
+    if not only:
+        return found
+    return replace(found, specs=tuple(spec for spec in found.specs if spec.status in only))
+
+
+def _value(found: Cover, only: Sequence[str]) -> dict[str, Any]:
+    return found.as_dict() | {"specs": _shown(found, only).as_dict()["specs"]}
+
+
+def _in_order(specs: Iterable[Answer]) -> list[Answer]:
+    """Return specs without a binary, then those with one, each in its order."""
+    return sorted(specs, key=lambda spec: _ORDER.index(spec.status))
+
+
+def cover_table(found: Cover, only: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the totals and a line for each spec; an answer that several share stands once."""
+    yield found.sentence
+    yield from found.counts
+    specs = _in_order(_shown(found, only).specs)
+    if not specs:
+        return
+    first = max(len(spec.status) for spec in specs)
+    second = min(max(len(spec.spec) for spec in specs), _WIDEST)
+    yield ""
+    before = None
+    for spec in specs:
+        answer = (spec.status, _text(spec))
+        is_same = answer == before and len(answer[1]) > len(_THE_SAME)
+        head = _GAP.join((spec.status.ljust(first), spec.spec.ljust(second)))
+        yield from _wrapped(head, _THE_SAME if is_same else answer[1])
+        before = answer
+
+
+def _wrapped(head: str, text: str) -> Iterator[str]:
+    """Yield a line, or several as wide as the terminal with the text indented."""
+    most, line = width(), f"{head}{_GAP}{text}".rstrip()
+    column = len(head) + len(_GAP)
+    if most is None or len(line) <= most:
+        yield line
+    elif most - column >= _SHORTEST:
+        first, *more = wrap(text, most - column)
+        yield f"{head}{_GAP}{first}"
+        yield from (" " * column + part for part in more)
+    else:
+        yield from wrap(head.rstrip(), most, subsequent_indent=_INDENT)
+        yield from wrap(text, most, initial_indent=_INDENT, subsequent_indent=_INDENT)
+
+
+def _markdown(found: Cover, only: Sequence[str] = ()) -> Iterator[str]:
+    yield from (f"{found.sentence}.", "", "| status | spec | answer |", "| --- | --- | --- |")
+    for spec in _in_order(_shown(found, only).specs):
+        name, text = map(_in_a_cell, (spec.spec, _text(spec)))
+        yield f"| {spec.status} | `` {name} `` | {text} |"
+
+
+def _in_a_cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _text(spec: Answer) -> str:
+    """Return the answer for one spec, on one line."""
+    from spack_cache_db.query.covered import CoveredNode
+
+    release = f" in {spec.release}" if spec.release else ""
+    if isinstance(spec, CoveredNode):
+        if not spec.others:
+            return f"/{spec.hash}{release}" + (" (root)" if spec.is_root else "")
+        more = f" and {spec.other_count - 1:,} more" if spec.other_count > 1 else ""
+        other = f"/{spec.others[0]}{more}{release}"
+        if spec.status == "alike":
+            return f"/{spec.hash} is not {other}, which differs: {'; '.join(spec.differences)}"
+        return f"/{spec.hash} would be replaced by {other}"
+    if spec.status == "external":
+        return spec.external
+    also = f"; or the external {spec.external}" if spec.external else ""
+    if spec.status in ("binary", "installed") and spec.configuration is not None:
+        return f"{spec.configuration.summary} /{spec.hash}{release}{also}"
+    instead = (f"perhaps you mean: {spec.corrected}",) if spec.corrected else ()
+    return " ".join("; ".join((*spec.reasons, *instead)).split()) + also
+
+
+def _line(environment: _Covered) -> tuple[str, str, str]:
+    """Return the path of an environment, its numbers, and how many specs have each status."""
+    path, found, error = environment
+    if found is None:
+        lines = (" ".join(line.split()) for line in error.splitlines())
+        return path, "-", f"cannot be read: {'; '.join(lines)}"
+    return path, f"{found.available:,} of {found.total:,}", found.statuses
+
+
+def _folder_table(total: str, lines: list[tuple[str, str, str]]) -> Iterator[str]:
+    yield from (total, "")
+    first, second = (max((len(line[at]) for line in lines), default=0) for at in (0, 1))
+    for path, numbers, text in lines:
+        yield from _wrapped(_GAP.join((path.ljust(first), numbers.rjust(second))), text)
+
+
+def _folder_markdown(
+    total: str,
+    lines: list[tuple[str, str, str]],
+    covers: list[tuple[str, Cover]],
+    only: Sequence[str],
+) -> Iterator[str]:
+    yield from (f"{total}.", "", "| environment | binaries | |", "| --- | ---: | --- |")
+    yield from (f"| `{path}` | {numbers} | {text} |" for path, numbers, text in lines)
+    for path, found in covers:
+        yield from ("", f"## {path}", "", *_markdown(found, only))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spack_cache_db.cli.options import ByteSize, F, GivenPath
-from spack_cache_db.cli.terminal import FaultyInput, ProgressBar, say, say_notes, when_stopped
+from spack_cache_db.cli.output import fail, progress_bar, say, say_faults, say_notes
+from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.errors import counted
 from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport
 from spack_cache_db.sources.fetch import fetch as fetch_mirrors
@@ -153,7 +154,7 @@ def fetch(
     known = None if packages_of is None else _package_names(packages_of)
     with (
         when_stopped(lambda: "run the same command again"),
-        ProgressBar("Fetching") as progress,
+        progress_bar("Fetching") as progress,
     ):
         report = fetch_mirrors(
             urls,
@@ -181,8 +182,7 @@ def _print(report: FetchReport, output: Path, *, keep_going: bool) -> None:
     say_notes(report.notes)
     advice = "remove the folder if you do not need it"
     say_notes(f"{folder}: its manifest no longer lists it; {advice}" for folder in report.vanished)
-    for fault in report.faults:
-        click.echo(str(fault), err=True)
+    say_faults(report.faults)
     mirrors = counted(report.mirrors, "mirror")
     if report.brought < report.mirrors:
         mirrors = f"{report.brought:,} of {mirrors} downloaded"
@@ -192,4 +192,4 @@ def _print(report: FetchReport, output: Path, *, keep_going: bool) -> None:
     )
     if report.faults and not (keep_going and report.brought):
         failed = counted(report.mirrors - report.brought, "mirror")
-        raise FaultyInput(f"{failed} failed; files of earlier runs are kept.")
+        fail(f"{failed} failed; files of earlier runs are kept.", status=1)

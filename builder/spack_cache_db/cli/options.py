@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from spack_cache_db.cli.terminal import say_notes
+from spack_cache_db.cli.output import say_notes
 from spack_cache_db.errors import DatabaseError
-from spack_cache_db.machine import this_machine
-from spack_cache_db.query.connection import opened
-from spack_cache_db.sources import DEFAULT_MAX_PAGE_SIZE, is_database
-from spack_cache_db.spack.normal_forms import quoted
+
+if TYPE_CHECKING:
+    from spack_cache_db.query.connection import Lookups
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -55,6 +55,13 @@ class GivenPath(click.Path):
         return super().convert(value, param, ctx)
 
 
+def opened(file: Path) -> AbstractContextManager[Lookups]:
+    """Open a database; see `query.connection.opened`, which takes a while to import."""
+    from spack_cache_db.query.connection import opened
+
+    return opened(file)
+
+
 def file_argument(command: F) -> F:
     """Add FILE, a database; it may be left out where there is only one."""
     return click.argument(
@@ -85,6 +92,8 @@ def _usual_database(ctx: click.Context) -> Path | None:
 
 
 def _databases() -> list[Path]:
+    from spack_cache_db.sources import is_database
+
     paths = (path for folder in ("dist", ".") for path in sorted(Path(folder).glob("*.db")))
     return [path for path in paths if is_database(path)]
 
@@ -152,6 +161,8 @@ def _spec_and_database(ctx: click.Context, words: list[str]) -> tuple[str, Path 
 
 
 def _is_database(word: str) -> bool:
+    from spack_cache_db.sources import is_database
+
     return word.endswith(".db") or (_is_path(word) and is_database(Path(word)))
 
 
@@ -164,6 +175,8 @@ def spec_of_words(words: Sequence[str]) -> str:
 
     A shell takes quotes away: a value with a blank in it gets them back, as in Spack.
     """
+    from spack_cache_db.spack.normal_forms import quoted
+
     if len(words) == 1:
         return words[0]
     pairs = (_PAIR.fullmatch(word) for word in words)
@@ -210,7 +223,7 @@ def input_options(command: F) -> F:
         click.option(
             "--max-page-size",
             type=ByteSize(),
-            default=f"{DEFAULT_MAX_PAGE_SIZE >> 20}M",
+            default="64M",
             show_default=True,
             help="Refuse larger pages (bytes, or 64M, 1G).",
         ),
@@ -309,6 +322,8 @@ def scope_names(options: dict[str, Any]) -> dict[str, str | None]:
         return found
     if options["host"]:
         raise click.UsageError("--here and --host exclude each other: give one of them")
+    from spack_cache_db.machine import this_machine
+
     machine = this_machine()
     known = ", ".join(value for value in (machine.target, machine.os, machine.platform) if value)
     unknown = "".join(f"; {each}: any operating system is shown" for each in machine.unknown)

@@ -15,7 +15,8 @@ from typing import NoReturn
 import click
 
 from spack_cache_db.cli.options import GivenPath, file_argument
-from spack_cache_db.cli.terminal import SIGNALS, fail, say
+from spack_cache_db.cli.output import fail, say
+from spack_cache_db.cli.signals import SIGNALS
 from spack_cache_db.errors import BuilderError, reason
 from spack_cache_db.site import site_folder
 

@@ -1,11 +1,9 @@
-"""What a spec query finds in a built file, and how many in each release: for Python, JSON, CSV."""
+"""What a spec query finds in a built file, and how many in each release."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, fields, replace
 from html import escape
 from itertools import islice
@@ -55,6 +53,7 @@ from spack_cache_db.query.look_alikes import distinctions
 from spack_cache_db.query.questions import explicitly, question_of, scope_of
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.records import Configuration
+from spack_cache_db.row_forms import Rows
 from spack_cache_db.spack.parser import parse_query, parser_of
 
 _WHERE = tuple(field.name for field in fields(Presence))
@@ -336,50 +335,13 @@ def notes_on(lookups: Lookups, question: Question) -> tuple[str, ...]:
     return (*question.notes, f"{specs} may satisfy this, but nothing in this file shows it")
 
 
-def found_json(found: Iterable[Found], hashes: bool) -> str:
-    """Return a JSON array with one object for each configuration, or for each spec."""
-    return json_text([*_records(found, hashes)])
-
-
-def found_csv(found: Iterable[Found], hashes: bool) -> str:
-    """Return CSV, one line per configuration, or per spec.
-
-    Lists are separated by blanks, differences by semicolons.
-    """
-    more = ("hash", *_WHERE, "differences") if hashes else ("spec_count", *_WHERE)
-    return csv_text((*Configuration._fields, *more), _csv_rows(found, hashes))
-
-
-def _csv_rows(found: Iterable[Found], hashes: bool) -> Iterator[tuple[Any, ...]]:
-    for each in found:
-        *words, variants = each.configuration
-        words.append(" ".join(variants))
-        if not hashes:
-            yield (*words, each.spec_count, *_csv_where(each))
-        for spec in (each.specs or ()) if hashes else ():
-            yield (*words, spec.hash, *_csv_where(spec), "; ".join(spec.differences))
-
-
-def _csv_where(place: Found | FoundSpec) -> tuple[Any, ...]:
-    lists = " ".join(place.releases), " ".join(place.stacks)
-    return (*lists, place.first_seen, place.last_seen)
-
-
-def _records(found: Iterable[Found], hashes: bool) -> Iterator[dict[str, Any]]:
-    for each in found:
-        yield from each.as_dicts() if hashes else [each.as_dict()]
-
-
-def json_text(value: Any) -> str:
-    """Return plain values as JSON for people and programs."""
-    return json.dumps(value, indent=2, ensure_ascii=False)
-
-
-def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """Return rows as CSV below the names of their columns; None is an empty cell."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows((names, *rows))
-    return text.getvalue()
+def found_rows(found: Iterable[Found], *, hashes: bool) -> Rows:
+    """Return what `find --json` and `find --csv` print: a row per configuration, or per spec."""
+    if not hashes:
+        columns = (*Configuration._fields, "spec_count", *_WHERE)
+        return Rows(columns, [each.as_dict() for each in found])
+    columns = (*Configuration._fields, "hash", *_WHERE, "differences")
+    return Rows(columns, [record for each in found for record in each.as_dicts()])
 
 
 class HistoryRow(NamedTuple):
@@ -430,6 +392,11 @@ class History:
     def present(self) -> tuple[HistoryRow, ...]:
         """The releases that have a spec."""
         return tuple(each for each in self.releases if each.specs)
+
+    @property
+    def rows(self) -> Rows:
+        """What `history --json` and `history --csv` print."""
+        return Rows(_COLUMNS, [each.as_dict() for each in self.releases])
 
     @property
     def first_seen(self) -> str | None:
@@ -526,13 +493,3 @@ def shown_specs(
         for release, spec, configuration in select(lookups.conn, SHOWN, runs=runs, **places):
             found[release][spec] = configuration
     return found
-
-
-def history_json(rows: Iterable[HistoryRow]) -> str:
-    """Return a JSON array with one object for each release."""
-    return json_text([each.as_dict() for each in rows])
-
-
-def history_csv(rows: Iterable[HistoryRow]) -> str:
-    """Return CSV, one line for each release."""
-    return csv_text(_COLUMNS, (each.as_dict().values() for each in rows))

@@ -19,7 +19,7 @@ from spack_cache_db.query.catalogue import configurations_by_id, found_specs, sp
 from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.connection import Database, Lookups, OpenFile, connected, opened, select
 from spack_cache_db.query.coverage import cover, cover_environment
-from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
+from spack_cache_db.query.covered import Cover, CoveredNode, CoveredSpec
 from spack_cache_db.query.dependency_graph import read_nodes, read_run_time
 from spack_cache_db.query.difference import diff
 from spack_cache_db.query.known_names import known_names

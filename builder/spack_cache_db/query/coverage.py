@@ -43,7 +43,7 @@ from spack_cache_db.query.conditions import (
     without,
 )
 from spack_cache_db.query.connection import Database, Lookups, json_pieces, opened, select
-from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec
+from spack_cache_db.query.covered import Cover, CoveredNode, CoveredSpec
 from spack_cache_db.query.dependency_graph import (
     Edge,
     Needs,

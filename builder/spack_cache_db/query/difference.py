@@ -1,17 +1,14 @@
-"""What changed between two releases, or between two stacks: for Python, and as `diff` prints it."""
+"""What changed between two releases, or between two stacks."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from spack_cache_db.arguments import checked_text, checked_texts
-from spack_cache_db.errors import counted
-from spack_cache_db.query.answers import csv_text, json_text
 from spack_cache_db.query.catalogue import IN_STACK, configurations_by_id, counts_in_scope
 from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.connection import (
@@ -26,6 +23,7 @@ from spack_cache_db.query.questions import UnknownNameError, scope_of
 from spack_cache_db.query.selection import column_ids
 from spack_cache_db.query.spellings import read_spellings
 from spack_cache_db.records import Configuration
+from spack_cache_db.row_forms import Rows
 from spack_cache_db.schema import CHANGE_WORDS, CHANGES
 
 T = TypeVar("T")
@@ -54,8 +52,6 @@ SELECT id, package, version FROM configurations
 WHERE package IN (SELECT value FROM json_each(:ids))
   AND (:target IS NULL OR target IN (SELECT value FROM json_each(:target)))
 """
-MOST_LINES = 40
-"""So many lines of a section are shown on a terminal and in Markdown."""
 
 
 class Delta(NamedTuple, Generic[T]):
@@ -149,6 +145,16 @@ class Diff:
             "specs": self.specs._asdict(),
             "causes": None if self.causes is None else [each._asdict() for each in self.causes],
         }
+
+    @property
+    def rows(self) -> Rows:
+        """What `diff --csv` prints: a row for each changed configuration."""
+        records = (
+            {"change": change, **each.configuration._asdict(), **each.specs._asdict()}
+            for change, configurations in self.by_change.items()
+            for each in configurations
+        )
+        return Rows(("change", *Configuration._fields, *Amount._fields), records)
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,46 +438,6 @@ def _words(change: str, changed: ChangedConfiguration) -> dict[str, Any]:
     return changed.configuration._asdict() | only
 
 
-class Section(NamedTuple):
-    """One part of the report: what it lists, how many there are, a line for each."""
-
-    title: str
-    total: int
-    lines: tuple[str, ...]
-
-
-def as_json(found: Diff) -> str:
-    """Return the difference as JSON."""
-    return json_text(found.as_dict())
-
-
-def as_csv(found: Diff) -> str:
-    """Return CSV, one line per changed configuration."""
-    names = ("change", *Configuration._fields, *Amount._fields)
-    rows = (
-        (change, *each.configuration[:-1], " ".join(each.configuration.variants), *each.specs)
-        for change, configurations in found.by_change.items()
-        for each in configurations
-    )
-    return csv_text(names, rows)
-
-
-def as_text(found: Diff) -> str:
-    """Return the report for a terminal."""
-    lines = [sentence(found)]
-    for title, total, shown in sections(found):
-        lines += ["", f"{title}: {total:,}", *(f"  {line}" for line in _first(shown))]
-    return "\n".join(lines)
-
-
-def as_markdown(found: Diff) -> str:
-    """Return the report for release notes and pull requests."""
-    lines = [f"## {found.old} → {found.new}", "", sentence(found)]
-    for title, total, shown in sections(found):
-        lines += ["", f"### {title}: {total:,}", "", *(f"- {line}" for line in _first(shown))]
-    return "\n".join(lines)
-
-
 def sentence(found: Diff | Changes) -> str:
     """Return the totals as one sentence."""
     if found.is_empty:
@@ -485,46 +451,3 @@ def sentence(found: Diff | Changes) -> str:
         f"From {found.old} to {found.new}, {removed:,} specs were removed, {added:,} added and "
         f"{kept:,} kept; of the configurations in both, {grown}, {shrunk} and {rebuilt}."
     )
-
-
-def sections(found: Diff) -> tuple[Section, ...]:
-    """Return what changed, part by part: packages, versions and stacks before configurations."""
-    parts: list[Section] = []
-    for change, configurations in found.by_change.items():
-        if change in Delta._fields:
-            packages, stacks = getattr(found.packages, change), getattr(found.stacks, change)
-            versions = getattr(found.versions, change)
-            parts += [
-                Section(f"Packages {change}", len(packages), packages),
-                Section(f"Versions {change}", len(versions), _by_package(versions)),
-                Section(f"Stacks {change}", len(stacks), stacks),
-            ]
-        lines = _counted(configurations)
-        parts.append(Section(f"Configurations {change}", len(configurations), lines))
-    causes = tuple(
-        f"{cause}: {counted(cause.configurations, 'configuration')}" for cause in found.causes or ()
-    )
-    parts.append(Section("Causes of rebuilds", len(causes), causes))
-    return tuple(each for each in parts if each.total)
-
-
-def _by_package(versions: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Return a line for each package, with its versions."""
-    found: dict[str, list[str]] = {}
-    for package, version in versions:
-        found.setdefault(package, []).append(version)
-    return tuple(f"{package} {', '.join(some)}" for package, some in found.items())
-
-
-def _counted(some: Sequence[ChangedConfiguration]) -> tuple[str, ...]:
-    """Return a line for each package, with its number of configurations."""
-    counts = Counter(each.configuration.package for each in some)
-    return tuple(
-        f"{package}: {counted(count, 'configuration')}" for package, count in counts.items()
-    )
-
-
-def _first(lines: Sequence[str]) -> Iterator[str]:
-    yield from lines[:MOST_LINES]
-    if len(lines) > MOST_LINES:
-        yield f"and {len(lines) - MOST_LINES:,} more: --json and --csv have all"

@@ -14,20 +14,17 @@ from typing import Any
 from urllib.parse import quote
 
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.query.answers import Found, found_csv, found_json, found_part
+from spack_cache_db.query.answers import found_part, found_rows
 from spack_cache_db.query.catalogue import own_configurations
 from spack_cache_db.query.connection import Lookups, select
-from spack_cache_db.query.coverage_output import cover_csv, cover_json
 from spack_cache_db.query.dependency_graph import NEEDED_PACKAGE, Dependents
-from spack_cache_db.query.difference import as_csv, as_json
 from spack_cache_db.query.package_data import PackageData, read_binaries, read_package_data
+from spack_cache_db.row_forms import Rows, csv_text, json_text
 from spack_cache_db.site.pages.changes import Sides, difference_of
 from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.site.pages.lag import load_package_list
 from spack_cache_db.site.pages.lists import (
     ListFilters,
-    list_csv,
-    list_json,
     load_releases,
     load_stacks,
 )
@@ -47,10 +44,6 @@ from spack_cache_db.site.pages.spec import (
     load_spec,
 )
 from spack_cache_db.site.sandbox.sql_functions import parse
-
-_FOUND: dict[str, Callable[[list[Found], bool], str]] = {"json": found_json, "csv": found_csv}
-_CHANGED = {"json": as_json, "csv": as_csv}
-_COVERED = {"json": cover_json, "csv": cover_csv}
 
 SITEMAP_PAGES = ("", "packages", "releases", "stacks", "about")
 SITEMAP = """<?xml version="1.0" encoding="UTF-8"?>
@@ -109,7 +102,8 @@ def find_data(
         return Data(
             error="; ".join(reasons_of(lookups, query, narrowing.scope(lookups))), status=404
         )
-    return Data(_FOUND[form](found[:most], False), len(found) > most)
+    rows = found_rows(found[:most], hashes=False)
+    return Data(_text(form, rows.records, rows), len(found) > most)
 
 
 def changes_data(lookups: Lookups, sides: Sides, form: str) -> Data:
@@ -118,12 +112,13 @@ def changes_data(lookups: Lookups, sides: Sides, form: str) -> Data:
     if not any(found.specs):
         said = f"neither {found.old} nor {found.new} has such a binary, so nothing is compared"
         return Data(error=said, status=404)
-    return Data(_CHANGED[form](found))
+    return Data(_text(form, found.as_dict(), found.rows))
 
 
 def cover_data(lookups: Lookups, pasted: PastedText, form: str) -> Data:
     """Return what the command `cover` prints with `--json` or `--csv`."""
-    return Data(_COVERED[form](covered(lookups, pasted)))
+    found = covered(lookups, pasted)
+    return Data(_text(form, found.as_dict(), found.rows))
 
 
 def package_data(lookups: Lookups, name: str) -> PackageData | None:
@@ -151,7 +146,6 @@ def sitemap_of(lookups: Lookups, site: str) -> bytes:
 
 
 LISTED = {"packages": load_package_list, "releases": load_releases, "stacks": load_stacks}
-_LIST_FORMS = {"json": list_json, "csv": list_csv}
 
 
 def list_data(lookups: Lookups, kind: str, asked: ListFilters, form: str) -> Data:
@@ -162,7 +156,12 @@ def list_data(lookups: Lookups, kind: str, asked: ListFilters, form: str) -> Dat
     if not page.rows:
         nothing = f"none of {page.total:,} {kind} matches" if page.total else f"there are no {kind}"
         return Data(error=f"{nothing} in this database", status=404)
-    return Data(_LIST_FORMS[form](page))
+    rows = Rows(page.csv_columns, page.in_order())
+    return Data(_text(form, rows.records, rows))
+
+
+def _text(form: str, value: Any, rows: Rows) -> str:
+    return json_text(value) if form == "json" else csv_text(rows)
 
 
 def spec_page(

@@ -18,10 +18,11 @@ from urllib.parse import quote, unquote, urlencode
 from datasette.utils import tilde_decode
 from datasette.utils.asgi import Forbidden, NotFound, Response
 
-from spack_cache_db.query.answers import found_csv, json_text
+from spack_cache_db.query.answers import found_rows
 from spack_cache_db.query.package_names import known_name
 from spack_cache_db.query.plain_words import read_words
 from spack_cache_db.query.spellings import read_spellings
+from spack_cache_db.row_forms import csv_text, json_text
 from spack_cache_db.site.addresses import check_own_page, pairs_of
 from spack_cache_db.site.catalogues import data_path, others, published
 from spack_cache_db.site.datasettes import Handler, ensure, may_view, permitted, rendered
@@ -81,7 +82,7 @@ LONGEST_LINK = 6_000
 FOUND_AT_ONCE = 1_000
 """Configurations that are read and sent at once as JSON or CSV."""
 
-_AROUND = {"json": ("[\n", ",\n", "\n]"), "csv": (found_csv((), hashes=False), "", "")}
+_AROUND = {"json": ("[\n", ",\n", "\n]"), "csv": (csv_text(found_rows((), hashes=False)), "", "")}
 """What stands before the rows of `/find`, between two parts of them, and after them."""
 _KINDS = {
     "atom": "application/atom+xml; charset=utf-8",

@@ -66,4 +66,4 @@ def test_files_are_dropped(visit: Visit) -> None:
     text = "".join(f"--- # {name}\n{text}\n" for name, text in files)
     expect(area).to_have_value(text)
     page.get_by_role("button", name="Find binaries").click()
-    expect(page.get_by_role("status").first).to_contain_text("1 of 1 specs have a binary")
+    expect(page.get_by_role("status").first).to_contain_text("1 of 1 spec has a binary")

@@ -13,7 +13,6 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
-from spack_cache_db.query.answers import csv_text, json_text
 from spack_cache_db.query.conditions import COLUMNS as CONFIGURATION_COLUMNS
 from spack_cache_db.query.connection import Lookups, Release, Stack, select
 from spack_cache_db.site.pages.filters import (
@@ -275,6 +274,11 @@ class ListPage:
         """How many binaries the rows have."""
         return sum(row["specs"] for row in self.rows)
 
+    @property
+    def csv_columns(self) -> list[str]:
+        """The columns of the list as CSV: the name first."""
+        return [*dict.fromkeys(("name", *(column.name for column in self.columns)))]
+
     def in_order(self) -> list[ListRow]:
         """Return the rows as they are sorted; those without a value last."""
         key = self.sort.name
@@ -437,17 +441,6 @@ def load_stacks(lookups: Lookups, asked: ListFilters) -> ListPage:
     ]
     wanted = [row for row in rows if _fits(row, asked)]
     return ListPage("stacks", asked, tuple(wanted), len(rows), COLUMNS["stacks"])
-
-
-def list_json(page: ListPage) -> str:
-    """Return the rows of a list, as they are sorted, as a JSON array of objects."""
-    return json_text(page.in_order())
-
-
-def list_csv(page: ListPage) -> str:
-    """Return the rows of a list, as they are sorted, as CSV."""
-    names = [*dict.fromkeys(("name", *(column.name for column in page.columns)))]
-    return csv_text(names, ([row.get(name) for name in names] for row in page.in_order()))
 
 
 def list_rows(page: ListPage, start: str) -> Markup:

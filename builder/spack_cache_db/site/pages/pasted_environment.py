@@ -15,7 +15,7 @@ from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.errors import BuilderError, Fault
 from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.coverage import cover_environment
-from spack_cache_db.query.coverage_output import Cover, CoveredNode, CoveredSpec, counts_told, total
+from spack_cache_db.query.covered import Cover, CoveredNode, CoveredSpec
 from spack_cache_db.query.known_names import known_names
 from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing
 from spack_cache_db.site.sandbox.sql_functions import LONGEST, LOOK_AT_THE_TIME
@@ -119,6 +119,6 @@ def load_cover(lookups: Lookups, pasted: PastedText) -> CoverPage:
         found,
         lacking=tuple(each for each in found.specs if each.status not in HAVING),
         having=tuple(each for each in found.specs if each.status in HAVING),
-        total=total(found),
-        counts=tuple(counts_told(found)),
+        total=found.sentence,
+        counts=found.counts,
     )

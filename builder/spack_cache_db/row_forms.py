@@ -1,0 +1,40 @@
+"""Records as JSON and CSV, as the commands print them and the site serves them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+WORDS = ("variants", "releases", "stacks")
+"""Columns whose lists are separated by blanks in CSV; others have texts with blanks in them."""
+
+
+class Rows(NamedTuple):
+    """The rows of an answer: records of plain values, and the keys that become columns."""
+
+    columns: Sequence[str]
+    records: Iterable[Mapping[str, Any]]
+
+
+def json_text(value: Any) -> str:
+    """Return plain values as JSON for people and programs."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def csv_text(rows: Rows) -> str:
+    """Return rows as CSV; None and missing values are empty cells, a list is one cell."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(rows.columns)
+    for record in rows.records:
+        writer.writerow([_cell(name, record.get(name)) for name in rows.columns])
+    return text.getvalue()
+
+
+def _cell(name: str, value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return (" " if name in WORDS else "; ").join(value)
+    return int(value) if isinstance(value, bool) else value
