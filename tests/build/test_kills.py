@@ -93,7 +93,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(
         "spack_cache_db.build.sqlite_file.insert",
         "spack_cache_db.build.sqlite_file.index_text",
         "spack_cache_db.build.sqlite_file.finish",
-        "spack_cache_db.build.publication.prepare",
+        "spack_cache_db.build.publication.inspect",
         "spack_cache_db.build.publication.publish",
     ],
 )

@@ -11,7 +11,6 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -173,17 +172,6 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def test_the_temporary_file_takes_the_place(tmp_path: Path) -> None:
-    """Only when all went well, and the folder is made if it is missing."""
-    output = tmp_path / "new" / "folder" / "x.db"
-    with publication.replacing(output) as temporary:
-        temporary.write_bytes(b"new")
-        assert temporary.parent == output.parent
-        assert not output.exists()
-    assert output.read_bytes() == b"new"
-    assert names(output.parent) == {"x.db"}
-
-
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, OSError, sqlite3.DatabaseError])
 def test_an_error_leaves_the_old_file(error: type[BaseException], tmp_path: Path) -> None:
     """Whatever is raised, the old file stays and the temporary file goes."""
@@ -203,7 +191,7 @@ def test_a_bug_keeps_its_traceback(tmp_path: Path) -> None:
 
 
 def of_process(path: Path, number: int) -> Path:
-    """Return the temporary path of this machine that another process would take."""
+    """Return the temporary path that another process would take."""
     return path.with_name(path.name.replace(f".{os.getpid()}.", f".{number}."))
 
 
@@ -212,11 +200,11 @@ def test_what_a_killed_build_left_is_removed(output: str, tmp_path: Path) -> Non
     """Its files are named for its process; names of other targets are not touched."""
     of_other = of_process(publication.temporary(tmp_path / "other.db"), NOBODY)
     of_other.touch()
-    for path in (publication.temporary, publication.temporary_inspect_file):
-        of_process(path(tmp_path / output), NOBODY).touch()
+    for path in (tmp_path / output, publication.inspect_path(tmp_path / output)):
+        of_process(publication.temporary(path), NOBODY).touch()
     with publication.replacing(tmp_path / output):
         pass
-    assert names(tmp_path) == {output, of_other.name}
+    assert names(tmp_path) == {of_other.name}
 
 
 @pytest.mark.slow
@@ -232,45 +220,7 @@ def test_what_a_running_build_writes_is_left_alone(tmp_path: Path) -> None:
         theirs.touch()
         with publication.replacing(tmp_path / "x.db"):
             pass
-        assert names(tmp_path) == {"x.db", theirs.name}
-
-
-def on_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let what follows run on a machine of another name."""
-    here = os.uname()
-    there = os.uname_result((here.sysname, "node7.example.org", *here[2:]))
-    monkeypatch.setattr(os, "uname", lambda: there)
-
-
-def test_what_another_machine_writes_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On a shared file system: the process ids of one machine say nothing on another one."""
-    output = tmp_path / "x.db"
-    with monkeypatch.context() as patch, publication.replacing(output) as ours:
-        ours.write_bytes(b"half")
-        patch.setattr(os, "getpid", lambda: NOBODY)
-        on_another_machine(patch)
-        with publication.replacing(output) as theirs:
-            theirs.write_bytes(b"theirs")
-        assert output.read_bytes() == b"theirs"
-        ours.write_bytes(b"ours")
-    assert output.read_bytes() == b"ours"
-    assert names(tmp_path) == {"x.db"}
-
-
-def test_what_another_machine_has_left_is_removed_in_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No build is silent for a day."""
-    with monkeypatch.context() as patch:
-        on_another_machine(patch)
-        theirs = publication.temporary(tmp_path / "x.db")
-    theirs.touch()
-    os.utime(theirs, (time.time(), time.time() - 2 * 24 * 60 * 60))
-    with publication.replacing(tmp_path / "x.db"):
-        pass
-    assert names(tmp_path) == {"x.db"}
+        assert names(tmp_path) == {theirs.name}
 
 
 def test_a_leftover_with_our_own_number_is_removed(tmp_path: Path) -> None:

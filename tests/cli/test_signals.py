@@ -124,7 +124,7 @@ def test_a_signal_ends_a_build_at_any_moment(
     [
         ("spack_cache_db.build.sqlite_file.create", "SIGTERM"),
         ("spack_cache_db.build.sqlite_file.index_text", "SIGHUP"),
-        ("spack_cache_db.build.publication.prepare", "SIGINT"),
+        ("spack_cache_db.build.publication.inspect", "SIGINT"),
         ("spack_cache_db.build.publication.publish", "SIGTERM"),
     ],
 )

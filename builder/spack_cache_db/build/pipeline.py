@@ -76,16 +76,12 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
     told = [*found, *_told_of_packages(packages), *refused(merged, given.paths)]
     del merged  # Its arrays are large, and nothing needs them from here on.
     clock.stage("number")
-    try:
-        with publication.replacing(output) as temporary:
-            counts = _fill(temporary, given, numbered, packages, told, clock)
-            del numbered  # The checks map the whole file into memory.
-            sqlite_file.require_intact(temporary)
-            clock.stage("check")
-            sha256 = publication.prepare(temporary, output)
-        publication.publish(output)
-    finally:
-        publication.discard(output)
+    with publication.replacing(output) as temporary:
+        counts = _fill(temporary, given, numbered, packages, told, clock)
+        del numbered  # The checks map the whole file into memory.
+        sqlite_file.require_intact(temporary)
+        clock.stage("check")
+        sha256 = publication.publish(temporary, output)
     clock.stage("publish")
     return Report(
         **counts,

@@ -1,12 +1,10 @@
-"""Temporary names for a database while it is written, and how it replaces the old one.
+"""Replaces a database by a new one, completely or not at all, with its inspect file.
 
-A database replaces an older one or takes a new name, and harms nothing else. Its inspect file
-stands beside it: counts and hash that Datasette would else find out itself. Datasette believes an
-inspect file without looking (docs: "performance", `datasette inspect`), so it is written from the
-very file it describes and replaced just after the database is. Readers that meet a new one beside
-an old one can tell by the hash (`current_inspection`).
+The inspect file beside a database has the counts and the hash that Datasette would otherwise
+compute. Datasette does not check it (docs: "performance", `datasette inspect`), so it is written
+from the finished database, and a reader compares the hash (`current_inspection`).
 
-This module loads nothing large: a signal may ask for `discard` at any moment.
+This module loads nothing large: a signal handler calls `discard`.
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ import json
 import os
 import sqlite3
 import stat
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -31,9 +28,6 @@ NAME = "spack-cache"
 
 _MAX_INSPECTION = 2**20
 """Bytes of an inspect file; one has a few thousand."""
-
-_ABANDONED = 24 * 60 * 60
-"""Seconds without a write after which another machine's temporary file is litter."""
 
 
 def inspect_path(database: Path) -> Path:
@@ -73,68 +67,59 @@ def require_replaceable(output: Path, inputs: Iterable[str], *, force: bool) -> 
         )
 
 
-def temporary(output: Path) -> Path:
-    """Return the path under which this process writes a database until it is whole."""
-    return output.with_name(f".{output.name}.{_machine()}.{os.getpid()}.tmp")
-
-
-def temporary_inspect_file(output: Path) -> Path:
-    """Return the path under which this process writes a database's inspect file."""
-    # `_is_litter` reads the end of this name as well.
-    return output.with_name(f".{output.name}.inspect.{_machine()}.{os.getpid()}.tmp")
-
-
-def _machine() -> str:
-    """Return the name of this machine, without dots: process ids mean nothing on another one."""
-    return os.uname().nodename.replace(".", "-").replace("/", "-")
+def temporary(path: Path) -> Path:
+    """Return the name under which this process writes a file until it is complete."""
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
 
 def discard(output: Path) -> None:
-    """Remove what this process has begun to write, if there is anything."""
-    for path in (temporary, temporary_inspect_file):
-        # What has no name of its own (a ValueError) was never begun.
+    """Remove the incomplete files of this process, if there are any."""
+    for path in (output, inspect_path(output)):
+        # A name that no file can have is a ValueError.
         with suppress(OSError, ValueError):
-            path(output).unlink()
+            temporary(path).unlink()
 
 
 @contextmanager
 def replacing(output: Path) -> Iterator[Path]:
-    """Yield the path of a temporary file that takes the output's place if all goes well.
+    """Yield the path of an empty temporary file, which is removed at the end.
 
-    Files that an earlier, killed build left are removed.
+    Files of earlier builds that were killed are removed too.
 
     Raises:
         OutputError: the folder cannot be written, or the disk is full.
     """
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        for left_over in output.parent.glob(f".{glob.escape(output.name)}.*.tmp"):
-            if _is_litter(left_over):
-                left_over.unlink(missing_ok=True)
-        path = temporary(output)
-        path.unlink(missing_ok=True)
-        path.touch()
-    except OSError as error:
-        raise _cannot_write(output, error) from None
-    try:
-        yield path
-        put_in_place(path, output)
+        for path in (output, inspect_path(output)):
+            for left_over in output.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+                if not _is_being_written(left_over):
+                    left_over.unlink(missing_ok=True)
+        temporary(output).touch()
+        yield temporary(output)
     except (OSError, sqlite3.OperationalError) as error:
         raise _cannot_write(output, error) from error
     finally:
-        path.unlink(missing_ok=True)
+        discard(output)
 
 
-def prepare(built: Path, output: Path) -> str:
-    """Write the inspect file of `built` beside `output`, under a temporary name.
+def publish(built: Path, output: Path) -> str:
+    """Put a finished database in its place, then its inspect file; return its sha256 in hex.
 
-    Returns:
-        The sha256 of the database, in hex.
+    Raises:
+        OutputError: a folder has the name of the inspect file.
     """
     inspected = inspect(built)
     inspected[NAME]["file"] = output.name
-    text = json.dumps(inspected, indent=1, sort_keys=True)
-    temporary_inspect_file(output).write_text(text + "\n", encoding="utf-8")
+    text = json.dumps(inspected, indent=1, sort_keys=True) + "\n"
+    inspect_file = inspect_path(output)
+    temporary(inspect_file).write_text(text, encoding="utf-8")
+    put_in_place(built, output)
+    try:
+        temporary(inspect_file).replace(inspect_file)
+    except OSError as error:
+        message = f"cannot be written: {error.strerror}; the database itself is whole"
+        raise OutputError(f"{inspect_file}: {message}") from None
     return str(inspected[NAME]["hash"])
 
 
@@ -190,19 +175,6 @@ def _check(database: Path) -> None:
         raise sqlite3.DatabaseError(" ".join(found.split()))
 
 
-def publish(output: Path) -> None:
-    """Put the prepared inspect file in its place, after the database took its own.
-
-    Raises:
-        OutputError: the place is taken, by a folder for example.
-    """
-    try:
-        temporary_inspect_file(output).replace(inspect_path(output))
-    except OSError as error:
-        message = f"cannot be written: {error.strerror}; the database itself is whole"
-        raise OutputError(f"{inspect_path(output)}: {message}") from None
-
-
 def _is_within(output: Path, path: str) -> bool:
     try:
         real, folder = os.path.realpath(output), os.path.realpath(path)
@@ -212,23 +184,16 @@ def _is_within(output: Path, path: str) -> bool:
     return os.path.commonpath([real, folder]) == folder
 
 
-def _is_litter(path: Path) -> bool:
-    """Return whether the build for which a temporary file is named has ended.
-
-    Of a build on another machine that shares the folder nothing is known but when it last wrote.
-    """
-    *_, machine, pid, _ = path.name.split(".")
-    if machine != _machine():
-        with suppress(OSError):
-            return time.time() - path.stat().st_mtime > _ABANDONED
-        return False
+def _is_being_written(path: Path) -> bool:
+    """Return whether the process that a temporary file is named for is another one that runs."""
+    pid = path.name.split(".")[-2]
     try:
         os.kill(int(pid), 0)
     except (ProcessLookupError, ValueError, OverflowError):
-        return True
-    except PermissionError:
         return False
-    return int(pid) == os.getpid()
+    except PermissionError:
+        return True
+    return int(pid) != os.getpid()
 
 
 def _cannot_write(output: Path, error: Exception) -> OutputError:
