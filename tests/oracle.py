@@ -13,7 +13,7 @@ from typing import Any
 
 from spack_cache_db.query.conditions import check_answerable, compiler_of_pages
 from spack_cache_db.records import Configuration
-from spack_cache_db.releases import releases_before
+from spack_cache_db.releases import releases_before, sort_releases
 from spack_cache_db.spack.constraints import (
     SpecQuery,
     compiler_matches,
@@ -24,7 +24,7 @@ from spack_cache_db.spack.normal_forms import parse_variant
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.targets import family, runs_on, target_matches
 from spack_cache_db.spack.versions import newest_version
-from tests.contradictions import RELEASES, Listing
+from tests.contradictions import Listing
 
 Answer = dict[Configuration, set[str]]
 """Hashes by their configuration."""
@@ -76,13 +76,17 @@ class Oracle:
         """The listings in the order in which they count: pages before indexes of a release."""
         return sorted(
             self.said,
-            key=lambda each: (RELEASES.index(each.release), each.index is not None, each.index),
+            key=lambda each: (
+                self.releases.index(each.release),
+                each.index is not None,
+                each.index,
+            ),
         )
 
     @cached_property
     def releases(self) -> list[str]:
         """The releases, in the order of the database."""
-        return [name for name in RELEASES if name in {each.release for each in self.said}]
+        return sort_releases({each.release for each in self.said})
 
     @cached_property
     def shown(self) -> dict[str, dict[str, Listing]]:
@@ -100,6 +104,11 @@ class Oracle:
     def listings(self) -> list[Listing]:
         """The binaries of all releases."""
         return [each for some in self.shown.values() for each in some.values()]
+
+    @cached_property
+    def stacks(self) -> list[str]:
+        """The stacks of all releases, but for root."""
+        return sorted({stack for each in self.listings for stack in each.stacks} - {"root"})
 
     @cached_property
     def own(self) -> dict[str, Configuration]:
@@ -152,7 +161,7 @@ class Oracle:
 
     def order(self, dag_hash: str) -> tuple[int, str]:
         """Return the key that sorts specs of a configuration, current ones first."""
-        return RELEASES.index(self.of(dag_hash)["releases"][0]), dag_hash
+        return self.releases.index(self.of(dag_hash)["releases"][0]), dag_hash
 
     def counting(
         self, release: str | None = None, stack: str | None = None
@@ -258,10 +267,9 @@ class Oracle:
 
     def packages_of_stack(self, stack: str) -> Rows:
         """Return the packages of a stack, over all releases."""
-        names = {name for each in self.listings for name in each.stacks} - {"root"}
-        sizes = {name: len(self.counting(stack=name)) for name in names}
+        sizes = {name: len(self.counting(stack=name)) for name in self.stacks}
         chosen = stack or min(sizes, key=lambda name: (-sizes[name], name), default="")
-        binaries = self.counting(stack=chosen).values() if chosen in names else ()
+        binaries = self.counting(stack=chosen).values() if chosen in sizes else ()
         return [(chosen, *row) for row in packages_among(binaries)]
 
     def newest_versions(self, package: str) -> Rows:

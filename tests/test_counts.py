@@ -21,8 +21,8 @@ from spack_cache_db.site.pages.home import load_about, load_home
 from spack_cache_db.site.pages.lists import ListFilters, load_packages
 from spack_cache_db.spack.versions import newest_version
 from spack_cache_db.verify import verify
-from tests.contradictions import STACKS, Listing, listings, opened, write_sources
-from tests.oracle import Oracle, days_of
+from tests.contradictions import Listing, listings, opened, write_sources
+from tests.oracle import Oracle, day_of, days_of
 
 WORDS = "package, version, compiler, os, platform, target, variants"
 _CONFIGURATIONS = """
@@ -49,7 +49,7 @@ IN_STACKS = _CONFIGURATIONS.format(
     "JOIN stacks ON stacks.id = shown.stack WHERE NOT stacks.is_root",
 )
 PACKAGES = """
-SELECT name, configuration_count, spec_count, release_count, first_seen, last_seen
+SELECT name, configuration_count, spec_count, newest_version, release_count, first_seen, last_seen
 FROM packages WHERE release_count > 0
 """
 STACK_COUNTS = """
@@ -113,11 +113,19 @@ def the_views_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> Non
         for stack in each.stacks
         if stack != "root"
     )
-    assert {*conn.execute("SELECT DISTINCT hash, name FROM spec_variants")} == {
-        (dag_hash, text.lstrip("+~").partition("=")[0])
+    assert sorted(conn.execute("SELECT hash, name, value FROM spec_variants")) == sorted(
+        (dag_hash, *pair)
         for dag_hash, each in expected.own.items()
-        for text in each.variants
-    }
+        for pair in {pair for text in each.variants for pair in values_of(text)}
+    )
+
+
+def values_of(text: str) -> list[tuple[str, str]]:
+    """Return the name and each value of a variant."""
+    if text[0] in "+~":
+        return [(text[1:], str(text[0] == "+"))]
+    name, value = text.split("=", 1)
+    return [(name, each) for each in value.split(",")]
 
 
 def the_tables_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> None:
@@ -130,16 +138,20 @@ def the_tables_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> No
     assert {*conn.execute(PACKAGES)} == {
         (
             *(name, sum(each.package == name for each in specs)),
-            *(sum(each.package == name for each in expected.own.values()), len(having)),
+            sum(each.package == name for each in expected.own.values()),
+            *(newest_version(each.version for each in specs if each.package == name), len(having)),
             *days_of(having),
         )
         for name, having in expected.packages.items()
     }
-    assert {*conn.execute("SELECT name, spec_count, package_count FROM releases")} == {
-        (name, len(shown), sum(name in having for having in expected.packages.values()))
+    assert {*conn.execute("SELECT name, date, spec_count, package_count FROM releases")} == {
+        (
+            *(name, day_of(name), len(shown)),
+            sum(name in having for having in expected.packages.values()),
+        )
         for name, shown in expected.shown.items()
     }
-    held = {stack: Counter(expected.counting(stack=stack).values()) for stack in STACKS}
+    held = {stack: Counter(expected.counting(stack=stack).values()) for stack in expected.stacks}
     assert {*conn.execute(IN_STACKS)} == {
         (*printed(each), stack, held[stack][each])
         for each in expected.showing
@@ -154,7 +166,7 @@ def the_tables_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> No
             ),
             len(found),
         )
-        for stack in STACKS
+        for stack in expected.stacks
         if (found := expected.counting(stack=stack))
     }
 
@@ -168,7 +180,7 @@ def facets_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> None:
             for value in zip(FACET_NAMES, each[1:6], strict=True):
                 counts[release, *value] += 1
                 packages.setdefault((release, *value), set()).add(each.package)
-        for stack in (*STACKS, "root"):
+        for stack in (*expected.stacks, "root"):
             for each in expected.counting(release, stack).values():
                 counts[release, "stacks", stack] += 1
                 packages.setdefault((release, "stacks", stack), set()).add(each.package)

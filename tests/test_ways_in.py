@@ -69,6 +69,7 @@ WAYS_IN = {
     "build.workers": {"pickle.loads"},
     "site.delivery": {"?.open"},
     "site.sandbox.database": {"sqlite3.connect"},
+    "site.sandbox.statements": {"sqlite3.connect"},
     "site.sandbox.pool": {"pickle.Unpickler"},
     "sources.fetch.package_site": {"tarfile.open"},
     "sources.fetch.stack_folder": {"?.open"},
