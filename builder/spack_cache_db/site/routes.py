@@ -20,8 +20,8 @@ from datasette.utils.asgi import Forbidden, NotFound, Response
 
 from spack_cache_db.query.answers import found_rows
 from spack_cache_db.query.package_names import known_name
-from spack_cache_db.query.plain_words import read_words
 from spack_cache_db.query.spellings import read_spellings
+from spack_cache_db.query.words import read_words
 from spack_cache_db.row_forms import csv_text, json_text
 from spack_cache_db.site.addresses import check_own_page, pairs_of
 from spack_cache_db.site.catalogues import data_path, others, published

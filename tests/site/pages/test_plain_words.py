@@ -15,7 +15,7 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.connection import open_database, read_lookups
-from spack_cache_db.query.plain_words import Reading, read_words
+from spack_cache_db.query.words import Reading, read_words
 from tests.pagetexts import page, spec, write
 from tests.site.addresses import get
 

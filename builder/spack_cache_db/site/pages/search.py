@@ -17,10 +17,10 @@ from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
 from spack_cache_db.query.known_names import known_names
 from spack_cache_db.query.package_data import DescribedPackage, described_packages
 from spack_cache_db.query.package_names import close_names
-from spack_cache_db.query.plain_words import Reading, match_of, plain_words, read_words
 from spack_cache_db.query.questions import UnknownNameError, question_of, respelled, scope_of
 from spack_cache_db.query.selection import Candidates
 from spack_cache_db.query.spellings import read_spellings
+from spack_cache_db.query.words import Reading, match_of, plain_words, read_words
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.filters import (
     EVERYWHERE,

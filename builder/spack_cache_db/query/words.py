@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 
 from spack_cache_db.query.catalogue import hashes_beginning
 from spack_cache_db.query.conditions import VIRTUALS, Condition
@@ -46,6 +48,17 @@ MOST_JOINED = 4
 """So many words may be one name: `ml linux x86_64 cuda` is `ml-linux-x86_64-cuda`."""
 PREFIXES = ("", "py-", "r-", "perl-")
 """What stands before a name of which people leave it out."""
+
+_WORDS = tomllib.loads(files("spack_cache_db.query").joinpath("words.toml").read_text("utf-8"))
+FILLERS, NEGATIONS, _SYSTEMS_OF_SPACK = (
+    frozenset(_WORDS[name].split()) for name in ("fillers", "negations", "systems_of_spack")
+)
+_TARGETS: Mapping[str, str] = _WORDS["targets"]
+_PLATFORMS: Mapping[str, str] = _WORDS["platforms"]
+_SYSTEMS: Mapping[str, str] = _WORDS["systems"]
+_COMPILERS: Mapping[str, str] = _WORDS["compilers"]
+_VARIANTS: Mapping[str, str] = _WORDS["variants"]
+_LANGUAGES: Mapping[str, str] = _WORDS["languages"]
 
 _SIGNED = re.compile(r"[@+~%^/]|[\w-]+:?==?\S")
 _NUMBER = re.compile(r"v?(\d[\w.:-]*?)(\.x)?")
@@ -105,7 +118,7 @@ def read_words(lookups: Lookups, text: str) -> Reading | None:
     if not 0 < len(words) <= MOST_WORDS:
         return None
     is_alone = len(words) == 1
-    if is_alone and (name := LANGUAGES.get(words[0].lower(), words[0].lower())) in VIRTUALS:
+    if is_alone and (name := _LANGUAGES.get(words[0].lower(), words[0].lower())) in VIRTUALS:
         return Reading(name)
     # Alone, a part of a name may be many packages.
     prefixes = PREFIXES[:1] if is_alone else PREFIXES
@@ -225,7 +238,7 @@ class _Reader:
             or self._number(word, variant)
             or self._variant(word, "+")
             or self._dependency(name, version)
-            or self._variant(VARIANTS.get(name, ""), "+")
+            or self._variant(_VARIANTS.get(name, ""), "+")
             or self._virtual(name)
         )
 
@@ -260,14 +273,14 @@ class _Reader:
             return all(map(self._system, parts))
         if system := self._system_called(name):
             return self._asks("os", f"os={system}")
-        if name in PLATFORMS or name in platforms:
-            return self._asks("platform", f"platform={PLATFORMS.get(name, name)}")
+        if name in _PLATFORMS or name in platforms:
+            return self._asks("platform", f"platform={_PLATFORMS.get(name, name)}")
         return self._target(name)
 
     def _target(self, name: str) -> bool:
         if not is_known(name) and name in self._lookups.words["target"].values():
             return self._asks("target", f"target={name}")
-        name = TARGETS.get(name, name)
+        name = _TARGETS.get(name, name)
         name = name if is_known(name) else name.replace("-", "_")
         if not is_known(name):
             return False
@@ -288,10 +301,10 @@ class _Reader:
         found = _SYSTEM.fullmatch(re.sub("linux|[-_]", "", name))
         if name in known or found is None:
             return name if name in known else None
-        wanted = SYSTEMS.get(found[1], found[1]) + found[2]
+        wanted = _SYSTEMS.get(found[1], found[1]) + found[2]
         same = [each for each in known if each.replace(".", "") == wanted.replace(".", "")]
         close = [each for each in known if _is_part(wanted, each) or _is_part(each, wanted)]
-        is_known = wanted.rstrip("0123456789.") in KNOWN_SYSTEMS
+        is_known = wanted.rstrip("0123456789.") in _SYSTEMS_OF_SPACK
         return max(same or close, key=version_key, default=wanted if is_known else None)
 
     def _package(self, name: str, version: str) -> bool:
@@ -309,7 +322,7 @@ class _Reader:
         return True
 
     def _compiler(self, name: str, version: str) -> bool:
-        known = [name, LEGACY_COMPILERS.get(name, name), COMPILERS.get(name, name)]
+        known = [name, LEGACY_COMPILERS.get(name, name), _COMPILERS.get(name, name)]
         known += [each for each in sorted(self._compilers) if each.startswith(f"{name}-")]
         found = next((each for each in known if each in self._compilers), None)
         if self._built_with or found is None:
@@ -370,82 +383,3 @@ def _split(word: str) -> tuple[str, str]:
             name, sign, version = found.groups()
             return name, _RANGES.get(sign, "{}").format(version)
     return word.lower(), ""
-
-
-_FILLERS = """
-a all an and any are available best binaries binary build buildcache built by cache cluster
-compiled compiler compilers computer current do does find for from get give has have how i in
-install installed is it latest list load look me module my need new newest of on os package
-packages please platform prebuilt release runs search show spack spec stack support target that
-the there to use using variant version versions want what which with
-
-auf avec brauche comment dans das der des die du ein eine en est et für gibt ich installer
-installiere installieren ist kann la le les mit mon oder pour quel sur und une veux von wie
-"""
-FILLERS = frozenset(_FILLERS.split())
-"""Words that say nothing of what is looked for, in English, German and French."""
-NEGATIONS = frozenset(("no", "not", "without", "ohne", "sans"))
-"""Words before a variant that is to be off."""
-TARGETS = {
-    "amd64": "x86_64",
-    "apple-silicon": "m1",
-    "arm": "aarch64",
-    "arm64": "aarch64",
-    "avx512": "x86_64_v4",
-    "epyc": "x86_64",
-    "genoa": "zen4",
-    "grace": "neoverse_v2",
-    "graviton": "aarch64",
-    "graviton2": "neoverse_n1",
-    "graviton3": "neoverse_v1",
-    "graviton4": "neoverse_v2",
-    "milan": "zen3",
-    "naples": "zen",
-    "neoverse": "aarch64",
-    "rome": "zen2",
-    "ryzen": "x86_64",
-    "turin": "zen5",
-    "x64": "x86_64",
-    "x86": "x86_64",
-    "xeon": "x86_64",
-}
-"""What people call targets and families of archspec."""
-PLATFORMS = {
-    "apple": "darwin",
-    "mac": "darwin",
-    "macos": "darwin",
-    "osx": "darwin",
-    "windows": "windows",
-}
-SYSTEMS = {
-    "alma": "almalinux",
-    "amazon": "amzn",
-    "bionic": "ubuntu18.04",
-    "bookworm": "debian12",
-    "bullseye": "debian11",
-    "el": "rhel",
-    "focal": "ubuntu20.04",
-    "jammy": "ubuntu22.04",
-    "noble": "ubuntu24.04",
-    "oracle": "ol",
-    "redhat": "rhel",
-    "suse": "sles",
-}
-"""What people call operating systems: their names without a version, or one version."""
-_KNOWN_SYSTEMS = "almalinux alpine amzn centos debian fedora ol opensuse rhel rocky sles ubuntu"
-KNOWN_SYSTEMS = frozenset(_KNOWN_SYSTEMS.split())
-"""How Spack calls operating systems, before their version (`distro.id()`)."""
-COMPILERS = {
-    "clang": "llvm",
-    "clang++": "llvm",
-    "flang": "llvm",
-    "g++": "gcc",
-    "gfortran": "gcc",
-    "gnu": "gcc",
-    "icx": "intel-oneapi-compilers",
-    "ifx": "intel-oneapi-compilers",
-}
-"""What people call compilers, besides `LEGACY_COMPILERS`: most are their commands."""
-VARIANTS = {"gpu": "cuda", "nvidia": "cuda", "parallel": "mpi", "radeon": "rocm"}
-"""What people say of a package, for the variant of it."""
-LANGUAGES = {"c++": "cxx"}
