@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from spack_cache_db.query.answers import Found, FoundList, History, HistoryRow, find, history
     from spack_cache_db.query.cache import Binary, Cache, Retention, binaries, info, retention
     from spack_cache_db.query.catalogue import FoundSpec
+    from spack_cache_db.query.changes import Diff, diff
     from spack_cache_db.query.conditions import UnsupportedQuery
     from spack_cache_db.query.coverage import cover
     from spack_cache_db.query.covered import Cover, CoveredNode, CoveredSpec
-    from spack_cache_db.query.difference import Diff, diff
     from spack_cache_db.query.package_data import PackageData, PackageStatus, behind, package_data
     from spack_cache_db.query.questions import UnknownNameError
     from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
@@ -87,7 +87,7 @@ _LOADED_WHEN_USED = {
     "query.conditions": ("UnsupportedQuery",),
     "query.coverage": ("cover",),
     "query.covered": ("Cover", "CoveredNode", "CoveredSpec"),
-    "query.difference": ("Diff", "diff"),
+    "query.changes": ("Diff", "diff"),
     "query.package_data": ("PackageData", "PackageStatus", "behind", "package_data"),
     "query.questions": ("UnknownNameError",),
     "sources.fetch": ("FetchLimits", "FetchOptions", "FetchReport", "fetch"),

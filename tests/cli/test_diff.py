@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.query.difference import diff
+from spack_cache_db.query.changes import diff
 from tests.commands import run
 
 SNAPSHOT, BRANCH = "develop-2025-04-20", "develop"

@@ -12,8 +12,8 @@ from spack_cache_db.build import build
 from spack_cache_db.errors import ArgumentError
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.cache import retention
+from spack_cache_db.query.changes import diff
 from spack_cache_db.query.coverage import cover
-from spack_cache_db.query.difference import diff
 from spack_cache_db.query.installation import (
     Installation,
     Origin,

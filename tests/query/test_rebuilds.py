@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
+from spack_cache_db.query.changes import compare, diff, named, side_of
 from spack_cache_db.query.connection import connected, read_lookups
-from spack_cache_db.query.difference import compare, diff, named, side_of
 from tests.indexes import edge, hash_of, index, node, record
 
 Spec = dict[str, Any]

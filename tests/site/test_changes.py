@@ -12,8 +12,8 @@ from urllib.parse import urljoin
 import pytest
 
 from spack_cache_db.build import build
+from spack_cache_db.query.changes import diff
 from spack_cache_db.query.connection import connected, read_lookups
-from spack_cache_db.query.difference import diff
 from spack_cache_db.schema import CHANGE_WORDS
 from spack_cache_db.site.loaders import changes_data, data_of
 from spack_cache_db.site.pages import changes

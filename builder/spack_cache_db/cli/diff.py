@@ -21,7 +21,7 @@ from spack_cache_db.cli.output import form_of, print_answer, say_notes
 from spack_cache_db.errors import counted
 
 if TYPE_CHECKING:
-    from spack_cache_db.query.difference import Diff
+    from spack_cache_db.query.changes import Diff
 
 _COLOURS = {
     "removed": "red",
@@ -54,8 +54,8 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
 
     Example: spack-cache-db diff develop-2025-04-20 develop dist/spack-cache.db
     """
-    from spack_cache_db.query.difference import diff as compared
-    from spack_cache_db.query.difference import sentence
+    from spack_cache_db.query.changes import diff as compared
+    from spack_cache_db.query.changes import sentence
     from spack_cache_db.query.spellings import read_spellings
 
     form = form_of(options)

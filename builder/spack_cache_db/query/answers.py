@@ -31,6 +31,7 @@ from spack_cache_db.query.catalogue import (
     specs_in_scope,
     specs_of_configurations,
 )
+from spack_cache_db.query.comparison import distinctions
 from spack_cache_db.query.conditions import (
     PLACES,
     Condition,
@@ -49,7 +50,6 @@ from spack_cache_db.query.connection import (
     opened,
     select,
 )
-from spack_cache_db.query.look_alikes import distinctions
 from spack_cache_db.query.questions import explicitly, question_of, scope_of
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.records import Configuration

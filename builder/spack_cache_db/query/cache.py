@@ -16,12 +16,12 @@ from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.errors import ArgumentError
 from spack_cache_db.query.answers import find, history
 from spack_cache_db.query.catalogue import configurations_by_id, found_specs, specs_in_scope
+from spack_cache_db.query.changes import diff
 from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.connection import Database, Lookups, OpenFile, connected, opened, select
 from spack_cache_db.query.coverage import cover, cover_environment
 from spack_cache_db.query.covered import Cover, CoveredNode, CoveredSpec
 from spack_cache_db.query.dependency_graph import read_nodes, read_run_time
-from spack_cache_db.query.difference import diff
 from spack_cache_db.query.known_names import known_names
 from spack_cache_db.query.package_data import behind, package_data
 from spack_cache_db.query.questions import scope_of

@@ -126,7 +126,7 @@ class FoundSpec(Presence):
     Attributes:
         hash: its hash.
         differences: what tells it apart from the other specs found of its configuration, as
-            `look_alikes.distinctions` says; empty unless asked for.
+            `comparison.distinctions` says; empty unless asked for.
     """
 
     hash: str

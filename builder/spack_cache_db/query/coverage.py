@@ -32,6 +32,7 @@ from spack_cache_db.environments import (
 from spack_cache_db.environments.formats import user_specs
 from spack_cache_db.environments.required_queries import required_query, ways
 from spack_cache_db.query.catalogue import HASHES_AT_ONCE, IN_STACK, Spec, specs_in_scope
+from spack_cache_db.query.comparison import Change
 from spack_cache_db.query.conditions import (
     ANYWHERE,
     Condition,
@@ -55,7 +56,6 @@ from spack_cache_db.query.dependency_graph import (
 from spack_cache_db.query.explanation import WhyNot, explained
 from spack_cache_db.query.installation import foremost_places
 from spack_cache_db.query.known_names import known_names
-from spack_cache_db.query.look_alikes import Change
 from spack_cache_db.query.package_names import known_name
 from spack_cache_db.query.questions import read_query, respelled, scope_of
 from spack_cache_db.query.requirements import CheckedRules

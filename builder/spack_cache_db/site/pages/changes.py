@@ -10,8 +10,7 @@ from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.query.connection import Lookups
-from spack_cache_db.query.difference import (
+from spack_cache_db.query.changes import (
     ChangedConfiguration,
     Changes,
     Diff,
@@ -24,7 +23,8 @@ from spack_cache_db.query.difference import (
     side_of,
     versions_in_words,
 )
-from spack_cache_db.query.look_alikes import Cause
+from spack_cache_db.query.comparison import Cause
+from spack_cache_db.query.connection import Lookups
 from spack_cache_db.query.questions import UnknownNameError, scope_of
 from spack_cache_db.site.pages.filters import AddressFields
 
@@ -162,7 +162,7 @@ def difference_of(lookups: Lookups, sides: Sides) -> Diff:
         TooManyChanges: they differ in more than `MOST_LISTED` configurations.
     """
     found = _changes_of(lookups, sides)
-    if (count := len(found.package_of)) > MOST_LISTED:
+    if (count := len(found.amounts)) > MOST_LISTED:
         raise TooManyChanges(
             f"{count:,} configurations differ, and at most {MOST_LISTED:,} are listed here:"
             " add package, stack, target or host, or use the command diff on the downloaded file"
@@ -199,9 +199,11 @@ def _folded(
 
     Rows are read only if they are shown: two snapshots differ in thousands of configurations.
     """
-    if len(found.package_of) > MOST_ROWS and not one_package:
-        for change, keys in found.configurations.items():
-            counts = Counter(lookups.words["package"][found.package_of[key]] for key in keys)
+    if len(found.amounts) > MOST_ROWS and not one_package:
+        names = lookups.words["package"]
+        package_of = lookups.column("configurations", "package")
+        for change, keys in found.by_change.items():
+            counts = Counter(names[package_of[key]] for key in keys)
             yield (
                 change,
                 tuple(PackageChanges(name, count, ()) for name, count in sorted(counts.items())),

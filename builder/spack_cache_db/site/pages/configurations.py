@@ -17,9 +17,9 @@ from spack_cache_db.query.catalogue import (
     presence_of_configurations,
     specs_in_scope,
 )
+from spack_cache_db.query.comparison import Differences, distinctions
 from spack_cache_db.query.conditions import Conditions
 from spack_cache_db.query.connection import Lookups, select, select_in
-from spack_cache_db.query.look_alikes import Differences, distinctions
 from spack_cache_db.records import Configuration
 
 SIZES = """

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from spack_cache_db.query.catalogue import Spec, configurations_by_id
+from spack_cache_db.query.comparison import differences
 from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.dependency_graph import (
     Needs,
@@ -24,7 +25,6 @@ from spack_cache_db.query.installation import (
     install_listed,
     installations_of,
 )
-from spack_cache_db.query.look_alikes import differences
 from spack_cache_db.records import INSTALLED, Configuration
 from spack_cache_db.site.pages.configurations import MOST_NODES, LookAlike, look_alikes
 from spack_cache_db.site.pages.dependency_tree import Trees, trees

@@ -9,15 +9,15 @@ from typing import Any
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.connection import read_lookups
-from spack_cache_db.query.dependency_graph import read_needs
-from spack_cache_db.query.look_alikes import (
+from spack_cache_db.query.comparison import (
     Change,
     Differences,
     differences,
     distinctions,
     read_facts,
 )
+from spack_cache_db.query.connection import read_lookups
+from spack_cache_db.query.dependency_graph import read_needs
 from spack_cache_db.spack.normal_forms import FLAG_NAMES
 from tests.graphs import installs, run_time, used
 from tests.indexes import edge, hash_of, index, node, record

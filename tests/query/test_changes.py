@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.query.difference import diff
+from spack_cache_db.query.changes import diff
 from spack_cache_db.query.questions import UnknownNameError
 from spack_cache_db.records import ROOT
 from spack_cache_db.spack.targets import runs_on

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections import Counter
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from spack_cache_db.arguments import checked_text, checked_texts
-from spack_cache_db.query.catalogue import IN_STACK, configurations_by_id, counts_in_scope
+from spack_cache_db.query.catalogue import IN_STACK, configurations_by_id
+from spack_cache_db.query.comparison import Cause, causes_of_rebuilds
 from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.connection import (
     Database,
     Lookups,
     opened,
     select,
-    select_in,
 )
-from spack_cache_db.query.look_alikes import Cause, causes_of_rebuilds
 from spack_cache_db.query.questions import UnknownNameError, scope_of
 from spack_cache_db.query.selection import column_ids
 from spack_cache_db.query.spellings import read_spellings
@@ -29,28 +28,13 @@ from spack_cache_db.schema import CHANGE_WORDS, CHANGES
 T = TypeVar("T")
 
 LISTED = f"""
-FROM listings AS here
-WHERE here.release = :release AND {IN_STACK.format("here")}
-"""
-NARROWED = f"""
+SELECT here.spec, specs.configuration, here.stacks
 FROM listings AS here
 JOIN specs ON specs.id = here.spec
 JOIN configurations ON configurations.id = specs.configuration
 WHERE here.release = :release AND {IN_STACK.format("here")}
   AND (:package IS NULL OR configurations.package IN (SELECT value FROM json_each(:package)))
   AND (:target IS NULL OR configurations.target IN (SELECT value FROM json_each(:target)))
-"""
-ONLY_HERE = f"""
-SELECT here.spec, configurations.id, configurations.package, configurations.version {NARROWED}
-  AND NOT EXISTS (
-    SELECT 1 FROM listings AS there
-    WHERE there.release = :other_release AND there.spec = here.spec
-      AND {IN_STACK.format("there").replace(":stack", ":other_stack")})
-"""
-VERSIONS = """
-SELECT id, package, version FROM configurations
-WHERE package IN (SELECT value FROM json_each(:ids))
-  AND (:target IS NULL OR target IN (SELECT value FROM json_each(:target)))
 """
 
 
@@ -159,41 +143,42 @@ class Diff:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changed from one side to the other, by ids: `named` gives a `Diff` of it.
+    """The changes from one side to the other, by ids; `named` returns them as a `Diff`.
 
     Attributes:
-        gone: the specs that only the old side shows with a configuration, by configuration.
-        came: those that only the new side shows with it.
-        before: how many specs the old side has of each configuration above.
-        package_of: the package of each configuration above.
-        configurations: the configurations above, by the word for their change, as
-            `schema.CHANGE_WORDS`.
-        packages: those that only one side has.
+        old: the old side in words.
+        new: the new side.
+        gone: the specs that only the old side has, by configuration.
+        came: the specs that only the new side has, by configuration.
+        amounts: the number of specs of each changed configuration.
+        packages: packages that only one side has.
         versions: pairs of a package and a version.
         stacks: the names of stacks.
-        specs: all hashes, counted.
+        specs: the number of all specs.
     """
 
     old: str
     new: str
     gone: Mapping[int, Set[int]]
     came: Mapping[int, Set[int]]
-    before: Mapping[int, int]
-    package_of: Mapping[int, int]
+    amounts: Mapping[int, Amount]
     packages: Delta[int]
-    configurations: Mapping[str, tuple[int, ...]]
     versions: Delta[tuple[int, int]]
     stacks: Delta[str]
     specs: Amount
 
     @property
     def is_empty(self) -> bool:
-        """Whether both have the same hashes with the same configurations, in the same stacks."""
-        return not (self.package_of or self.stacks.added or self.stacks.removed)
+        """Whether both sides have the same specs in the same stacks."""
+        return not (self.amounts or self.stacks.added or self.stacks.removed)
 
-    def amount(self, configuration: int) -> Amount:
-        """Return how many specs of a configuration were kept, added and removed."""
-        return _amount(configuration, self.before, self.gone, self.came)
+    @property
+    def by_change(self) -> dict[str, list[int]]:
+        """The changed configurations, by the word for their change (`schema.CHANGE_WORDS`)."""
+        found: dict[str, list[int]] = {change: [] for change in CHANGE_WORDS}
+        for key, (kept, added, removed) in self.amounts.items():
+            found[CHANGES[kept > 0, added > 0, removed > 0]].append(key)
+        return found
 
 
 def diff(
@@ -251,69 +236,71 @@ def side_of(lookups: Lookups, text: str, stack: str | None = None) -> Conditions
 def compare(lookups: Lookups, old: Conditions, new: Conditions, narrowing: Conditions) -> Changes:
     """Return what changed from one side to the other.
 
-    What both show alike is only counted: of two snapshots that is most of what they have.
-
     Args:
-        lookups: the small tables of the file.
-        old: the one side, a release and perhaps a stack in it.
+        lookups: the small tables of the database.
+        old: one side: a release, and perhaps a stack in it.
         new: the other side.
         narrowing: conditions on package and target.
     """
-    ids = column_ids(lookups, narrowing)
-    columns: dict[str, str | None] = {"package": None, "target": None}
-    columns |= {column: json.dumps([*some]) for column, some in ids.items()}
-    here, there = (
-        {kind: asked(side, kind) for kind in ("release", "stack")} for side in (old, new)
+    before, after = (_listed(lookups, side, narrowing) for side in (old, new))
+    gone, came = _by_configuration(before, after), _by_configuration(after, before)
+    counts = [
+        Counter(configuration for configuration, _ in side.values()) for side in (before, after)
+    ]
+    package_of, version_of = (
+        lookups.column("configurations", column) for column in ("package", "version")
     )
-    listed = f"SELECT here.stacks, count(*) {NARROWED if ids else LISTED} GROUP BY 1"
-    was, now = (dict(select(lookups.conn, listed, **place, **columns)) for place in (here, there))
-    gone = _only_in(lookups.conn, here, there, columns)
-    came = _only_in(lookups.conn, there, here, columns)
-    names = lookups.stack_sets()
-    stacks_before, stacks_now = (
-        {name for key in side for name in names[key]} for side in (was, now)
-    )
-    package_of = {row.configuration: row.package for row in (*gone, *came)}
-    before = counts_in_scope(lookups, package_of, old)
-    gone_specs, came_specs = _specs_of(gone), _specs_of(came)
-    changed: dict[str, list[int]] = {change: [] for change in CHANGE_WORDS}
-    for key in package_of:
-        kept, added, removed = map(bool, _amount(key, before, gone_specs, came_specs))
-        changed[CHANGES[kept, added, removed]].append(key)
-    removed_specs, added_specs = ({row.spec for row in some} for some in (gone, came))
-    left, arrived = (
-        [row for row in rows if row.configuration in some]
-        for rows, some in ((gone, {*changed["removed"]}), (came, {*changed["added"]}))
-    )
-    had = _versions(lookups, arrived, old, columns["target"])
-    has = _versions(lookups, left, new, columns["target"])
-    sides = ((arrived, had), (left, has))
+    packages = [{package_of[key] for key in side} for side in counts]
+    versions = [{(package_of[key], version_of[key]) for key in side} for side in counts]
+    sets = lookups.stack_sets()
+    stacks = [
+        {name for key in {key for _, key in side.values()} for name in sets[key]}
+        for side in (before, after)
+    ]
+    added, removed = (sum(map(len, side.values())) for side in (came, gone))
     return Changes(
         old=":".join(each.text for each in old),
         new=":".join(each.text for each in new),
-        gone=gone_specs,
-        came=came_specs,
-        before=before,
-        package_of=package_of,
-        packages=Delta(
-            *(
-                tuple({row.package for row in some} - {package for package, _ in known})
-                for some, known in sides
+        gone=gone,
+        came=came,
+        amounts={
+            key: Amount(
+                counts[0][key] - len(gone.get(key, ())),
+                len(came.get(key, ())),
+                len(gone.get(key, ())),
             )
-        ),
-        configurations={change: tuple(some) for change, some in changed.items()},
-        versions=Delta(
-            *(tuple({(row.package, row.version) for row in some} - known) for some, known in sides)
-        ),
-        stacks=Delta(
-            tuple(sorted(stacks_now - stacks_before)), tuple(sorted(stacks_before - stacks_now))
-        ),
-        specs=Amount(
-            sum(was.values()) - len(removed_specs - added_specs),
-            len(added_specs - removed_specs),
-            len(removed_specs - added_specs),
-        ),
+            for key in sorted(gone.keys() | came.keys())
+        },
+        packages=_delta(*packages),
+        versions=_delta(*versions),
+        stacks=_delta(*stacks),
+        specs=Amount(len(before) - removed, added, removed),
     )
+
+
+_Listed = Mapping[int, tuple[int, int]]
+"""Configuration and set of stacks of each spec."""
+
+
+def _listed(lookups: Lookups, side: Conditions, narrowing: Conditions) -> _Listed:
+    """Return the specs of a side."""
+    values: dict[str, Any] = {"package": None, "target": None}
+    for column, ids in column_ids(lookups, narrowing).items():
+        values[column] = json.dumps([*ids])
+    values |= {kind: asked(side, kind) for kind in ("release", "stack")}
+    return {spec: (key, stacks) for spec, key, stacks in select(lookups.conn, LISTED, **values)}
+
+
+def _by_configuration(here: _Listed, there: _Listed) -> dict[int, set[int]]:
+    """Return the specs that only one side has, by their configurations."""
+    found: dict[int, set[int]] = {}
+    for spec in here.keys() - there.keys():
+        found.setdefault(here[spec][0], set()).add(spec)
+    return found
+
+
+def _delta(old: Set[Any], new: Set[Any]) -> Delta[Any]:
+    return Delta(tuple(sorted(new - old)), tuple(sorted(old - new)))
 
 
 def named(lookups: Lookups, changes: Changes, most_explained: int | None = None) -> Diff:
@@ -344,14 +331,14 @@ def configurations_in_words(
     lookups: Lookups, changes: Changes
 ) -> dict[str, tuple[ChangedConfiguration, ...]]:
     """Return the configurations of each change: by package, the newest version first."""
-    counted = configurations_by_id(lookups, sorted(changes.package_of))
+    counted = configurations_by_id(lookups, sorted(changes.amounts))
     counted.sort(key=lambda each: (each.configuration.package, -each.position, each.id))
-    change_of = {key: change for change, some in changes.configurations.items() for key in some}
+    change_of = {key: change for change, keys in changes.by_change.items() for key in keys}
     found: dict[str, list[ChangedConfiguration]] = {change: [] for change in CHANGE_WORDS}
     for each in counted:
-        amount = changes.amount(each.id)
-        found[change_of[each.id]].append(ChangedConfiguration(each.configuration, amount))
-    return {change: tuple(some) for change, some in found.items()}
+        changed = ChangedConfiguration(each.configuration, changes.amounts[each.id])
+        found[change_of[each.id]].append(changed)
+    return {change: tuple(rows) for change, rows in found.items()}
 
 
 def packages_in_words(lookups: Lookups, changes: Changes) -> Delta[str]:
@@ -377,54 +364,10 @@ def causes_in_words(
 ) -> tuple[Cause, ...] | None:
     """Return why configurations were rebuilt; None where that are more than `most` hashes."""
     gone, came = (
-        {key: side[key] for key in changes.configurations["rebuilt"]}
+        {key: side[key] for key in changes.by_change["rebuilt"]}
         for side in (changes.gone, changes.came)
     )
     return causes_of_rebuilds(lookups, gone, came, most)
-
-
-class _Row(NamedTuple):
-    spec: int
-    configuration: int
-    package: int
-    version: int
-
-
-def _only_in(
-    conn: sqlite3.Connection,
-    here: Mapping[str, int | None],
-    there: Mapping[str, int | None],
-    columns: Mapping[str, str | None],
-) -> list[_Row]:
-    """Return the specs that one side shows, and the other not with the same configuration."""
-    others = {f"other_{name}": value for name, value in there.items()}
-    return [*map(_Row._make, select(conn, ONLY_HERE, **here, **others, **columns))]
-
-
-def _versions(
-    lookups: Lookups, rows: Iterable[_Row], side: Conditions, target: str | None
-) -> set[tuple[int, int]]:
-    """Return the versions that a side has of the packages in these rows, with their package."""
-    found = select_in(lookups.conn, VERSIONS, {row.package for row in rows}, target=target)
-    known = {key: (package, version) for key, package, version in found}
-    return {known[key] for key in counts_in_scope(lookups, known, side)}
-
-
-def _amount(
-    configuration: int,
-    before: Mapping[int, int],
-    gone: Mapping[int, Set[int]],
-    came: Mapping[int, Set[int]],
-) -> Amount:
-    removed, added = (len(side.get(configuration, ())) for side in (gone, came))
-    return Amount(before.get(configuration, 0) - removed, added, removed)
-
-
-def _specs_of(rows: Iterable[_Row]) -> dict[int, set[int]]:
-    found: dict[int, set[int]] = {}
-    for row in rows:
-        found.setdefault(row.configuration, set()).add(row.spec)
-    return found
 
 
 def _lists(change: Delta[T], value: Callable[[T], Any]) -> dict[str, list[Any]]:
@@ -443,9 +386,9 @@ def sentence(found: Diff | Changes) -> str:
     if found.is_empty:
         return f"{found.new} has the same {found.specs.kept:,} specs as {found.old}."
     kept, added, removed = found.specs
-    configurations = found.by_change if isinstance(found, Diff) else found.configurations
+    by_change = found.by_change
     grown, shrunk, rebuilt = (
-        f"{len(configurations[change]):,} {change}" for change in ("grown", "shrunk", "rebuilt")
+        f"{len(by_change[change]):,} {change}" for change in ("grown", "shrunk", "rebuilt")
     )
     return (
         f"From {found.old} to {found.new}, {removed:,} specs were removed, {added:,} added and "
