@@ -178,7 +178,7 @@ def _read(lookups: Lookups, path: str, names: Names, options: dict[str, Any]) ->
     from spack_cache_db.environment_files import read_environment_file, surroundings
     from spack_cache_db.environments.formats import MAX_BYTES, read_environment
     from spack_cache_db.machine import this_machine
-    from spack_cache_db.query.known_names import known_names
+    from spack_cache_db.query.package_names import known_names
     from spack_cache_db.spack.parser import parser_of
 
     machine = this_machine()

@@ -133,7 +133,7 @@ class _Search:
     ) -> None:
         from spack_cache_db.query.conditions import UnsupportedQuery
         from spack_cache_db.query.explanation import why_corrected
-        from spack_cache_db.query.known_names import known_names
+        from spack_cache_db.query.package_names import known_names
         from spack_cache_db.query.questions import question_of
         from spack_cache_db.query.selection import Candidates
         from spack_cache_db.spack.parser import parser_of

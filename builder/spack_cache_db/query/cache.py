@@ -22,8 +22,8 @@ from spack_cache_db.query.connection import Database, Lookups, OpenFile, connect
 from spack_cache_db.query.coverage import cover, cover_environment
 from spack_cache_db.query.covered import Cover, CoveredNode, CoveredSpec
 from spack_cache_db.query.dependency_graph import read_nodes, read_run_time
-from spack_cache_db.query.known_names import known_names
 from spack_cache_db.query.package_data import behind, package_data
+from spack_cache_db.query.package_names import known_names
 from spack_cache_db.query.questions import scope_of
 from spack_cache_db.query.selection import configuration_ids
 

@@ -55,8 +55,7 @@ from spack_cache_db.query.dependency_graph import (
 )
 from spack_cache_db.query.explanation import WhyNot, explained
 from spack_cache_db.query.installation import foremost_places
-from spack_cache_db.query.known_names import known_names
-from spack_cache_db.query.package_names import known_name
+from spack_cache_db.query.package_names import known_name, known_names
 from spack_cache_db.query.questions import read_query, respelled, scope_of
 from spack_cache_db.query.requirements import CheckedRules
 from spack_cache_db.query.selection import (

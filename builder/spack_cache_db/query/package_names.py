@@ -1,4 +1,4 @@
-"""What a database knows of a package's name, in the words that every answer uses."""
+"""Names of packages and prefixes of hashes: what a database knows about them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spack_cache_db.errors import BuilderError, counted
-from spack_cache_db.query.catalogue import MOST_HASHES, specs_beginning
+from spack_cache_db.query.catalogue import MOST_HASHES, hashes_beginning, specs_beginning
 from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.dependency_graph import KNOWN_AS_DEPENDENCY
 from spack_cache_db.query.selection import providers_of
+from spack_cache_db.query.spellings import read_spellings
+from spack_cache_db.spack.pasted_specs import KnownNames
 
 MOST_NEAR = 5
 """Similar names in one answer."""
@@ -140,3 +142,20 @@ def spec_of_hash(lookups: Lookups, text: str) -> int:
         more = ", and more" if len(found) > MOST_HASHES else ""
         raise UnknownHashError(f"several hashes begin with {text!r}: {shown}{more}; give one")
     return next(iter(found))
+
+
+def known_names(lookups: Lookups) -> KnownNames:
+    """Return the packages and hashes of a database.
+
+    A package is known if the database has a binary of it, if it is a dependency of one, or if the
+    package data of the database names it; so are virtual packages. Names may have any spelling.
+    """
+    spellings = read_spellings(lookups)
+
+    def is_package(name: str) -> bool:
+        return spellings.knows("package", name) or spellings.knows("virtual", name)
+
+    def is_hash(prefix: str) -> bool:
+        return bool(hashes_beginning(lookups.conn, prefix, 1))
+
+    return KnownNames(is_package, is_hash)
