@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db import ArgumentError, BuilderError, build, sources
+from spack_cache_db import BuilderError, build, sources
 from spack_cache_db.build import workers
 from tests.builds import built
 from tests.pagetexts import SAMPLES
@@ -118,9 +118,3 @@ def test_a_worker_that_does_not_see_the_input_is_told(
     monkeypatch.chdir(tmp_path / "here")
     with pytest.raises(BuilderError, match=said):
         build("pages", tmp_path / "x.db", executor=Changed(os.chdir, tmp_path / "there"))
-
-
-def test_an_executor_is_one(tmp_path: Path) -> None:
-    """Dask's client, for example, is none: it has one."""
-    with pytest.raises(ArgumentError, match=r"executor is 4 \(int\), expected a concurrent"):
-        build(SAMPLES, tmp_path / "x.db", executor=4)  # type: ignore[arg-type]
