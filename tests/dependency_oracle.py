@@ -68,23 +68,15 @@ class Walk:
     mute: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(
-        cls,
-        drawn: Sources,
-        conn: sqlite3.Connection,
-        release: str | None = None,
-        stack: str | None = None,
-    ) -> Walk:
-        """Return a walk in which the record of the mirror of a release and stack counts."""
+    def of(cls, drawn: Sources, conn: sqlite3.Connection) -> Walk:
+        """Return a walk over what was drawn; the first of several records of a spec counts."""
         walk = cls(configurations(conn), {row[0] for row in conn.execute(SPECS) if row[-1]})
-        for place in sorted(MIRRORS, key=lambda each: (each[0] != release, each[1] != stack)):
+        for place in MIRRORS:
             version, records = drawn.mirrors.get(place, ("", []))
             for one in (each["spec"] for each in records):
                 if one["hash"] not in walk.records and version == "6":
                     walk.mute.add(one["hash"])
                 walk.records.setdefault(one["hash"], one)
-        for place in MIRRORS:
-            for one in (each["spec"] for each in drawn.mirrors.get(place, ("", []))[1]):
                 walk.edges.setdefault(one["hash"], [_edge(each) for each in one["dependencies"]])
         return walk
 

@@ -14,7 +14,7 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find, notes_on
-from spack_cache_db.query.conditions import UnsupportedQuery
+from spack_cache_db.query.conditions import UnsupportedQuery, Verdict
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.explanation import why_not
@@ -375,9 +375,9 @@ def told(records: SpecRecords, query: SpecQuery) -> object:
         return str(error)
     decided = [
         (each.kind, each.text, each.asked.holds, each.asked.unknown)
-        if each.kind == "specs"
+        if isinstance(each.asked, Verdict)
         else (each.kind, each.text, each.asked)
-        for each in records.decided(question.conditions)
+        for each in question.conditions
     ]
     return decided, question.notes, records.notes(query)
 

@@ -228,7 +228,7 @@ def counts_in_scope(lookups: Lookups, ids: Collection[int], conditions: Conditio
         (place,) = places
         sql = COUNTED_IN.format(place=place)
         return Counter(dict(select_in(lookups.conn, sql, ids, **{place: asked(conditions, place)})))
-    if places != {"specs"} or _is_few(specs.holds, ids):
+    if specs is None or places != {"specs"} or _is_few(specs.holds, ids):
         return Counter(row[0] for row in _in_scope(lookups.conn, ids, conditions, "specs.id"))
     counts = Counter(map(own_configurations(lookups).__getitem__, specs.holds))
     for key in counts.keys() - {*ids}:

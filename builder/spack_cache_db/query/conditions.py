@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
-from typing import Any
+from typing import Any, Literal, overload
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.spack.constraints import (
@@ -20,14 +20,12 @@ from spack_cache_db.spack.constraints import (
     SpecQuery,
     VariantConstraint,
     compiler_matches,
-    spec_text,
     variant_matches,
     variant_text,
-    version_matches,
 )
 from spack_cache_db.spack.normal_forms import LANGUAGES, PATCH_PRINTED, Variant, readable_variant
 from spack_cache_db.spack.targets import runs_on, target_matches, unknown_bounds
-from spack_cache_db.spack.versions import is_git_version
+from spack_cache_db.spack.versions import VersionRanges, is_git_version
 
 # The packages that Spack 1.1 knows as compilers, and the names that only old releases print.
 _COMPILERS = """
@@ -51,7 +49,7 @@ _OF_THE_HOST = frozenset(
 )
 
 MOST_PARTS = 8
-"""A query that asks more beyond configurations is answered as a whole."""
+"""A query with more parts beyond configurations is answered as a whole."""
 
 COLUMNS: Mapping[str, str] = {
     "package": "package",
@@ -73,78 +71,100 @@ ANYWHERE: Conditions = ()
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """The very word that a condition asks for, in place of a constraint in Spack's syntax."""
+    """A word that must be equal, in place of a constraint in Spack's syntax."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """The words of which any will do: the packages that provide a virtual one."""
+    """Words of which any will do: the packages that provide a virtual one."""
 
     words: frozenset[str]
 
 
-# As large as the file: two of them are compared by identity.
+# Compared by identity, because the sets are as large as the database.
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """What is known of a condition; of the specs that are in neither set, it does not hold.
+    """The specs that satisfy a condition; it does not hold for specs in neither set.
 
     Attributes:
         holds: the specs that satisfy it.
-        unknown: those of which nothing says whether they do.
+        unknown: the specs for which the database does not show it.
+        query: what the condition asks of the records of indexes.
+        named: of a requirement of `packages:`, the specs that an explanation names.
     """
 
     holds: Set[int]
     unknown: Set[int] = frozenset()
+    query: SpecQuery | None = None
+    named: Set[int] | None = None
 
     def __and__(self, other: Verdict) -> Verdict:
-        """Return where both hold."""
+        """Return the verdict that both hold."""
         holds = self.holds & other.holds
         return Verdict(holds, (self._possible() & other._possible()) - holds)
 
     def __or__(self, other: Verdict) -> Verdict:
-        """Return where one of them holds."""
+        """Return the verdict that one of them holds."""
         holds = self.holds | other.holds
         return Verdict(holds, (self.unknown | other.unknown) - holds)
 
     def opposite(self, every: Set[int]) -> Verdict:
-        """Return where it does not hold, among `every` spec."""
+        """Return the verdict that it does not hold, among `every` spec."""
         return Verdict(every - self.holds - self.unknown, self.unknown)
 
     def _possible(self) -> Set[int]:
         return self.holds | self.unknown if self.unknown else self.holds
 
 
+Asked = Word | OneOf | VersionRanges | VariantConstraint | CompilerConstraint | Verdict | str | int
+"""What a condition asks, from the query to the answer.
+
+A text is a range of targets, a host, the beginning of a hash or a full-text query; a number is the
+id of a release or a stack. What is asked beyond configurations is a `Verdict`.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One thing that is asked.
+    """One condition of a query.
 
     Attributes:
-        kind: a key of `COLUMNS`, one of `PLACES`, or `words`: what full-text search looks for.
-        text: the condition as one types it: `@1.14:`, `+mpi`, `%gcc@13`, `target=zen3`; of a
-            release, a stack and a host the name.
-        asked: a `Word`, a `OneOf` of packages, or what Spack's syntax asks of this kind; of a
-            release and a stack the id; of `words` a full-text query; of the kind `specs` what a
-            query asks beyond configurations, and once a file was asked, a `Verdict` on it.
+        kind: a key of `COLUMNS`, one of `PLACES`, or `words` for full-text search.
+        text: the condition as a user types it: `@1.14:`, `+mpi`, `%gcc@13`, `target=zen3`; the name
+            of a release, a stack or a host.
+        asked: what it asks.
     """
 
     kind: str
     text: str
-    asked: Any
+    asked: Asked
 
     def holds(self, word: Any) -> bool:
         """Return whether a word satisfies the condition.
 
         Args:
-            word: of the condition's column; for variants the texts of one or more, one of which
-                has to satisfy it.
+            word: a word of the condition's column; for variants the texts of one or more variants,
+                one of which has to satisfy it.
         """
-        if isinstance(self.asked, Word):
-            return self.asked.text in word if self.kind == "variant" else self.asked.text == word
-        if isinstance(self.asked, OneOf):
-            return word in self.asked.words
-        return _HOLDS[self.kind](self.asked, word)
+        match self.asked:
+            case Word(text):
+                return text in word if self.kind == "variant" else text == word
+            case OneOf(words):
+                return word in words
+            case VersionRanges():
+                return self.asked.contains(word)
+            case CompilerConstraint():
+                return compiler_matches(self.asked, word)
+            case VariantConstraint():
+                found = readable_variants(word, self.asked.name)
+                return any(variant_matches(self.asked, variant) for variant in found)
+            case str() if self.kind == "host":
+                return runs_on(word, self.asked)
+            case str():
+                return target_matches(self.asked, word)
+        raise TypeError(f"a condition on a {self.kind} is not one on words")
 
 
 Conditions = tuple[Condition, ...]
@@ -152,31 +172,39 @@ Conditions = tuple[Condition, ...]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of a file; `notes` say how it is understood."""
+    """The conditions of a query, and notes on how it was read."""
 
     conditions: Conditions
     notes: tuple[str, ...] = ()
 
 
+@overload
+def asked(conditions: Conditions, kind: Literal["release", "stack"]) -> int | None: ...
+@overload
+def asked(conditions: Conditions, kind: Literal["hash", "host", "words"]) -> str | None: ...
+@overload
+def asked(conditions: Conditions, kind: Literal["specs"]) -> Verdict | None: ...
+@overload
+def asked(conditions: Conditions, kind: str) -> Asked | None: ...
 def asked(conditions: Conditions, kind: str) -> Any:
-    """Return what the first condition of a kind asks; None where there is none.
-
-    Of the kind `specs`, which may be there several times, it is the verdict on all of them.
-    """
-    found = [each.asked for each in conditions if each.kind == kind]
-    if kind == "specs" and found:
-        return reduce(and_, found)
-    return found[0] if found else None
+    """Return what the first condition of a kind asks, or None; of `specs`, all verdicts as one."""
+    found: list[Any] = [condition.asked for condition in conditions if condition.kind == kind]
+    return (reduce(and_, found) if kind == "specs" else found[0]) if found else None
 
 
 def without(conditions: Conditions, *kinds: str) -> Conditions:
     """Return the conditions of other kinds."""
-    return tuple(each for each in conditions if each.kind not in kinds)
+    return tuple(condition for condition in conditions if condition.kind not in kinds)
+
+
+def only(conditions: Conditions, *kinds: str) -> Conditions:
+    """Return the conditions of these kinds."""
+    return tuple(condition for condition in conditions if condition.kind in kinds)
 
 
 def is_of_specs(conditions: Conditions) -> bool:
-    """Return whether specs of one configuration in one place may differ in the answer."""
-    return any(each.kind in ("hash", "specs") for each in conditions)
+    """Return whether specs of one configuration and release may differ in the answer."""
+    return any(condition.kind in ("hash", "specs") for condition in conditions)
 
 
 def configuration_conditions(query: SpecQuery) -> Conditions:
@@ -206,22 +234,12 @@ def compiler_condition(compiler: CompilerConstraint) -> Condition:
     return Condition("compiler", f"%{compiler.name}{versions}", compiler)
 
 
-def record_conditions(query: SpecQuery) -> Conditions:
-    """Return what a query asks beyond configurations, one thing in each condition."""
-    beyond = beyond_configurations(query)
-    parts = [
-        *([SpecQuery(namespace=beyond.namespace)] if beyond.namespace is not None else []),
-        *([SpecQuery(flags=beyond.flags)] if beyond.flags else []),
-        *(SpecQuery(variants=(each,)) for each in beyond.variants),
-        *(SpecQuery(dependencies=(each,)) for each in beyond.dependencies),
-    ]
-    parts = parts if len(parts) <= MOST_PARTS else [beyond]
-    return tuple(Condition("specs", spec_text(part), part) for part in parts)
+def beyond_configurations(query: SpecQuery) -> list[SpecQuery]:
+    """Return what a query asks that configurations do not show in full, in parts.
 
-
-def beyond_configurations(query: SpecQuery) -> SpecQuery:
-    """Return what a query asks that configurations do not show, or do not show in full."""
-    return SpecQuery(
+    Each part is one condition; a query with more than `MOST_PARTS` of them is one part.
+    """
+    whole = SpecQuery(
         namespace=query.namespace,
         variants=tuple(
             each for each in query.variants if each.propagate or needs_whole_patches(each)
@@ -229,6 +247,13 @@ def beyond_configurations(query: SpecQuery) -> SpecQuery:
         flags=query.flags,
         dependencies=query.dependencies,
     )
+    parts = [
+        *([SpecQuery(namespace=whole.namespace)] if whole.namespace is not None else []),
+        *([SpecQuery(flags=whole.flags)] if whole.flags else []),
+        *(SpecQuery(variants=(each,)) for each in whole.variants),
+        *(SpecQuery(dependencies=(each,)) for each in whole.dependencies),
+    ]
+    return parts if len(parts) <= MOST_PARTS else [whole]
 
 
 def needs_whole_patches(constraint: VariantConstraint) -> bool:
@@ -257,20 +282,6 @@ def readable_variants(texts: Iterable[str], name: str) -> list[Variant]:
     """Return the variants of a name, without texts that Spack would not read as a variant."""
     found = (readable_variant(text) for text in texts if name in text)
     return [each for each in found if each is not None and each.name == name]
-
-
-def _has_variant(constraint: VariantConstraint, texts: Iterable[str]) -> bool:
-    variants = readable_variants(texts, constraint.name)
-    return any(variant_matches(constraint, variant) for variant in variants)
-
-
-_HOLDS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "version": version_matches,
-    "variant": _has_variant,
-    "compiler": compiler_matches,
-    "target": target_matches,
-    "host": lambda host, target: runs_on(target, host),
-}
 
 
 class UnsupportedQuery(BuilderError, ValueError):

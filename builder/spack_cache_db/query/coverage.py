@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 
 from spack_cache_db.arguments import (
@@ -40,7 +39,6 @@ from spack_cache_db.query.conditions import (
     UnsupportedQuery,
     Verdict,
     asked,
-    is_of_specs,
     without,
 )
 from spack_cache_db.query.connection import Database, Lookups, json_pieces, opened, select
@@ -76,7 +74,6 @@ JOIN configurations ON configurations.id = specs.configuration
 JOIN packages ON packages.id = configurations.package
 WHERE hash >= :hash AND hash < :hash || '{' LIMIT 2
 """
-REQUIRED = "packages:"
 NOTHING = "nothing here satisfies it"
 UNCHECKED = "checked for the specs, not for what they link: the database has no dependency data"
 
@@ -93,8 +90,6 @@ WHERE {IN_STACK.format("listings")}
 """
 MOST_OTHERS = 5
 A_NODE = "it is another node of this lockfile"
-_Found = dict[Candidate, tuple[int, Conditions]]
-"""The configurations that satisfy a spec: how many specs of each, and their conditions."""
 
 
 def cover(
@@ -208,13 +203,9 @@ def _named_hash(each: CoveredSpec | CoveredNode) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """The configurations that satisfy a query and the requirements on it, with their spec counts.
-
-    `asked` are the conditions as they are asked, `conditions` the decided ones with requirements.
-    """
+    """The configurations that satisfy a query and its requirements, with their spec counts."""
 
     query: SpecQuery
-    asked: Conditions
     conditions: Conditions
     rows: Mapping[Candidate, int]
 
@@ -224,15 +215,11 @@ class _Specs:
 
     def __init__(self, candidates: Candidates, scope: Conditions, roots: Set[str]) -> None:
         self._roots = roots
-        self._conn = candidates.lookups.conn
         self._candidates = candidates
+        self._lookups = candidates.lookups
         self._scope = scope
-        self._records = SpecRecords(candidates.lookups).at(scope)
+        self._records = SpecRecords(candidates.lookups)
         self._unknown = 0
-        self._known: dict[tuple[SpecQuery, SpecQuery | None, PackageRules], CoveredSpec] = {}
-        self._checked: dict[PackageRules, CheckedRules] = {}
-        self._required: dict[tuple[PackageRules, str | None], Conditions] = {}
-        self._ids: dict[str | None, Set[int]] = {}
 
     def answers(
         self, environment: Environment, after_each: Callable[[], None]
@@ -251,10 +238,8 @@ class _Specs:
         elif spec.query is None:
             answer = CoveredSpec("", "unanswerable", 0, "", reasons=(spec.error or NOTHING,))
         else:
-            known = spec.query, spec.legacy, spec.rules
-            if known not in self._known:
-                self._known[known] = self._covered(*known)
-            answer = self._known[known]
+            asks = spec.query, spec.legacy, spec.rules
+            answer = self._candidates.once(asks, lambda: self._covered(*asks))
         return replace(
             answer, spec=spec.text, line=spec.line, group=spec.group, external=spec.external
         )
@@ -267,7 +252,7 @@ class _Specs:
         shown = required_query(next((m.query for m in matches if m.rows), query), rules).text
         if any(match.rows for match in matches):
             return self._binary(shown, matches)
-        if (unknown := self._unknown_answer(shown, matches, rules)) is not None:
+        if (unknown := self._unknown_answer(shown, matches)) is not None:
             return unknown
         corrected, why = self._legacy_answer(legacy, rules)
         if refused is not None:
@@ -275,7 +260,7 @@ class _Specs:
             return CoveredSpec(
                 "", "unanswerable", 0, shown, why=why, reasons=reasons, corrected=corrected
             )
-        why = why or self._why_not(matches[0], rules)
+        why = why or self._why_not(matches[0])
         nearest = why.without[0].nearest if why.without else why.nearest and why.nearest[0]
         return CoveredSpec(
             "",
@@ -295,7 +280,7 @@ class _Specs:
 
         The second value is the error of a query that the database cannot answer, if there is one.
         """
-        is_package = query.name in self._candidates.lookups.packages
+        is_package = query.name in self._lookups.packages
         matches, refused = list[_Match](), None
         for each in [query] if is_package else ways(query, rules):
             try:
@@ -305,67 +290,46 @@ class _Specs:
         return matches, refused
 
     def _match(self, query: SpecQuery, rules: PackageRules) -> _Match:
-        """Return what satisfies a query.
+        """Return the configurations that satisfy a query.
 
         Raises:
             UnsupportedQuery: the database cannot answer it.
         """
-        named = self._named(query)
-        asks = (*read_query(self._records, named).conditions, *self._scope)
-        required = self._requirements(named.name, rules)
-        conditions = (*self._records.decided(asks), *required)
-        return _Match(named, asks, conditions, misses_of(self._candidates, conditions).fitting())
+        query = self._named(query)
+        asks = (*read_query(self._records, query).conditions, *self._scope)
+        conditions = (*asks, *self._requirements(query.name, rules))
+        return _Match(query, conditions, misses_of(self._candidates, conditions).fitting())
 
     def _requirements(self, package: str | None, rules: PackageRules) -> Conditions:
-        """Return the condition that a package's specs satisfy all requirements, if some may not."""
+        """Return the requirements that some specs of a package may break."""
         if rules is NO_RULES:
             return ()
-        known = rules, package
-        if known not in self._required:
-            verdict = self._rules(rules).verdict(self._ids_of(package))
-            found = () if verdict is None else (Condition("specs", REQUIRED, verdict),)
-            self._required[known] = found
-        return self._required[known]
-
-    def _rules(self, rules: PackageRules) -> CheckedRules:
-        if rules not in self._checked:
-            self._checked[rules] = CheckedRules(self._records, rules, self._roots)
-        return self._checked[rules]
+        once = self._candidates.once
+        checked = once(rules, lambda: CheckedRules(self._records, rules, self._roots))
+        return once((rules, package), lambda: checked.conditions(self._ids_of(package)))
 
     def _ids_of(self, package: str | None) -> Set[int]:
         """Return the specs of a package in the scope; None is all packages."""
         if package is None:
             return self._records.every
-        if package not in self._ids:
-            rows = self._candidates.rows(package)
-            specs = self._candidates.specs_of(self._scope, rows)
-            self._ids[package] = {spec.id for some in specs.values() for spec in some}
-        return self._ids[package]
+        specs = self._candidates.specs_of(self._scope, self._candidates.rows(package))
+        return {spec.id for some in specs.values() for spec in some}
 
-    def _unknown_answer(
-        self, query: str, matches: Iterable[_Match], rules: PackageRules
-    ) -> CoveredSpec | None:
-        """Return the answer where binaries satisfy all that the database shows, but not all."""
+    def _unknown_answer(self, query: str, matches: Iterable[_Match]) -> CoveredSpec | None:
+        """Return the answer if binaries satisfy all that the database shows, but not all."""
         for match in matches:
             ids = self._ids_of(match.query.name)
             possible = tuple(_possible(condition, ids) for condition in match.conditions)
-            rows = misses_of(self._candidates, possible).fitting()
+            rows = [*misses_of(self._candidates, possible).fitting()]
             if not rows or possible == match.conditions:
                 continue
-            newest = next(iter(rows))
-            spec = self._specs([newest], possible)[newest.id][0]
-            asks = self._records.decided(match.asked)
-            checks = self._rules(rules).conditions({spec.id}) if rules is not NO_RULES else ()
-            texts = [each.text for each in (*asks, *checks) if _is_unknown(each, spec)]
-            configuration = self._candidates.configuration(newest)
+            spec = self._candidates.specs_of(possible, rows[:1])[rows[0].id][0]
+            texts = [each.text for each in match.conditions if _is_unknown(each, spec)]
+            configuration = self._candidates.configuration(rows[0])
             reason = f"the database does not show whether it satisfies {', '.join(texts)}"
+            reasons = (f"{configuration.summary} /{spec.hash}: {reason}",)
             return CoveredSpec(
-                "",
-                "unknown",
-                0,
-                query,
-                configuration=configuration,
-                reasons=(f"{configuration.summary} /{spec.hash}: {reason}",),
+                "", "unknown", 0, query, configuration=configuration, reasons=reasons
             )
         return None
 
@@ -382,26 +346,21 @@ class _Specs:
                 if match.rows:
                     corrected = spec_text(required_query(match.query, rules))
                     return corrected, WhyNot(corrected=corrected)
-                return None, replace(self._why_not(match, rules), read_as=spec_text(legacy))
+                return None, replace(self._why_not(match), read_as=spec_text(legacy))
         return None, None
 
     def _binary(self, query: str, matches: Sequence[_Match]) -> CoveredSpec:
-        found: _Found = {
+        found = {
             row: (count, match.conditions) for match in matches for row, count in match.rows.items()
         }
-        package = self._candidates.lookups.words["package"][next(iter(found)).key("package")]
+        package = self._lookups.words["package"][next(iter(found)).key("package")]
         rows = [row for row in self._candidates.rows(package) if row in found]
         _, asks = found[rows[0]]
         if chosen_machine(asks) != chosen_machine(self._scope):
-            order = configuration_ids(self._candidates.lookups, asks, every=True)
+            order = configuration_ids(self._lookups, asks, every=True)
             places = {key: place for place, key in enumerate(order)}
             rows.sort(key=lambda row: places.get(row.id, len(places)))
-        status, newest, current = "binary", rows[0], None
-        if installed := self._installed(rows, found):
-            status, (newest, current) = "installed", installed
-        else:
-            specs = self._specs([newest], found[newest][1], limit=1)
-            current = next(chain.from_iterable(specs.values()), None)
+        status, row, spec = self._first(rows, {row: asks for row, (_, asks) in found.items()})
         return CoveredSpec(
             "",
             status,
@@ -409,34 +368,32 @@ class _Specs:
             query,
             len(found),
             sum(count for count, _ in found.values()),
-            self._candidates.configuration(newest),
-            current.hash if current else None,
+            self._candidates.configuration(row),
+            spec.hash,
         )
 
-    def _installed(self, rows: list[Candidate], found: _Found) -> tuple[Candidate, Spec] | None:
-        """Return the first of some configurations that a tree has, and its spec."""
-        trees = self._candidates.lookups.trees(asked(self._scope, "release"))
-        for tree in trees:
-            for asks in dict.fromkeys(found[row][1] for row in rows):
-                within = (Condition("release", "", tree), *without(asks, "release"))
-                specs = self._specs([row for row in rows if found[row][1] == asks], within)
-                if (row := next((row for row in rows if row.id in specs), None)) is not None:
-                    return row, specs[row.id][0]
-        return None
+    def _first(
+        self, rows: list[Candidate], conditions: Mapping[Candidate, Conditions]
+    ) -> tuple[str, Candidate, Spec]:
+        """Return the first spec of an installation if one has a spec, or of all, with its status.
 
-    def _specs(
-        self, rows: Sequence[Candidate], conditions: Conditions, limit: int = -1
-    ) -> Mapping[int, list[Spec]]:
-        """Return the specs of configurations that satisfy conditions, by configuration."""
-        if is_of_specs(conditions):
-            return self._candidates.specs_of(conditions, rows)
-        return specs_in_scope(self._conn, [row.id for row in rows], conditions, limit)
+        Args:
+            rows: configurations, the preferred first.
+            conditions: the conditions that the specs of each satisfy.
+        """
+        for release in self._lookups.trees(asked(self._scope, "release")):
+            for row in rows:
+                within = (Condition("release", "", release), *without(conditions[row], "release"))
+                if specs := self._candidates.specs_of(within, [row]):
+                    return "installed", row, specs[row.id][0]
+        specs = self._candidates.specs_of(conditions[rows[0]], rows[:1])
+        return "binary", rows[0], specs[rows[0].id][0]
 
     def _named(self, query: SpecQuery) -> SpecQuery:
         """Return a query with its package's name, which a hash may stand for."""
         if query.name is None and query.hash is not None:
-            given = {"hash": query.hash, "release": asked(self._scope, "release")}
-            names = [row[0] for row in select(self._conn, PACKAGE_OF_HASH, **given)]
+            given = {"hash": query.hash}
+            names = [row[0] for row in select(self._lookups.conn, PACKAGE_OF_HASH, **given)]
             if len(names) != 1:
                 said = "several packages" if names else "nothing here"
                 raise UnsupportedQuery(f"/{query.hash} stands for {said}: name the package")
@@ -445,19 +402,13 @@ class _Specs:
             raise UnsupportedQuery("names no package, and an environment asks for packages by name")
         return query
 
-    def _why_not(self, match: _Match, rules: PackageRules) -> WhyNot:
-        named = match.query
-        if named.name not in self._candidates.lookups.packages:
+    def _why_not(self, match: _Match) -> WhyNot:
+        name = str(match.query.name)
+        if name not in self._lookups.packages:
             self._unknown += 1
             if self._unknown > MOST_UNKNOWN:
-                lookups, name = self._candidates.lookups, str(named.name)
-                return WhyNot(known=known_name(lookups, name, with_near=False))
-        required: Conditions = ()
-        if self._requirements(named.name, rules):
-            key = "requirements", rules, named.name
-            ids = self._ids_of(named.name)
-            required = self._candidates.once(key, lambda: self._rules(rules).conditions(ids))
-        return explained(self._candidates, named, (*match.asked, *required), self._records)
+                return WhyNot(known=known_name(self._lookups, name, with_near=False))
+        return explained(self._candidates, match.query, match.conditions)
 
 
 def _of_roots(rules: PackageRules, roots: Set[str]) -> Set[str]:

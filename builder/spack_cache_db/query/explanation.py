@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from spack_cache_db.errors import counted
-from spack_cache_db.query.catalogue import HASH_BEGINS, IN_STACK
+from spack_cache_db.query.catalogue import HASH_BEGINS
 from spack_cache_db.query.conditions import (
     ANYWHERE,
     COLUMNS,
@@ -15,9 +15,11 @@ from spack_cache_db.query.conditions import (
     Condition,
     Conditions,
     UnsupportedQuery,
+    Verdict,
     Word,
     asked,
     configuration_conditions,
+    only,
     readable_variants,
     without,
 )
@@ -30,8 +32,8 @@ from spack_cache_db.query.dependency_graph import (
 )
 from spack_cache_db.query.package_data import recipe_notes
 from spack_cache_db.query.package_names import NO_BINARY, KnownName, known_name, unknown_text
-from spack_cache_db.query.questions import read_query, respelled
-from spack_cache_db.query.requirements import CheckVerdict, breaking_dependencies
+from spack_cache_db.query.questions import question_of, respelled
+from spack_cache_db.query.requirements import breaking_dependencies
 from spack_cache_db.query.selection import (
     Candidate,
     Candidates,
@@ -39,9 +41,13 @@ from spack_cache_db.query.selection import (
     configuration_ids,
     misses_of,
 )
-from spack_cache_db.query.spec_records import SpecRecords
 from spack_cache_db.records import Configuration
-from spack_cache_db.spack.constraints import SpecQuery, spec_text
+from spack_cache_db.spack.constraints import (
+    CompilerConstraint,
+    SpecQuery,
+    VariantConstraint,
+    spec_text,
+)
 from spack_cache_db.spack.parser import legacy_reading
 from spack_cache_db.spack.targets import is_known, runs_on
 from spack_cache_db.spack.versions import newest_version, preference
@@ -52,18 +58,8 @@ MOST_LEFT_OUT = 2
 SCOPE = ("release", "stack", "host")
 """The kinds of conditions that narrow an answer beside its query."""
 
-_OF_RECORDS = ("release", "stack")
-"""The kinds of conditions that say whose records tell of dependencies."""
-
 _MOST_MASKS = 200
 
-OWN = f"""
-SELECT listed.spec, listed.release
-FROM json_each(:ids) AS wanted
-CROSS JOIN listings AS listed ON listed.configuration = wanted.value
-CROSS JOIN specs ON specs.id = listed.spec
-WHERE {HASH_BEGINS} AND {IN_STACK.format("listed")}
-"""
 OWN = f"""
 SELECT specs.id, specs.release_count
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration = wanted.value
@@ -202,8 +198,7 @@ def why_not(candidates: Candidates, query: SpecQuery, scope: Conditions = ANYWHE
     corrected = why_corrected(candidates, query, scope)
     if corrected is not None and corrected.read_as is not None:
         return corrected
-    records, conditions = _read(candidates, query, scope)
-    why = explained(candidates, query, conditions, records)
+    why = explained(candidates, query, question_of(candidates.lookups, query, scope).conditions)
     return why if corrected is None else replace(why, corrected=corrected.corrected)
 
 
@@ -212,56 +207,41 @@ def why_corrected(candidates: Candidates, query: SpecQuery, scope: Conditions) -
 
     Returns:
         With `corrected`, if it finds something; else with `read_as`, and why it does not. None if
-        nothing stands behind a compiler, or the file cannot answer that query.
+        nothing stands behind a compiler, or the database cannot answer that query.
     """
     meant = legacy_reading(respelled(candidates.lookups, query)[0])
     if meant is None:
         return None
     try:
-        records, conditions = _read(candidates, meant, scope)
+        conditions = question_of(candidates.lookups, meant, scope).conditions
     except UnsupportedQuery:
         return None
-    if misses_of(candidates, records.at(conditions).decided(conditions)).fitting():
+    if misses_of(candidates, conditions).fitting():
         return WhyNot(corrected=spec_text(meant))
-    return replace(explained(candidates, meant, conditions, records), read_as=spec_text(meant))
+    return replace(explained(candidates, meant, conditions), read_as=spec_text(meant))
 
 
-def _read(
-    candidates: Candidates, query: SpecQuery, scope: Conditions
-) -> tuple[SpecRecords, Conditions]:
-    """Return what a query asks within a scope, and the records about it."""
-    records = SpecRecords(candidates.lookups)
-    conditions = (*read_query(records, query).conditions, *scope)
-    return records.about(conditions), conditions
-
-
-def explained(
-    candidates: Candidates, query: SpecQuery, conditions: Conditions, records: SpecRecords
-) -> WhyNot:
+def explained(candidates: Candidates, query: SpecQuery, conditions: Conditions) -> WhyNot:
     """Return why nothing satisfies a query, taken as it is.
 
     Args:
-        candidates: the configurations of the file.
+        candidates: the configurations of the database.
         query: a query without an answer.
-        conditions: what it asks, and what narrows it; not decided, because what is asked of
-            records depends on the other conditions.
-        records: the records of the file.
+        conditions: what it asks, and what narrows it.
     """
-    decided = records.at(conditions).decided(conditions)
-    readings = _Readings(misses_of(candidates, conditions), records)
-    misses = readings.without(())
     known = _name_without_binary(candidates, query.name)
     if known is not None:
-        return _of_name(candidates, known, query, without(decided, "package"))
-    found = tuple(_without(readings, query))
+        return _of_name(candidates, known, query, without(conditions, "package"))
+    misses = misses_of(candidates, conditions)
+    found = tuple(_without(misses, query))
     release = [at for at, each in enumerate(misses.conditions) if each.kind == "release"]
     is_uncounted = 0 in misses.missed and not misses.fitting(release)
     return WhyNot(
         missing=tuple(_missing(misses)),
         without=found,
-        nearest=None if found else _nearest(readings),
+        nearest=None if found else _nearest(misses),
         notes=(
-            *(_not_counted(candidates, decided) if is_uncounted else ()),
+            *(_not_counted(candidates, conditions) if is_uncounted else ()),
             *recipe_notes(candidates.lookups, query),
         ),
     )
@@ -300,36 +280,13 @@ def _of_name(
     return WhyNot(known=known, named=tuple(named), close=tuple(close), notes=notes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Readings:
-    """Conditions, all of them or without some.
-
-    Elsewhere than in their release and stack, other records tell of dependencies; and how a
-    compiler is read depends on the others that are asked for.
-    """
-
-    whole: Misses
-    records: SpecRecords
-
-    def without(self, places: Iterable[int]) -> Misses:
-        """Return what is missed, with the conditions decided as they are without some of them."""
-        every, out = self.whole.conditions, {*places}
-        kept = tuple(each for at, each in enumerate(every) if at not in out)
-        decided = iter(self.records.at(kept).decided(kept))
-        conditions = (each if at in out else next(decided) for at, each in enumerate(every))
-        return replace(self.whole, conditions=tuple(conditions))
-
-
-def _without(readings: _Readings, query: SpecQuery) -> list[Without]:
+def _without(misses: Misses, query: SpecQuery) -> list[Without]:
     """Return what is found without one condition, or else without two, and can be typed."""
     for size in range(1, MOST_LEFT_OUT + 1):
         found = []
-        for places in _left_out(readings.whole, size):
-            misses = readings.without(places)
-            fitting = misses.fitting(places)
-            left_out = tuple(misses.conditions[place] for place in places)
-            if fitting:
-                reduced = _reduced(query, left_out)
+        for places in _left_out(misses, size):
+            if fitting := misses.fitting(places):
+                reduced = _reduced(query, tuple(misses.conditions[place] for place in places))
                 found.append(_found_without(misses, reduced, places, [*fitting]))
         if found:
             return sorted(found, key=lambda each: (each.target is None, -each.configurations))
@@ -351,44 +308,77 @@ def _left_out(misses: Misses, size: int) -> list[tuple[int, ...]]:
 def _found_without(
     misses: Misses, reduced: SpecQuery, places: Sequence[int], rows: list[Candidate]
 ) -> Without:
+    candidates = misses.candidates
     left_out, target = tuple(misses.conditions[place] for place in places), None
-    for each in left_out:
-        if running := _running(misses.candidates, each, rows):
-            rows, target = running, f":{each.asked}"
+    for condition in left_out:
+        if running := _running(candidates, condition, rows):
+            rows, target = running, f":{condition.asked}"
             reduced = replace(reduced, target=target)
-    kept = tuple(each for each in misses.conditions if each.kind in PLACES and each not in left_out)
+    kept = tuple(each for each in only(misses.conditions, *PLACES) if each not in left_out)
     instead = [
-        _instead(misses.candidates, each, rows, kept)
-        for place, each in zip(places, left_out, strict=True)
-        # Of a version that no configuration has, `missing` says what there is.
-        if each.kind != "version" or not (reduced.name is None or misses.all_miss(place))
+        _instead(candidates, condition, rows, kept)
+        for place, condition in zip(places, left_out, strict=True)
+        # `missing` names the newest version if no configuration has the version.
+        if condition.kind != "version" or not (reduced.name is None or misses.all_miss(place))
     ]
     instead.append(_nearest_binary(misses, left_out, rows))
     return Without(
         left_out,
         spec_text(reduced),
         sum(row.configurations for row in rows),
-        tuple(each for each in instead if each),
-        misses.candidates.configuration(rows[0]),
+        tuple(filter(None, instead)),
+        candidates.configuration(rows[0]),
         target,
     )
+
+
+def _running(
+    candidates: Candidates, condition: Condition, rows: Iterable[Candidate]
+) -> list[Candidate]:
+    """Return the rows that run on the target of a condition; none for other conditions."""
+    target, words = condition.asked, candidates.lookups.words["target"]
+    if condition.kind != "target" or not isinstance(target, str) or not is_known(target):
+        return []
+    return [row for row in rows if runs_on(words[row.key("target")], target)]
 
 
 def _instead(
     candidates: Candidates, condition: Condition, rows: list[Candidate], kept: Conditions
 ) -> str:
-    """Return what configurations have in place of what a condition asks, in words."""
-    if isinstance(condition.asked, SpecQuery):
-        return needed_instead(candidates, condition.asked, rows, kept)
-    if not isinstance(condition.asked, CheckVerdict):
-        return instead_of(candidates, condition, rows)
-    option = configuration_conditions(condition.asked.option or SpecQuery())
-    return "; ".join(filter(None, (instead_of(candidates, each, rows) for each in option)))
+    """Return what configurations have in place of what a condition asks, in words.
+
+    Args:
+        candidates: the configurations of the database.
+        condition: a condition that they miss.
+        rows: the configurations.
+        kept: the conditions on places that their specs satisfy.
+    """
+    asks = condition.asked
+    if isinstance(asks, Verdict) and asks.query is not None:
+        if asks.named is None:
+            return _needed_instead(candidates, asks.query, rows, kept)
+        options = configuration_conditions(asks.query)
+        return "; ".join(filter(None, (_instead(candidates, each, rows, ()) for each in options)))
+    if condition.kind in PLACES:
+        return ""
+    column = COLUMNS[condition.kind]
+    keys = dict.fromkeys(row.key(column) for row in rows)
+    words = [candidates.lookups.words[column][key] for key in keys]
+    if isinstance(asks, VariantConstraint):
+        found = (each.text for texts in words for each in readable_variants(texts, asks.name))
+        return _there_are(found) or f"none has a variant {asks.name}"
+    if condition.kind == "version":
+        return f"newest {newest_version(words)}"
+    running = [word for word in words if condition.kind == "target" and runs_on(word, str(asks))]
+    if running:
+        return f"{_listed(running)} {'runs' if len(running) == 1 else 'run'} on {asks}"
+    return _there_are(words)
 
 
 def _nearest_binary(misses: Misses, left_out: Conditions, rows: list[Candidate]) -> str:
     """Return the binary that satisfies all but some requirements of `packages:`, in words."""
-    verdicts = [each.asked for each in left_out if isinstance(each.asked, CheckVerdict)]
+    verdicts = [each.asked for each in left_out if isinstance(each.asked, Verdict)]
+    verdicts = [verdict for verdict in verdicts if verdict.named is not None]
     if not verdicts or misses.package is None:
         return ""
     candidates = misses.candidates
@@ -399,32 +389,24 @@ def _nearest_binary(misses: Misses, left_out: Conditions, rows: list[Candidate])
     return f"{found}, which uses {_listed(dependencies)}" if dependencies else found
 
 
-def _running(
-    candidates: Candidates, condition: Condition, rows: Iterable[Candidate]
-) -> list[Candidate]:
-    """Return what runs on the target that a condition asks for; nothing for other conditions."""
-    if condition.kind != "target" or not is_known(condition.asked):
-        return []
-    words = candidates.lookups.words["target"]
-    return [row for row in rows if runs_on(words[row.key("target")], condition.asked)]
-
-
-def _reduced(query: SpecQuery, left_out: tuple[Condition, ...]) -> SpecQuery:
+def _reduced(query: SpecQuery, left_out: Conditions) -> SpecQuery:
     """Return a query without some of its own conditions."""
-    kinds = {each.kind for each in left_out}
-    texts = {each.text for each in left_out}
-    named = {each.asked.name for each in left_out if each.kind in ("variant", "compiler")}
-    parts = [each.asked for each in left_out if isinstance(each.asked, SpecQuery)]
-    for part in parts:
-        query = replace(
-            query,
-            dependencies=tuple(
-                each for each in query.dependencies if each not in part.dependencies
-            ),
-            namespace=None if part.namespace else query.namespace,
-            flags=() if part.flags else query.flags,
-            variants=tuple(each for each in query.variants if each not in part.variants),
-        )
+    kinds = {condition.kind for condition in left_out}
+    texts = {condition.text for condition in left_out}
+    named = set()
+    for asks in (condition.asked for condition in left_out):
+        if isinstance(asks, VariantConstraint | CompilerConstraint):
+            named.add(asks.name)
+        if isinstance(asks, Verdict) and asks.named is None and (part := asks.query):
+            edges = tuple(each for each in query.dependencies if each not in part.dependencies)
+            variants = tuple(each for each in query.variants if each not in part.variants)
+            query = replace(
+                query,
+                dependencies=edges,
+                variants=variants,
+                namespace=None if part.namespace else query.namespace,
+                flags=() if part.flags else query.flags,
+            )
     return replace(
         query,
         versions=None if "version" in kinds else query.versions,
@@ -440,7 +422,7 @@ def _reduced(query: SpecQuery, left_out: tuple[Condition, ...]) -> SpecQuery:
 
 
 def _missing(misses: Misses) -> Iterator[str]:
-    """Yield what no configuration of a package is or has, where that is so of a version."""
+    """Yield the versions that no configuration of a package has, with the newest that there is."""
     if misses.package is None or not misses.rows:
         return
     words = misses.candidates.lookups.words["version"]
@@ -448,31 +430,30 @@ def _missing(misses: Misses) -> Iterator[str]:
     for place, condition in enumerate(misses.conditions):
         if condition.kind == "version" and misses.all_miss(place):
             newest = newest_version(words[row.key("version")] for row in rows)
-            yield f"no version {condition.asked.text} of {misses.package}: newest {newest}"
+            version = condition.text.removeprefix("@")
+            yield f"no version {version} of {misses.package}: newest {newest}"
 
 
-def _nearest(readings: _Readings) -> tuple[Configuration, tuple[str, ...]] | None:
+def _nearest(misses: Misses) -> tuple[Configuration, tuple[str, ...]] | None:
     """Return the configuration that misses the fewest conditions, and their labels.
 
     It is in the release and the stack that are asked for, if any is; the first of several.
     """
-    every = readings.whole.conditions
-    places = [at for at, each in enumerate(every) if each.kind in _OF_RECORDS]
+    every = misses.conditions
+    places = [at for at, each in enumerate(every) if each.kind in ("release", "stack")]
     for size in range(len(places) + 1):
         found = [
-            each
-            for out in combinations(places, size)
-            for each in readings.without(out).missing_least({*out})
+            each for out in combinations(places, size) for each in misses.missing_least({*out})
         ]
         if found:
             missed, row = min(found, key=lambda each: each[0].bit_count())
             labels = tuple(label(each) for at, each in enumerate(every) if missed >> at & 1)
-            return (readings.whole.candidates.configuration(row), labels) if labels else None
+            return (misses.candidates.configuration(row), labels) if labels else None
     return None
 
 
 def label(condition: Condition) -> str:
-    """Return a condition as one says it: as it is typed, or with the word for what it names."""
+    """Return a condition as a user types it, or with its kind if it is a name."""
     named = condition.kind in SCOPE
     return f"{condition.kind} {condition.text}" if named else condition.text
 
@@ -496,37 +477,10 @@ def _not_counted(candidates: Candidates, conditions: Conditions) -> tuple[str, .
     return ()
 
 
-def instead_of(candidates: Candidates, condition: Condition, rows: Iterable[Candidate]) -> str:
-    """Return what configurations have in place of what a condition asks, in words."""
-    if condition.kind in PLACES:
-        return ""
-    column, asks = COLUMNS[condition.kind], condition.asked
-    keys = dict.fromkeys(row.key(column) for row in rows)
-    words = [candidates.lookups.words[column][key] for key in keys]
-    if condition.kind == "variant":
-        found = (each.text for texts in words for each in readable_variants(texts, asks.name))
-        return _there_are(found) or f"none has a variant {asks.name}"
-    if condition.kind == "version":
-        return f"newest {newest_version(words)}"
-    if column == "target":
-        running = [each for each in words if condition.kind == "target" and runs_on(each, asks)]
-        if running:
-            verb = "runs" if len(running) == 1 else "run"
-            return f"{_listed(running)} {verb} on {asks}"
-    return _there_are(words)
-
-
-def needed_instead(
+def _needed_instead(
     candidates: Candidates, part: SpecQuery, rows: Sequence[Candidate], places: Conditions
 ) -> str:
-    """Return which versions configurations need of the package that a query asks for.
-
-    Args:
-        candidates: the configurations of the file.
-        part: what is asked of records, one thing.
-        rows: the configurations.
-        places: which of their specs count.
-    """
+    """Return the versions that configurations need of the package that a query asks for."""
     edges = part.dependencies
     if len(edges) != 1 or edges[0].node.name is None:
         return ""

@@ -27,13 +27,15 @@ from spack_cache_db.query.conditions import (
     UnsupportedQuery,
     Verdict,
     Word,
+    asked,
+    beyond_configurations,
     check_answerable,
     check_recorded,
     compiler_condition,
     compiler_of_pages,
     configuration_conditions,
+    needs_whole_patches,
     notes_on_pages,
-    record_conditions,
 )
 from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.dependency_graph import VIRTUALS as PROVIDED
@@ -84,17 +86,18 @@ def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ANYWHERE
     Raises:
         UnsupportedQuery: the file cannot answer the query.
     """
-    records = SpecRecords(lookups)
-    question = read_query(records, query)
-    conditions = (*question.conditions, *scope)
-    if not any(isinstance(each.asked, SpecQuery) for each in conditions):
-        return Question(conditions, question.notes)
-    records = records.about(conditions).at(scope)
-    return Question(records.decided(conditions), (*question.notes, *records.notes(query)))
+    query, spelled = respelled(lookups, query)
+    package = asked(scope, "package")
+    name = query.name or (package.text if isinstance(package, Word) else None)
+    records = SpecRecords(lookups, name)
+    question = _read_query(records, query)
+    is_recorded = any(condition.kind == "specs" for condition in question.conditions)
+    notes = records.notes(query) if is_recorded else ()
+    return Question((*question.conditions, *scope), (*spelled, *question.notes, *notes))
 
 
 def read_query(records: SpecRecords, query: SpecQuery) -> Question:
-    """Return what a query asks of a file, without the answers of its records.
+    """Return what a query asks of a database, without notes on its records.
 
     A name that is virtual in Spack is a package like any other where the file has one. Names are
     read in any spelling (`spellings`).
@@ -130,22 +133,24 @@ def _read_query(records: SpecRecords, query: SpecQuery) -> Question:
     if name is not None and not records.is_package(name):
         provided = _provided(records, query, name)
         if provided:
-            found = _read_query(records, replace(query, name=None))
+            found = _read_query(replace(records, package=None), replace(query, name=None))
             names = ", ".join(sorted(provided))
             note = f"the virtual package {name} is known to be provided by {names}"
             condition = Condition("package", name, OneOf(provided))
             return Question((condition, *found.conditions), (note, *found.notes))
-    conditions, beyond = configuration_conditions(query), record_conditions(query)
-    if beyond and has_records(conn):
+    if beyond_configurations(query) and has_records(conn):
         check_recorded(query, records.is_virtual)
-        return Question((*conditions, *beyond))
+        shown = tuple(each for each in query.variants if not needs_whole_patches(each))
+        conditions = configuration_conditions(replace(query, variants=shown))
+        return Question((*conditions, *records.conditions(query)))
     is_package = name in VIRTUALS and name is not None and records.is_package(name)
     check_answerable(
         replace(query, name=None) if is_package else query,
         lambda dependency: _instead(records, query, dependency),
     )
     compilers = (compiler_condition(compiler_of_pages(each)) for each in query.dependencies)
-    return Question((*conditions, *dict.fromkeys(compilers)), notes_on_pages(query))
+    conditions = (*configuration_conditions(query), *dict.fromkeys(compilers))
+    return Question(conditions, notes_on_pages(query))
 
 
 def _provided(records: SpecRecords, query: SpecQuery, name: str) -> frozenset[str]:

@@ -17,15 +17,13 @@ from itertools import chain
 from operator import and_
 
 from spack_cache_db.environments import ALL, PackageRules, Requirement
-from spack_cache_db.query.catalogue import Spec, specs_beginning, specs_of_configurations
+from spack_cache_db.query.catalogue import Spec
 from spack_cache_db.query.conditions import (
     COMPILERS,
     Condition,
     Conditions,
     UnsupportedQuery,
     Verdict,
-    asked,
-    without,
 )
 from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.dependency_graph import (
@@ -36,8 +34,7 @@ from spack_cache_db.query.dependency_graph import (
     read_sets,
 )
 from spack_cache_db.query.questions import read_query
-from spack_cache_db.query.selection import configuration_ids
-from spack_cache_db.query.spec_records import SpecRecords, has_records
+from spack_cache_db.query.spec_records import SpecRecords
 from spack_cache_db.spack.constraints import (
     DEPTYPES,
     Dependency,
@@ -69,12 +66,12 @@ _NOTHING = Verdict(_NONE)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One requirement, and the specs that break it themselves.
+    """One requirement, checked for the specs of a database.
 
     Attributes:
         label: the requirement as it is written.
         breaking: the specs that break it, or use a provider that breaks it.
-        unknown: the specs of which the database does not show whether they break it.
+        unknown: the specs for which the database does not show it.
         named: the specs that an explanation names: those that break it, or the providers.
         option: what it asks of each package, if that is one thing.
     """
@@ -83,19 +80,6 @@ class Check:
     breaking: Set[int]
     unknown: Set[int]
     named: Set[int]
-    option: SpecQuery | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CheckVerdict(Verdict):
-    """The verdict on one requirement, for the specs of one package.
-
-    Attributes:
-        named: the specs that an explanation names.
-        option: what is asked of the package itself, if that is one thing.
-    """
-
-    named: Set[int] = _NONE
     option: SpecQuery | None = None
 
 
@@ -150,6 +134,7 @@ class CheckedRules:
     def __init__(
         self, records: SpecRecords, rules: PackageRules, roots: Set[str] = frozenset()
     ) -> None:
+        records = replace(records, is_run_time=True)
         self._records = records
         self._run_time = records.edges.of_any_type(RUN_TIME)
         self.checks = tuple(_checks(records, rules, roots))
@@ -157,29 +142,24 @@ class CheckedRules:
         unknown = self._with_dependents({*chain(*(each.unknown for each in self.checks))})
         self.unknown = unknown - self.excluded
 
-    def verdict(self, ids: Set[int]) -> Verdict | None:
-        """Return which of some specs satisfy all requirements; None if all of them do."""
-        excluded, unknown = self.excluded & ids, self.unknown & ids
-        return Verdict(ids - excluded - unknown, unknown) if excluded or unknown else None
-
     def conditions(self, ids: Set[int]) -> Conditions:
         """Return the requirements that some of these specs may break, each as a condition."""
+        if ids.isdisjoint(self.excluded) and ids.isdisjoint(self.unknown):
+            return ()
         found = []
         for check in self.checks:
             excluded, unknown = (self._among(some, ids) for some in (check.breaking, check.unknown))
             if excluded or unknown:
                 holds = ids - excluded - unknown
                 option = check.option if ids & check.named else None
-                verdict = CheckVerdict(holds, unknown - excluded, check.named, option)
-                found.append(Condition("specs", check.label, verdict))
-        if len(found) <= MOST_EXPLAINED:
-            return tuple(found)
-        verdict = CheckVerdict(
-            reduce(and_, (each.asked.holds for each in found)),
-            self.unknown & ids,
-            _NONE.union(*(each.asked.named for each in found)),
-        )
-        return (Condition("specs", f"'packages:' ({len(found)} requirements)", verdict),)
+                verdict = Verdict(holds, unknown - excluded, option, check.named)
+                found.append((check.label, verdict))
+        if len(found) > MOST_EXPLAINED:
+            named = _NONE.union(*(verdict.named or () for _, verdict in found))
+            whole = reduce(and_, (verdict for _, verdict in found))
+            verdict = Verdict(whole.holds, self.unknown & ids, named=named)
+            found = [(f"'packages:' ({len(found)} requirements)", verdict)]
+        return tuple(Condition("specs", label, verdict) for label, verdict in found)
 
     def _with_dependents(self, specs: set[int]) -> set[int]:
         return self._records.edges.with_ancestors(specs, self._run_time) if specs else specs
@@ -213,7 +193,7 @@ def _check_of_package(
     found = _holding_if(requirement, verdict_of, every, _names(requirement.when, package))
     breaking = every - found.holds - found.unknown
     # A package does not depend on itself.
-    unrecorded = _NONE if is_root else _unrecorded(records) - every
+    unrecorded = _NONE if is_root else records.unrecorded - every
     unknown = (every & found.unknown) | unrecorded
     return Check(label, breaking, unknown, breaking, _option(requirement))
 
@@ -306,8 +286,8 @@ def _check_of_virtual(
     )
     if virtual in LANGUAGES:
         by_old = _breaking_old(records, requirement, virtual)
-        return Check(label, users | by_old, unknown | _unrecorded(records), breaking | by_old)
-    unknown = unknown | _unrecorded(records) | records.without_virtuals
+        return Check(label, users | by_old, unknown | records.unrecorded, breaking | by_old)
+    unknown = unknown | records.unrecorded | records.without_virtuals
     return Check(label, users, unknown, breaking)
 
 
@@ -326,51 +306,16 @@ def _breaking_old(records: SpecRecords, requirement: Requirement, language: str)
 
 
 def _satisfying(records: SpecRecords, query: SpecQuery) -> Verdict:
-    """Return the specs that satisfy a query, whether they are binaries or not.
-
-    A `^x` asks for what is linked and run: packages that only build a binary are not part of it
-    when Spack reuses it.
-    """
-    below = tuple(edge for edge in query.dependencies if not edge.direct and not edge.deptypes)
-    kept = tuple(edge for edge in query.dependencies if edge not in below)
+    """Return the specs that satisfy a query, whether they are binaries or not."""
     try:
-        asks = read_query(records, query).conditions
-        if below:
-            asks = read_query(records, replace(query, dependencies=kept)).conditions
+        return records.satisfying(read_query(records, query).conditions)
     except UnsupportedQuery:
         return Verdict(_NONE, records.every)
-    conn, holds, conditions = records.lookups.conn, records.every, records.decided(asks)
-    verdict: Verdict = asked(conditions, "specs") or Verdict(holds)
-    words = without(conditions, "specs", "hash")
-    if words:
-        holds = specs_of_configurations(conn, configuration_ids(records.lookups, words, every=True))
-    if prefix := asked(conditions, "hash"):
-        holds = holds & specs_beginning(conn, prefix).keys()
-    needing = (_linking(records, edge) for edge in below)
-    return reduce(and_, needing, verdict & Verdict(holds))
 
 
-def _linking(records: SpecRecords, edge: Dependency) -> Verdict:
-    """Return the specs that link or run what an edge of a query asks for, at any depth."""
-    edges, node, virtuals = records.edges, edge.node, frozenset(edge.virtuals)
-    types = edges.of_any_type(RUN_TIME)
-    if node.name in edges.virtuals and node.name not in records.lookups.packages:
-        virtuals, node = virtuals | {str(node.name)}, replace(node, name=None)
-    holds = edges.needing(_satisfying(records, node).holds, types, virtuals)
-    return Verdict(edges.with_ancestors(holds, types), _unrecorded(records) - holds)
-
-
-def _unrecorded(records: SpecRecords) -> Set[int]:
-    """Return the specs without dependency data."""
-    return records.unrecorded if has_records(records.lookups.conn) else records.every
-
-
-def breaking_dependencies(
-    lookups: Lookups, verdicts: Sequence[CheckVerdict], spec: Spec
-) -> list[str]:
+def breaking_dependencies(lookups: Lookups, verdicts: Sequence[Verdict], spec: Spec) -> list[str]:
     """Return the dependencies of a spec that break requirements which it satisfies itself."""
-    named: Set[int] = _NONE.union(
-        *(verdict.named for verdict in verdicts if spec.id not in verdict.named)
-    )
+    groups = [verdict.named or _NONE for verdict in verdicts]
+    named = _NONE.union(*(specs for specs in groups if spec.id not in specs))
     nodes = read_nodes(lookups.conn, read_run_time(lookups, [spec.id]).edges) if named else {}
     return sorted(f"{nodes[key].package}@{nodes[key].version}" for key in named & nodes.keys())

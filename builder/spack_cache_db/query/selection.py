@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar, cast
@@ -28,9 +28,10 @@ from spack_cache_db.query.conditions import (
     Condition,
     Conditions,
     OneOf,
+    Verdict,
     Word,
     asked,
-    is_of_specs,
+    only,
     readable_variants,
     without,
 )
@@ -46,7 +47,7 @@ JOIN known_packages ON known_packages.id = providers.package
 ORDER BY virtual, known_packages.name
 """
 VERSIONS = "SELECT id, name FROM versions"
-VERSIONS_OF_PACKAGE = "SELECT id, name FROM versions WHERE package = :package"
+VERSIONS_OF_PACKAGE = f"{VERSIONS} WHERE package = :package"
 VARIANTS = "SELECT id, text FROM variants WHERE name = :name OR text = :text"
 SETS_WITH = """
 SELECT DISTINCT variant_set FROM variant_set_members
@@ -120,12 +121,14 @@ def satisfying(lookups: Lookups, condition: Condition, package: int | None = Non
     """Return the ids of the words in a condition's column that satisfy it.
 
     Args:
+        lookups: the small tables of the database.
+        condition: a condition on words.
         package: of versions, only those of this package.
     """
     column = COLUMNS[condition.kind]
     if column == "package":
-        several = isinstance(condition.asked, OneOf)
-        names = condition.asked.words if several else (condition.asked.text,)
+        asks = condition.asked
+        names = asks.words if isinstance(asks, OneOf) else (condition.text,)
         return {lookups.packages[name] for name in names if name in lookups.packages}
     if column == "variants":
         name = getattr(condition.asked, "name", None)
@@ -133,10 +136,10 @@ def satisfying(lookups: Lookups, condition: Condition, package: int | None = Non
         return _sets_with(lookups.conn, (key for key, text in named if condition.holds((text,))))
     if column == "version":
         sql = VERSIONS if package is None else VERSIONS_OF_PACKAGE
-        used = {} if package is None else {"package": package}
+        versions = select(lookups.conn, sql, package=package)
         # Many packages share a version such as 1.0.0.
         holds = lru_cache(maxsize=None)(condition.holds)
-        return {key for key, name in select(lookups.conn, sql, **used) if holds(name)}
+        return {key for key, name in versions if holds(name)}
     return {key for key, name in lookups.words[column].items() if condition.holds(name)}
 
 
@@ -160,10 +163,10 @@ def preference(lookups: Lookups, conditions: Conditions = ()) -> tuple[str, dict
 
 def chosen_machine(conditions: Conditions) -> str | None:
     """Return the CPU target of the machine on which it must run, None if it is not chosen."""
-    host: str | None = asked(conditions, "host")
-    target = asked(conditions, "target")
-    is_bound = isinstance(target, str) and target.startswith(":")
-    return target[1:] if host is None and is_bound else host
+    host, target = asked(conditions, "host"), asked(conditions, "target")
+    if host is None and isinstance(target, str) and target.startswith(":"):
+        return target[1:]
+    return host
 
 
 def _nearest(lookups: Lookups, host: str) -> str:
@@ -184,10 +187,9 @@ def configuration_ids(
     Args:
         every: also those without a binary, where no release or stack is asked for.
     """
-    places = {kind: asked(conditions, kind) for kind in _PLACES}
-    if places["release"] is not None:
-        places["stack"] = None
-    used = {kind: value for kind, value in places.items() if value is not None}
+    used = {kind: value for kind in _PLACES if (value := asked(conditions, kind)) is not None}
+    if "release" in used:
+        used.pop("stack", None)
     filters = [_PLACES[kind] for kind in used]
     if not every and not used.keys() & {"release", "stack"}:
         filters.append(_OWN)
@@ -199,7 +201,7 @@ def configuration_ids(
 
     if columns or used or chosen_machine(conditions) is not None:
         return read()
-    # Whatever is asked of specs alone begins with all of them.
+    # A query of specs alone begins with all configurations.
     return lookups.once(("configurations in order", every), read)
 
 
@@ -244,32 +246,22 @@ def _having(
     """Return the configurations whose columns have one of these ids, and that pass the filters."""
     if not all(columns.values()):
         return []
-    # SQLite is asked with lists that fit into one value; what is longer is looked at here.
-    short = {column: ids for column, ids in columns.items() if len(ids) <= IDS_AT_ONCE}
-    long = [column for column in columns if column not in short]
-    texts = {column: next(json_pieces(ids)) for column, ids in short.items()}
-    tests = [
-        f"{column} = json_extract(:{column}, '$[0]')"
-        if len(ids) == 1
-        else f"{column} IN (SELECT value FROM json_each(:{column}))"
-        for column, ids in short.items()
-    ]
+    # Lists that do not fit into one value of SQLite are compared here.
+    long = [column for column, ids in columns.items() if len(ids) > IDS_AT_ONCE]
+    short = {column: next(json_pieces(columns[column])) for column in columns.keys() - {*long}}
+    tests = [f"{column} IN (SELECT value FROM json_each(:{column}))" for column in sorted(short)]
     selected, where = ", ".join(["id", *long]), "\n  AND ".join([*tests, *filters]) or "1"
     sql = f"SELECT {selected} FROM configurations WHERE {where} ORDER BY {order}"
-    rows = select(conn, sql, **texts, **parameters)
+    rows: Iterable[tuple[Any, ...]] = select(conn, sql, **short, **parameters)
     for place, column in enumerate(long, start=1):
-        rows = _among(rows, place, columns[column])
+        rows = [row for row in rows if row[place] in columns[column]]
     return [row[0] for row in rows]
-
-
-def _among(rows: Iterator[tuple[Any, ...]], place: int, ids: Set[int]) -> Iterator[tuple[Any, ...]]:
-    return (row for row in rows if row[place] in ids)
 
 
 class Candidate(NamedTuple):
     """A configuration as its table has it; `keys` are the ids in the columns of `CONFIGURATION`.
 
-    It stands for so many `configurations` that are the same in all that is asked: see `groups`.
+    It stands for `configurations` that are equal in all that is asked (`Candidates.groups`).
     """
 
     id: int
@@ -296,19 +288,21 @@ class Candidates:
         self.lookups = lookups
         self._scope = scope
         self._rows: dict[int | None, _Rows] = {}
-        self._satisfying: dict[tuple[str, Any, int | None], Set[int]] = {}
-        self._counts: dict[tuple[Conditions, str | None], Mapping[int, int]] = {}
-        self._specs: dict[tuple[Conditions, str], Mapping[int, list[Spec]]] = {}
         self._kept: dict[object, object] = {}
+
+    def once(self, key: object, read: Callable[[], T]) -> T:
+        """Return the result of `read`, which is called once for each key."""
+        if key not in self._kept:
+            self._kept[key] = read()
+        return cast("T", self._kept[key])
 
     def prepare(self, names: Iterable[str | None]) -> None:
         """Read the configurations of several packages at once; None is all packages."""
         wanted = {*names}
         order, late = preference(self.lookups, self._scope)
         if None in wanted:
-            self._rows[None] = self._read(
-                select(self.lookups.conn, EVERY_ROW.format(order), **late)
-            )
+            every = select(self.lookups.conn, EVERY_ROW.format(order), **late)
+            self._rows[None] = self._read(every)
         ids = {self.lookups.packages[name] for name in wanted if name in self.lookups.packages}
         found: dict[int, list[Candidate]] = {key: [] for key in sorted(ids - self._rows.keys())}
         read = select_in(self.lookups.conn, ROWS_OF_PACKAGES.format(order), found, **late)
@@ -317,10 +311,7 @@ class Candidates:
         self._rows.update((key, tuple(rows)) for key, rows in found.items())
 
     def rows(self, name: str | None) -> _Rows:
-        """Return the configurations of a package, in the order of `preference`.
-
-        None is all packages.
-        """
+        """Return the configurations of a package, or of all packages, in order."""
         key = None if name is None else self.lookups.packages.get(name)
         if name is not None and key is None:
             return ()
@@ -329,7 +320,7 @@ class Candidates:
         return self._rows[key]
 
     def groups(self, columns: Iterable[str]) -> _Rows:
-        """Return all configurations, one for each group that is the same in these columns."""
+        """Return all configurations, one for each group that is equal in these columns."""
         grouped = ", ".join(("spec_count > 0", *columns))
         return self._read(select(self.lookups.conn, GROUPS.format(grouped)))
 
@@ -341,69 +332,38 @@ class Candidates:
     def satisfying(self, condition: Condition, package: str | None) -> Set[int]:
         """Return the ids of words that satisfy a condition; of versions those of the package."""
         of = self.lookups.packages.get(package or "") if condition.kind == "version" else None
-        known = (condition.kind, condition.asked, of)
-        if known not in self._satisfying:
-            found = satisfying(self.lookups, condition, of)
-            self._satisfying[known] = found
-        return self._satisfying[known]
+        key = condition.kind, condition.asked, of
+        return self.once(key, lambda: satisfying(self.lookups, condition, of))
 
-    def counts(
-        self, places: Conditions, rows: Iterable[Candidate], package: str | None
-    ) -> Mapping[int, int]:
-        """Return how many specs count in these places, by the ids of configurations.
-
-        Args:
-            places: what narrows specs.
-            rows: the configurations, all of the package.
-            package: its name; None for any.
-        """
-        if is_of_specs(places) and package is not None:
-            specs = self._specs_of(places, rows, package)
-            return {key: len(some) for key, some in specs.items()}
-        if is_of_specs(places):
-            return counts_in_scope(self.lookups, [row.id for row in rows], places)
-        known = places, package
-        if known not in self._counts:
-            ids = [row.id for row in self.rows(package)]
-            self._counts[known] = counts_in_scope(self.lookups, ids, places)
-        return self._counts[known]
-
-    def once(self, key: object, read: Callable[[], T]) -> T:
-        """Return what `read` returns, which is called once for each key."""
-        if key not in self._kept:
-            self._kept[key] = read()
-        return cast("T", self._kept[key])
+    def counts(self, places: Conditions, rows: Sequence[Candidate]) -> Mapping[int, int]:
+        """Return the number of specs in these places, by the ids of configurations."""
+        if len({row.key("package") for row in rows}) == 1:
+            return {key: len(specs) for key, specs in self.specs_of(places, rows).items()}
+        return counts_in_scope(self.lookups, [row.id for row in rows], places)
 
     def specs_of(self, places: Conditions, rows: Sequence[Candidate]) -> Mapping[int, list[Spec]]:
-        """Return the specs that count in these places, by the ids of configurations.
+        """Return the specs in these places, by the ids of configurations.
 
         All specs of a package are read once, because an environment asks much about few packages.
 
         Args:
-            places: what narrows specs; conditions on words are ignored.
+            places: the conditions; those on words are ignored.
             rows: the configurations.
         """
         packages = {row.key("package") for row in rows}
         if len(packages) != 1:
             return specs_in_scope(self.lookups.conn, [row.id for row in rows], places)
-        return self._specs_of(places, rows, self.lookups.words["package"][packages.pop()])
-
-    def _specs_of(
-        self, places: Conditions, rows: Iterable[Candidate], package: str
-    ) -> dict[int, list[Spec]]:
-        where = tuple(each for each in places if each.kind in ("release", "stack"))
-        known = where, package
-        if known not in self._specs:
-            ids = [row.id for row in self.rows(package)]
-            self._specs[known] = specs_in_scope(self.lookups.conn, ids, where)
-        every = self._specs[known]
+        package = self.lookups.words["package"][packages.pop()]
+        where = only(places, "release", "stack")
+        ids = [row.id for row in self.rows(package)]
+        every = self.once((where, package), lambda: specs_in_scope(self.lookups.conn, ids, where))
         found = {row.id: every[row.id] for row in rows if row.id in every}
-        for condition in (each for each in places if each.kind in ("hash", "specs")):
+        for condition in only(places, "hash", "specs"):
             kept = (
-                (key, [spec for spec in some if is_as_asked(spec, condition)])
-                for key, some in found.items()
+                (key, [spec for spec in specs if is_as_asked(spec, condition)])
+                for key, specs in found.items()
             )
-            found = {key: some for key, some in kept if some}
+            found = {key: specs for key, specs in kept if specs}
         return found
 
     def configuration(self, row: Candidate) -> Configuration:
@@ -413,12 +373,14 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Misses:
-    """The configurations of a package, and what of some conditions each of them misses.
+    """The conditions that each configuration of a package misses.
 
     Attributes:
-        package: the name that is asked for; None for any.
-        conditions: what else is asked.
-        missed: a number for each row: bit i is set where its words miss condition i.
+        candidates: the configurations of the database.
+        package: the package of the query; None for any.
+        rows: its configurations.
+        conditions: the other conditions of the query.
+        missed: a number for each row: bit i is set if its words miss condition i.
     """
 
     candidates: Candidates
@@ -428,26 +390,23 @@ class Misses:
     missed: tuple[int, ...]
 
     def fitting(self, left_out: Iterable[int] = ()) -> dict[Candidate, int]:
-        """Return the rows that satisfy all conditions but those left out, in the file's order.
+        """Return the rows that satisfy all conditions but those left out, in order.
 
         Args:
             left_out: places in `conditions`.
 
         Returns:
-            For each row how many of its specs count.
+            The number of specs for each row.
         """
         out = {*left_out}
         kept = ~sum(1 << place for place in out)
         pairs = zip(self.rows, self.missed, strict=True)
         fitting = [row for row, missed in pairs if not missed & kept]
-        places = tuple(
-            condition
-            for place, condition in enumerate(self.conditions)
-            if condition.kind in PLACES and place not in out
-        )
+        conditions = (each for at, each in enumerate(self.conditions) if at not in out)
+        places = only(tuple(conditions), *PLACES)
         if not places:
             return {row: row.spec_count for row in fitting if row.spec_count > 0}
-        counts = self.candidates.counts(places, fitting, self.package)
+        counts = self.candidates.counts(places, fitting)
         return {row: counts[row.id] for row in fitting if row.id in counts}
 
     def all_miss(self, place: int) -> bool:
@@ -455,20 +414,15 @@ class Misses:
         return all(missed >> place & 1 for missed in self.missed)
 
     def missing_least(self, out: Set[int]) -> list[tuple[int, Candidate]]:
-        """Return the row that misses the fewest conditions, and a number for these; if any counts.
-
-        Of its specs there, the one counts that misses the fewest.
+        """Return the row with a spec that misses the fewest conditions, and these as a number.
 
         Args:
             out: places in `conditions`: the release or the stack that is missed.
         """
-        of_specs = [at for at, each in enumerate(self.conditions) if each.kind in ("hash", "specs")]
-        where = tuple(
-            each
-            for at, each in enumerate(self.conditions)
-            if each.kind in ("release", "stack") and at not in out
-        )
-        counts = self.candidates.counts(where, self.rows, self.package) if where else None
+        every = [*enumerate(self.conditions)]
+        of_specs = [(at, each) for at, each in every if each.kind in ("hash", "specs")]
+        where = only(tuple(each for at, each in every if at not in out), "release", "stack")
+        counts = self.candidates.counts(where, self.rows) if where else None
         missed_places = sum(1 << at for at in out)
         found = [
             (missed | missed_places, row)
@@ -479,51 +433,42 @@ class Misses:
             least = min(missed.bit_count() for missed, _ in found) + len(of_specs)
             found = [each for each in found if each[0].bit_count() <= least]
             specs = self.candidates.specs_of(where, [row for _, row in found])
+
+            def missed_by(spec: Spec) -> int:
+                return sum(1 << at for at, each in of_specs if not is_as_asked(spec, each))
+
             found = [
-                (missed | self._missed_by(specs[row.id], of_specs), row) for missed, row in found
+                (missed | min(map(missed_by, specs[row.id]), key=int.bit_count), row)
+                for missed, row in found
             ]
         return [min(found, key=lambda each: each[0].bit_count())] if found else []
 
-    def _missed_by(self, specs: Iterable[Spec], places: Sequence[int]) -> int:
-        """Return what the spec misses that misses the fewest of some conditions on specs."""
-
-        def missed(spec: Spec) -> int:
-            return sum(1 << at for at in places if not is_as_asked(spec, self.conditions[at]))
-
-        return min(map(missed, specs), key=int.bit_count)
-
 
 def is_as_asked(spec: Spec, condition: Condition) -> bool:
-    """Return whether a spec satisfies a condition on its hash, or a decided one on specs."""
-    if condition.kind == "hash":
-        return spec.hash.startswith(condition.asked)
-    return spec.id in condition.asked.holds
+    """Return whether a spec satisfies a condition on its hash or on its records."""
+    if isinstance(condition.asked, Verdict):
+        return spec.id in condition.asked.holds
+    return spec.hash.startswith(str(condition.asked))
 
 
 def misses_of(candidates: Candidates, conditions: Conditions) -> Misses:
-    """Return what the configurations of a package miss of some conditions."""
+    """Return the conditions that the configurations of a package miss."""
     named = asked(conditions, "package")
     package = named.text if isinstance(named, Word) else None
-    every = dict.fromkeys(conditions if package is None else without(conditions, "package"))
-    # Whole sums of patches are asked of records, and so far as configurations have them of these.
-    of_specs = {each.text for each in every if each.kind == "specs"}
-    rest = tuple(each for each in every if each.kind != "variant" or each.text not in of_specs)
-    place_of = {each.text if each.kind == "specs" else each: at for at, each in enumerate(rest)}
-    columns = dict.fromkeys(COLUMNS[each.kind] for each in every if each.kind in COLUMNS)
-    if package is None and all(each.kind in COLUMNS for each in rest):
+    rest = tuple(dict.fromkeys(without(conditions, "package") if package else conditions))
+    columns = dict.fromkeys(COLUMNS[each.kind] for each in rest if each.kind in COLUMNS)
+    if package is None and all(condition.kind in COLUMNS for condition in rest):
         rows = candidates.groups(columns)
     else:
         rows = candidates.rows(package)
-    # By the words of each column first, which are far fewer than rows.
-    places = {column: _PLACE[column] for column in columns}
-    by_word = {at: dict.fromkeys({row.keys[at] for row in rows}, 0) for at in places.values()}
-    for condition in every:
-        if condition.kind in COLUMNS:
-            place = place_of[condition if condition in place_of else condition.text]
-            words = by_word[places[COLUMNS[condition.kind]]]
-            for key in words.keys() - candidates.satisfying(condition, package):
-                words[key] |= 1 << place
     missed = [0] * len(rows)
-    for at, words in by_word.items():
+    for column in columns:
+        # A column has far fewer words than rows.
+        at = _PLACE[column]
+        words = dict.fromkeys({row.keys[at] for row in rows}, 0)
+        for place, condition in enumerate(rest):
+            if COLUMNS.get(condition.kind) == column:
+                for key in words.keys() - candidates.satisfying(condition, package):
+                    words[key] |= 1 << place
         missed = [known | words[row.keys[at]] for known, row in zip(missed, rows, strict=True)]
     return Misses(candidates, package, rows, rest, tuple(missed))

@@ -1,19 +1,16 @@
-"""The records of indexes, and which specs satisfy what a query asks beyond configurations.
+"""The records of indexes, and the specs that satisfy what a query asks beyond configurations.
 
 Dependencies, namespaces, compiler flags, whole patch checksums and propagated variants are compared
 as Spack 1.2 compares them with a concrete spec (`spec.py`: `_satisfies`, `_get_satisfying_edge`,
-`_satisfies_edge`, `_satisfies_node`).
-
-If several indexes have a record of a spec, one counts: first those of the release and the stack
-that are asked for, then those of that release, then any; mirrors are numbered by release, then
-path. A spec that only pages list has no record.
+`_satisfies_edge`, `_satisfies_node`). If several indexes have a record of a spec, the first one by
+release and path counts. A spec that only pages list has no record.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from itertools import chain
@@ -23,10 +20,10 @@ from typing import Any, NamedTuple
 from spack_cache_db.query.catalogue import specs_beginning, specs_of_configurations
 from spack_cache_db.query.conditions import (
     VIRTUALS,
+    Condition,
     Conditions,
     UnsupportedQuery,
     Verdict,
-    Word,
     asked,
     beyond_configurations,
     compiler_condition,
@@ -34,7 +31,6 @@ from spack_cache_db.query.conditions import (
     configuration_conditions,
     needs_whole_patches,
     notes_on_pages,
-    record_conditions,
     without,
 )
 from spack_cache_db.query.connection import Lookups, select, select_in
@@ -52,6 +48,7 @@ from spack_cache_db.spack.constraints import (
     VariantConstraint,
     flags_match,
     own_texts,
+    spec_text,
     variant_matches,
 )
 from spack_cache_db.spack.normal_forms import LANGUAGES, Variant
@@ -65,14 +62,12 @@ UNRECORDED_OF = """
 SELECT value FROM json_each(:ids)
 WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.spec = value)
 """
-# SQLite takes the other columns from the row that has the minimum ("SELECT", 2.5).
-_FIRST = """
-SELECT spec, node, mirror,
-  min(((release IS NOT :release) * 2 + (stack IS NOT :stack)) * 1000000000 + mirror)
-FROM records CROSS JOIN mirrors ON mirrors.id = mirror
+# SQLite takes the node from the row that has the minimum ("SELECT", 2.5).
+FIRST_RECORDS = "SELECT spec, node, min(mirror) FROM records GROUP BY spec"
+FIRST_RECORDS_OF = """
+SELECT spec, node, min(mirror) FROM records
+WHERE spec IN (SELECT value FROM json_each(:ids)) GROUP BY spec
 """
-FIRST_RECORDS = f"{_FIRST} GROUP BY spec"
-FIRST_RECORDS_OF = f"{_FIRST} WHERE spec IN (SELECT value FROM json_each(:ids)) GROUP BY spec"
 NODES = "SELECT id, namespace, parameters FROM nodes"
 WITH_COMPILER = """
 SELECT id FROM nodes
@@ -91,10 +86,6 @@ WHERE format IN ('5', '6', 'spec file 1', 'spec file 2', 'spec file 3')
     JOIN dependency_virtuals ON dependency_virtuals.id = dependencies.virtuals
     WHERE records.mirror = mirrors.id AND dependency_virtuals.virtuals <> '')
 """
-WITH_CONFIGURATION = """
-SELECT specs.id FROM json_each(:ids) AS wanted
-CROSS JOIN specs ON specs.configuration = wanted.value
-"""
 Way = tuple[Set[int] | None, Set[str]]
 """What an edge may lead to, None for anything; and the virtual packages that it provides."""
 
@@ -107,7 +98,7 @@ def has_records(conn: sqlite3.Connection) -> bool:
 
 
 class IndexNode(NamedTuple):
-    """What a node says of a spec beside its configuration: see the table `nodes`."""
+    """What a node records of a spec beside its configuration (table `nodes`)."""
 
     namespace: str
     parameters: Mapping[str, Any]
@@ -119,49 +110,49 @@ class SpecRecords:
 
     Attributes:
         lookups: the small tables of the database; they keep what does not depend on the rest.
-        among: only these specs are asked about; None for all.
-        release: the id of the release whose records count first.
-        stack: the id of the stack whose records count first.
+        package: the only package whose specs are asked about; None for all.
+        is_run_time: whether `^x` is asked of what a spec links or runs, and not of what only builds
+            it: Spack reuses a binary without that.
     """
 
     lookups: Lookups
-    among: Set[int] | None = None
-    release: int | None = None
-    stack: int | None = None
-    _elsewhere: dict[tuple[Any, Any], SpecRecords] = field(default_factory=dict)
-    _decided: dict[str, Verdict] = field(default_factory=dict)
+    package: str | None = None
+    is_run_time: bool = False
+    _verdicts: dict[str, Verdict] = field(default_factory=dict, init=False)
 
-    def about(self, conditions: Conditions) -> SpecRecords:
-        """Return the records of the package asked for, or all."""
-        named = asked(conditions, "package")
-        if not isinstance(named, Word):
-            return self
-        ids = self._configurations(configuration_conditions(SpecQuery(name=named.text)))
-        return SpecRecords(self.lookups, specs_of_configurations(self.lookups.conn, ids))
-
-    def at(self, scope: Conditions) -> SpecRecords:
-        """Return the same records, first those of the release and stack that are asked for."""
-        place = asked(scope, "release"), asked(scope, "stack")
-        if place == (self.release, self.stack):
-            return self
-        if place not in self._elsewhere:
-            self._elsewhere[place] = SpecRecords(self.lookups, self.among, *place)
-        return self._elsewhere[place]
-
-    def decided(self, conditions: Conditions) -> Conditions:
-        """Return conditions with verdicts in the place of what is asked beyond configurations."""
+    def conditions(self, query: SpecQuery) -> Conditions:
+        """Return the conditions of a query beyond configurations."""
         return tuple(
-            replace(each, asked=self._verdict(each.text, each.asked))
-            if isinstance(each.asked, SpecQuery)
-            else each
-            for each in conditions
+            Condition("specs", spec_text(part), self._verdict(part))
+            for part in beyond_configurations(query)
         )
 
-    def _verdict(self, text: str, query: SpecQuery) -> Verdict:
+    def satisfying(self, conditions: Conditions) -> Verdict:
+        """Return the specs that satisfy conditions, whether they are binaries or not."""
+        found = []
+        if words := without(conditions, "specs", "hash"):
+            found.append(Verdict(self._configured(words)))
+        if (prefix := asked(conditions, "hash")) is not None:
+            found.append(Verdict(specs_beginning(self.lookups.conn, prefix).keys()))
+        if (verdict := asked(conditions, "specs")) is not None:
+            found.append(verdict)
+        return reduce(and_, found) if found else Verdict(self.every)
+
+    def _verdict(self, query: SpecQuery) -> Verdict:
         # A thousand specs of an environment name the same few compilers.
-        if text not in self._decided:
-            self._decided[text] = self._beyond(query)
-        return self._decided[text]
+        text = spec_text(query)
+        if text not in self._verdicts:
+            parts = [*self._parts(query)]
+            parts += [Verdict(self.every)] if self.package is not None or not parts else []
+            self._verdicts[text] = replace(reduce(and_, parts), query=query)
+        return self._verdicts[text]
+
+    @cached_property
+    def among(self) -> Set[int] | None:
+        """The specs that are asked about; None for all."""
+        if self.package is None:
+            return None
+        return self._configured(configuration_conditions(SpecQuery(name=self.package)))
 
     @cached_property
     def edges(self) -> Dependents:
@@ -196,7 +187,7 @@ class SpecRecords:
         """The specs whose record does not say which virtual packages its dependencies provide."""
         if not self._mute:
             return _NONE
-        return frozenset(spec for spec, _, mirror, _ in self._first if mirror in self._mute)
+        return frozenset(spec for spec, _, mirror in self._first if mirror in self._mute)
 
     @cached_property
     def tells_virtuals(self) -> bool:
@@ -221,15 +212,14 @@ class SpecRecords:
     def _with_node(self, nodes: Set[int]) -> frozenset[int]:
         if not nodes:
             return _NONE
-        return frozenset(spec for spec, node, *_ in self._first if node in nodes)
+        return frozenset(spec for spec, node, _ in self._first if node in nodes)
 
     @cached_property
     def _first(self) -> list[tuple[Any, ...]]:
-        """The record of each spec that counts: spec, node, mirror and its rank."""
-        place = {"release": self.release, "stack": self.stack}
+        """The record of each spec that counts: spec, node and mirror."""
         if self.among is not None:
-            return [*select_in(self.lookups.conn, FIRST_RECORDS_OF, self.among, **place)]
-        return [*select(self.lookups.conn, FIRST_RECORDS, **place)]
+            return [*select_in(self.lookups.conn, FIRST_RECORDS_OF, self.among)]
+        return [*select(self.lookups.conn, FIRST_RECORDS)]
 
     def notes(self, query: SpecQuery) -> tuple[str, ...]:
         """Return how the dependencies of a query are understood."""
@@ -248,12 +238,6 @@ class SpecRecords:
             elif any(own_texts(replace(node, name=None))):
                 notes.append(f"{name} is a virtual package: only its name is asked, as in Spack")
         return tuple(notes)
-
-    def _beyond(self, query: SpecQuery) -> Verdict:
-        parts = [*self._parts(query)]
-        if self.among is not None or not parts:
-            parts.append(Verdict(self.every))
-        return reduce(and_, parts)
 
     def _parts(self, query: SpecQuery) -> Iterator[Verdict]:
         if query.namespace is not None:
@@ -280,6 +264,8 @@ class SpecRecords:
         # With `^`, those that are linked or run are found with the deeper ones.
         own = [each for each in types if edge.direct or each not in run_time]
         holds, below = self._with_recorded_compiler(edge), set[int]()
+        if self.is_run_time and not edge.direct and not edge.deptypes:
+            own, holds = [], set()
         for of, virtuals in self._ways(edge):
             holds |= edges.needing(of, own, virtuals, self.among)
             if not edge.direct:
@@ -326,7 +312,7 @@ class SpecRecords:
         if more != SpecQuery():
             return set()
         compiled = self._compiled(CompilerConstraint(node.name, node.versions))
-        return {*compiled & self.with_compiler} if compiled else set()
+        return compiled & self.with_compiler if compiled else set()
 
     def _shown_compiler(self, edge: Dependency) -> Verdict:
         """Return the specs without a record whose page shows this compiler."""
@@ -339,14 +325,13 @@ class SpecRecords:
 
     def _unless(self, query: SpecQuery) -> Verdict:
         """Return the specs that do not satisfy the condition of a dependency."""
-        like = self._configured(query)
-        met = Verdict(self.every if like is None else like)
-        met = reduce(and_, (each.asked for each in self.decided(record_conditions(query))), met)
-        return met.opposite(self.every)
+        conditions = (*configuration_conditions(query), *self.conditions(query))
+        return self.satisfying(conditions).opposite(self.every)
 
     def _propagated(self, variant: VariantConstraint) -> Verdict:
         """Return the specs of which neither they nor any dependency has another value."""
-        others = self._with(with_other_variant(self.lookups.conn, variant))
+        conn = self.lookups.conn
+        others = specs_of_configurations(conn, with_other_variant(conn, variant))
         needing = self.edges.with_ancestors(others, self.edges.of_any_type(DEPTYPES))
         possible = self.every - needing
         return Verdict(possible - self.unrecorded, possible & self.unrecorded)
@@ -358,48 +343,29 @@ class SpecRecords:
             sums = node.parameters.get(variant.name, ())
             return variant_matches(variant, Variant(variant.name, tuple(sums), "multi"))
 
-        return Verdict(self.with_node(is_patched) | self.unrecorded)
+        shown = self._configured(configuration_conditions(SpecQuery(variants=(variant,))))
+        return Verdict(self.with_node(is_patched) | (self.unrecorded & shown))
 
     def _by_node(self, is_as_asked: Callable[[IndexNode], bool]) -> Verdict:
         return Verdict(self.with_node(is_as_asked), self.unrecorded)
 
     def _like(self, node: SpecQuery) -> Set[int] | None:
         """Return the specs that satisfy a node of a query; None if all do."""
-        found = self._configured(node)
-        beyond = beyond_configurations(node)
-        if beyond == SpecQuery():
-            return found
-        holds = self._whole._beyond(beyond).holds
-        return holds if found is None else found & holds
+        # Dependencies may be of any package.
+        whole = self if self.package is None else self._whole
+        conditions = (*configuration_conditions(node), *whole.conditions(node))
+        return whole.satisfying(conditions).holds if conditions else None
 
     @cached_property
     def _whole(self) -> SpecRecords:
-        """The records of all specs: dependencies may be of any package."""
-        if self.among is None:
-            return self
-        return SpecRecords(self.lookups, None, self.release, self.stack)
+        return replace(self, package=None)
 
-    def _configured(self, node: SpecQuery) -> Set[int] | None:
-        """Return the specs whose configuration and hash are as asked; None if all are."""
-        conditions = configuration_conditions(node)
-        words, prefix = without(conditions, "hash"), asked(conditions, "hash")
-        found: Set[int] | None = None
-        if words:
-            found = self._with(self._configurations(words))
-        if prefix is not None:
-            beginning = specs_beginning(self.lookups.conn, prefix).keys()
-            found = beginning if found is None else found & beginning
-        return found
+    def _compiled(self, constraint: CompilerConstraint) -> set[int]:
+        return self._configured((compiler_condition(constraint),))
 
-    def _compiled(self, constraint: CompilerConstraint) -> frozenset[int]:
-        return self._with(self._configurations((compiler_condition(constraint),)))
-
-    def _configurations(self, conditions: Conditions) -> list[int]:
-        return configuration_ids(self.lookups, conditions, every=True)
-
-    def _with(self, configurations: Iterable[int]) -> frozenset[int]:
-        rows = select_in(self.lookups.conn, WITH_CONFIGURATION, configurations)
-        return frozenset(chain.from_iterable(rows))
+    def _configured(self, conditions: Conditions) -> set[int]:
+        ids = configuration_ids(self.lookups, conditions, every=True)
+        return specs_of_configurations(self.lookups.conn, ids)
 
     def is_package(self, name: str) -> bool:
         """Return whether the database has a package of that name."""
