@@ -157,7 +157,7 @@ def test_package_data_changes_no_row_of_the_binaries(tmp_path: Path, samples_fil
     ]
     with_data = tmp_path / "x.db"
     build([str(REAL), "pages"], with_data)
-    own = {"dependency_types", "problems", "sqlite_stat1"}
+    own = {"versions", "dependency_types", "problems", "sqlite_stat1"}
     for name in tables:
         without = rows(samples_file, f"SELECT * FROM [{name}]")
         if name.startswith(("known_", "package_rests", "providers", "variant_meanings")):

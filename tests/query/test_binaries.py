@@ -30,7 +30,12 @@ def test_every_binary_is_there_once(samples_file: Path, monkeypatch: pytest.Monk
             found = cache.find("*", with_hashes=True, **place)
             expected = [
                 spack_cache_db.Binary(
-                    spec.hash, *each.configuration, *map(spec.__getattribute__, WHERE)
+                    hash=spec.hash,
+                    configuration=each.configuration,
+                    releases=spec.releases,
+                    stacks=spec.stacks,
+                    first_seen=spec.first_seen,
+                    last_seen=spec.last_seen,
                 )
                 for each in found
                 for spec in each.specs or ()
@@ -40,14 +45,12 @@ def test_every_binary_is_there_once(samples_file: Path, monkeypatch: pytest.Monk
     assert len(expected) > 1
 
 
-WHERE = ("releases", "stacks", "first_seen", "last_seen")
-
-
 def test_questions_between_two_binaries(samples_file: Path) -> None:
     """An iterator that is under way holds up no other question, and is made with its arguments."""
     with spack_cache_db.Cache(samples_file) as cache:
         names = [
-            cache.find(f"/{each.hash}")[0].package == each.package for each in cache.binaries()
+            cache.find(f"/{each.hash}")[0].package == each.configuration.package
+            for each in cache.binaries()
         ]
         assert all(names)
     with pytest.raises(spack_cache_db.UnknownNameError):

@@ -52,7 +52,7 @@ def tables() -> dict[str, Iterator[tuple[Any, ...]]]:
             (at, f"pkg-{at}", VERSIONS, VERSIONS, 1, f"1.{at * VERSIONS}", None, None)
             for at in packages
         ),
-        "versions": ((at, package(at), f"1.{at}", (at - 1) % VERSIONS + 1) for at in every),
+        "versions": ((at, package(at), f"1.{at}", (at - 1) % VERSIONS + 1, None) for at in every),
         "compilers": iter([(1, "gcc@13.2.0", "gcc", "13.2.0")]),
         "operating_systems": iter([(1, "rhel8")]),
         "platforms": iter([(1, "linux")]),

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import msgspec
@@ -170,14 +170,29 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "none"
 
 
+def versions_behind(
+    catalogue: PackageCatalogue, versions: Iterable[tuple[str, str]]
+) -> Iterator[int | None]:
+    """Yield how many released versions are newer than each; None without package data.
+
+    Args:
+        catalogue: all packages.
+        versions: pairs of a package and a version, by package.
+    """
+    for name, pairs in groupby(versions, itemgetter(0)):
+        known = catalogue.packages.get(name)
+        released = None if known is None else [*_released(known)]
+        for _, version in pairs:
+            yield None if released is None else count_newer(version, released)
+
+
 def package_rows(
-    catalogue: PackageCatalogue, newest: Mapping[str, str | None], types: Mapping[str, int]
+    catalogue: PackageCatalogue, types: Mapping[str, int]
 ) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
     """Yield the tables of package data and their rows, in the order of the schema's columns.
 
     Args:
         catalogue: all packages.
-        newest: the newest version of the binaries of each package.
         types: the ids of the types of dependencies that the file has.
     """
     packages = catalogue.packages.values()
@@ -189,7 +204,7 @@ def package_rows(
     yield (
         "known_packages",
         [
-            (at, *_package_row(catalogue, each, newest), *_lists(each, meanings))
+            (at, *_package_row(catalogue, each), *_lists(each, meanings))
             for at, each in enumerate(packages, start=1)
         ],
     )
@@ -198,13 +213,9 @@ def package_rows(
     yield "package_rests", _rests(catalogue)
 
 
-def _package_row(
-    catalogue: PackageCatalogue, package: KnownPackage, newest: Mapping[str, str | None]
-) -> tuple[Any, ...]:
+def _package_row(catalogue: PackageCatalogue, package: KnownPackage) -> tuple[Any, ...]:
     text = package.texts.get
     dependents = {*catalogue.dependents.get(package.name, ()), *package.facts[0].dependents}
-    version = newest.get(package.name)
-    behind = None if version is None else count_newer(version, _released(package))
     return (
         package.name,
         text("description"),
@@ -213,7 +224,6 @@ def _package_row(
         text("latest_version"),
         text("recipe"),
         len(dependents),
-        behind,
     )
 
 

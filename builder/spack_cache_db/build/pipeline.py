@@ -209,7 +209,7 @@ def _fill(
     try:
         sqlite_file.insert(db, "origin", origin_rows(given))
         sqlite_file.insert(db, "recipes", sorted(given.recipes.items()))
-        _insert(db, numbered, told)
+        _insert(db, numbered, packages, told)
         _insert_packages(db, packages)
         clock.stage("count and insert")
         sqlite_file.index_text(
@@ -237,24 +237,23 @@ def _count(db: Any, rows: str) -> int:
     return int(count)
 
 
-def _insert(db: Any, numbered: Numbered, told: Told) -> None:
+def _insert(db: Any, numbered: Numbered, packages: PackageCatalogue, told: Told) -> None:
     """Fill the tables; those without counts while the others are being counted.
 
     Neither NumPy nor SQLite keep the interpreter's lock while they work.
     """
     with ThreadPoolExecutor(1) as thread:
         counts = thread.submit(count, numbered)
-        for table, rows in plain_rows(numbered, told):
+        for table, rows in plain_rows(numbered, packages, told):
             sqlite_file.insert(db, table, rows)
         for table, rows in counted_rows(numbered, counts.result()):
             sqlite_file.insert(db, table, rows)
 
 
 def _insert_packages(db: Any, packages: PackageCatalogue) -> None:
-    """Fill the tables of package data, which compare it with the binaries."""
-    newest = dict(db.execute("SELECT name, newest_version FROM packages"))
+    """Fill the tables of package data."""
     types = dict(db.execute("SELECT types, id FROM dependency_types"))
-    for table, rows in package_rows(packages, newest, types):
+    for table, rows in package_rows(packages, types):
         sqlite_file.insert(db, table, rows)
 
 

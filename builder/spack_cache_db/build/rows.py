@@ -19,6 +19,7 @@ from spack_cache_db import schema
 from spack_cache_db.build.counts import Counts
 from spack_cache_db.build.frames import Frame, Numbers, numbers, places
 from spack_cache_db.build.ids import Numbered
+from spack_cache_db.build.known_packages import PackageCatalogue, versions_behind
 from spack_cache_db.build.merge import installed_releases, is_tree
 from spack_cache_db.records import INSTALLED, ROOT, Problem
 from spack_cache_db.releases import release_date, release_kind
@@ -35,15 +36,19 @@ _MEANINGS = {name: each for columns in TABLES.values() for name, each in columns
 
 
 def plain_rows(
-    numbered: Numbered, problems: Iterable[tuple[int | str, Problem]]
+    numbered: Numbered,
+    packages: PackageCatalogue,
+    problems: Iterable[tuple[int | str, Problem]],
 ) -> Iterator[TableRows]:
     """Yield the rows of the tables in which nothing is counted.
 
     Args:
+        numbered: everything that is stored.
+        packages: the package data, with which versions are compared.
         problems: problems, each with the number of its document or the path of its file.
     """
     mirrors = _mirror_ids(numbered.documents)
-    yield from _name_rows(numbered)
+    yield from _name_rows(numbered, packages)
     yield from _stack_set_rows(numbered)
     yield from _variant_rows(numbered)
     yield from _listing_rows(numbered, mirrors)
@@ -117,7 +122,7 @@ def _things(numbered: Numbered, column: str, found: Numbers) -> Iterable[Any]:
     return numbered.ids[of].values() if of in numbered.ids else numbered.texts.things()[of]
 
 
-def _name_rows(numbered: Numbered) -> Iterator[TableRows]:
+def _name_rows(numbered: Numbered, packages: PackageCatalogue) -> Iterator[TableRows]:
     """Yield the names that configurations are made of, but for those that are counted, and sets."""
     ids = numbered.ids
     versions, compilers = ids["versions"], [*map(split_compiler, ids["compilers"])]
@@ -132,6 +137,7 @@ def _name_rows(numbered: Numbered) -> Iterator[TableRows]:
             "package": [ids["packages"][package] for package, _ in versions],
             "name": [name for _, name in versions],
             "position": map(positions.__getitem__, versions),
+            "versions_behind": versions_behind(packages, versions),
         },
         "compilers": {
             "compiler": [compiler for compiler, _ in compilers],

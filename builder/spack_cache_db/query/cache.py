@@ -15,7 +15,12 @@ from spack_cache_db.arguments import AnyPath, checked_file, checked_texts
 from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.errors import ArgumentError
 from spack_cache_db.query.answers import find, history
-from spack_cache_db.query.catalogue import configurations_by_id, found_specs, specs_in_scope
+from spack_cache_db.query.catalogue import (
+    Presence,
+    configurations_by_id,
+    found_specs,
+    specs_in_scope,
+)
 from spack_cache_db.query.changes import diff
 from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.connection import Database, Lookups, OpenFile, connected, opened, select
@@ -26,6 +31,7 @@ from spack_cache_db.query.package_data import behind, package_data
 from spack_cache_db.query.package_names import known_names
 from spack_cache_db.query.questions import scope_of
 from spack_cache_db.query.selection import configuration_ids
+from spack_cache_db.records import Configuration
 
 CONFIGURATIONS_AT_ONCE = 1_000
 
@@ -94,34 +100,21 @@ def info(file: AnyPath) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
-    """A binary, and where it is.
+class Binary(Presence):
+    """A binary, and the releases and stacks that have it.
 
     Attributes:
         hash: its hash.
-        package: its package; `version` to `variants` are what can be seen of it, in normal form.
-        releases: all releases that list it, in the file's order.
-        stacks: all stacks that hold it in some release, sorted, without `root`.
-        first_seen: the day of the first snapshot that lists it, None if none does.
-        last_seen: the day of the last.
+        configuration: package, version, compiler, os, platform, target and variants.
     """
 
     hash: str
-    package: str
-    version: str
-    compiler: str
-    os: str
-    platform: str
-    target: str
-    variants: tuple[str, ...]
-    releases: tuple[str, ...]
-    stacks: tuple[str, ...]
-    first_seen: str | None
-    last_seen: str | None
+    configuration: Configuration
 
     def as_dict(self) -> dict[str, Any]:
         """Return the binary as an object of JSON."""
-        return asdict(self)
+        where = {name: getattr(self, name) for name in Presence.__dataclass_fields__}
+        return {"hash": self.hash, **self.configuration._asdict(), **where}
 
 
 def binaries(
@@ -167,8 +160,15 @@ def _some(db: Database, ids: list[int], scope: Conditions) -> list[Binary]:
         words = [each.configuration for each in counted for _ in specs[each.id]]
         told = found_specs(lookups, (spec for each in counted for spec in specs[each.id]))
         return [
-            Binary(one.hash, *known, one.releases, one.stacks, one.first_seen, one.last_seen)
-            for known, one in zip(words, told, strict=True)
+            Binary(
+                spec.releases,
+                spec.stacks,
+                spec.first_seen,
+                spec.last_seen,
+                spec.hash,
+                configuration,
+            )
+            for configuration, spec in zip(words, told, strict=True)
         ]
 
 

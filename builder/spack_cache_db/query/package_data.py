@@ -22,15 +22,8 @@ from spack_cache_db.query.questions import scope_of
 from spack_cache_db.query.spellings import read_spellings
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.normal_forms import readable_variant
-from spack_cache_db.spack.versions import count_newer, newest_version
+from spack_cache_db.spack.versions import newest_version
 
-_PACKAGE = """
-SELECT known_packages.id, build_system, recipe, dependent_count,
-  package_status.name, package_status.description, package_status.homepage,
-  package_status.latest_version, newest_version, package_status.versions_behind, spec_count
-FROM known_packages JOIN package_status ON package_status.name = known_packages.name
-WHERE known_packages.name = :name
-"""
 _BINARIES = "SELECT name, newest_version, spec_count FROM packages WHERE name = :name"
 _VERSIONS = """
 SELECT version, deprecated, kind FROM known_versions WHERE package = :name
@@ -88,10 +81,18 @@ FROM known_packages_fts JOIN known_packages ON known_packages.id = known_package
 WHERE known_packages_fts MATCH :match
 """
 _COUNT = "SELECT coalesce(max(id), 0) FROM known_packages"
-_FOUND = """
-SELECT known_packages.id, known_packages.name, known_packages.description,
-  coalesce(packages.spec_count, 0)
-FROM known_packages LEFT JOIN packages ON packages.name = known_packages.name
+_STATUS_COLUMNS = """
+package_status.name, package_status.description, package_status.homepage,
+package_status.latest_version, newest_version, package_status.versions_behind, spec_count
+"""
+_PACKAGE = f"""
+SELECT id, build_system, recipe, dependent_count, {_STATUS_COLUMNS}
+FROM known_packages JOIN package_status ON package_status.name = known_packages.name
+WHERE known_packages.name = :name
+"""
+_FOUND = f"""
+SELECT id, {_STATUS_COLUMNS}
+FROM known_packages JOIN package_status ON package_status.name = known_packages.name
 WHERE known_packages.id IN (SELECT value FROM json_each(:ids))
 """
 
@@ -110,13 +111,10 @@ _WORD = re.compile(r"[^\W_]+")
 _SENTENCE_END = re.compile(r"[.!?] ")
 _SMALL = frozenset(("a", "an", "and", "for", "from", "in", "of", "on", "or", "the", "to", "with"))
 MOST_WORDS = 12
-_STATUS = """
-SELECT name, description, homepage, latest_version, newest_version, versions_behind, spec_count
-FROM package_status ORDER BY name
-"""
-_RELEASED = """
-SELECT package, version FROM packages JOIN known_versions ON package = packages.name
-WHERE packages.spec_count > 0 AND kind = 'number' AND deprecated IS NOT 1
+_STATUS = f"SELECT {_STATUS_COLUMNS} FROM package_status ORDER BY name"
+_BEHIND = """
+SELECT packages.name, versions.name, versions_behind FROM versions
+JOIN packages ON packages.id = versions.package WHERE versions_behind IS NOT NULL
 """
 
 
@@ -390,15 +388,7 @@ def recipe_links(conn: sqlite3.Connection, package: str) -> dict[str, str]:
     }
 
 
-class DescribedPackage(NamedTuple):
-    """A package, the beginning of its description as one printable line, and its binaries."""
-
-    name: str
-    summary: str
-    spec_count: int
-
-
-def described_packages(conn: sqlite3.Connection, text: str, limit: int) -> list[DescribedPackage]:
+def described_packages(conn: sqlite3.Connection, text: str, limit: int) -> list[PackageStatus]:
     """Return the packages whose name or description has most words of a text, the best first.
 
     Only package data has descriptions: without it, nothing is found.
@@ -416,11 +406,8 @@ def described_packages(conn: sqlite3.Connection, text: str, limit: int) -> list[
             scores[key] += _EVERY_WORD / len(words) + _NAME * (name == word)
             scores[key] += rarity * _weight(word, name, description)
     best = nsmallest(limit, scores, key=lambda key: (-scores[key], key))
-    found = {key: row for key, *row in select_in(conn, _FOUND, best)}
-    return [
-        DescribedPackage(name, summary_of(description or ""), count)
-        for name, description, count in (found[key] for key in best)
-    ]
+    found = {key: PackageStatus(*row) for key, *row in select_in(conn, _FOUND, best)}
+    return [found[key] for key in best]
 
 
 def _weight(word: str, name: str, description: str) -> float:
@@ -464,6 +451,11 @@ class PackageStatus(NamedTuple):
     newest_version: str | None
     versions_behind: int | None
     spec_count: int
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the description as a printable line, shortened if it is long."""
+        return summary_of(self.description or "")
 
     def as_dict(self) -> dict[str, Any]:
         """Return what `behind --json` prints of a package."""
@@ -513,19 +505,16 @@ def read_status(lookups: Lookups, scope: Conditions) -> list[PackageStatus]:
     return [*_within(lookups, scope, found)] if scope else found
 
 
-def released_versions(conn: sqlite3.Connection) -> Mapping[str, list[str]]:
-    """Return the versions that have a number and are not deprecated of packages with a binary."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for name, version in select(conn, _RELEASED):
-        found[name].append(version)
-    return found
+def versions_behind(conn: sqlite3.Connection) -> dict[tuple[str, str], int]:
+    """Return how many released versions are newer, by package and version."""
+    return {(name, version): behind for name, version, behind in select(conn, _BEHIND)}
 
 
 def _within(
     lookups: Lookups, scope: Conditions, found: list[PackageStatus]
 ) -> Iterator[PackageStatus]:
     """Yield packages with the binaries of a scope in the place of all."""
-    released = released_versions(lookups.conn)
+    behind = versions_behind(lookups.conn)
     versions: dict[str, set[str]] = defaultdict(set)
     counts: dict[str, int] = defaultdict(int)
     results = matching(lookups, scope)
@@ -537,6 +526,6 @@ def _within(
         newest = newest_version(versions[status.name])
         yield status._replace(
             newest_version=newest,
-            versions_behind=None if newest is None else count_newer(newest, released[status.name]),
+            versions_behind=behind.get((status.name, newest or "")),
             spec_count=counts[status.name],
         )

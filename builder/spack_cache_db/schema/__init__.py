@@ -22,10 +22,10 @@ from spack_cache_db.schema.tables import TableIndex as TableIndex
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 17
+SCHEMA_VERSION = 18
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "2a6d54cbdd42899c17c8934953897c684cc731071d7ae3df5baa3f58e59c7443"
+STATEMENTS_SHA256 = "0e42cf51cb96a86279c0dd8c6daebfc5ff2203d56a24c45845f9bb1844b0ea13"
 """What `statements_sha256` gives for a built file of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 
@@ -383,10 +383,12 @@ SELECT
   known_packages.homepage,
   known_packages.latest_version,
   packages.newest_version,
-  known_packages.versions_behind,
+  versions.versions_behind,
   coalesce(packages.spec_count, 0) AS spec_count
 FROM known_packages
-LEFT JOIN packages ON packages.name = known_packages.name""",
+LEFT JOIN packages ON packages.name = known_packages.name
+LEFT JOIN versions
+  ON versions.package = packages.id AND versions.name = packages.newest_version""",
     "known_versions": f"""\
 SELECT
   known_packages.name AS package,

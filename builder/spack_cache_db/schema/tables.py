@@ -120,6 +120,7 @@ TABLES: tuple[Table, ...] = (
         to("package", "packages"),
         text("name"),
         Column("position"),
+        Column("versions_behind", nullable=True),
         unique=(("package", "name"),),
     ),
     _table(
@@ -327,7 +328,6 @@ TABLES: tuple[Table, ...] = (
         text("latest_version", nullable=True),
         text("recipe", nullable=True),
         Column("dependent_count"),
-        Column("versions_behind", nullable=True),
         # Lists as JSON: a row for each member takes two to three times as much of the file.
         text("versions"),
         text("variants"),

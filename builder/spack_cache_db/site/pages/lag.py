@@ -6,9 +6,8 @@ import sqlite3
 from dataclasses import replace
 
 from spack_cache_db.query.connection import Lookups, select
-from spack_cache_db.query.package_data import released_versions, summary_of
+from spack_cache_db.query.package_data import summary_of, versions_behind
 from spack_cache_db.site.pages.lists import ListColumn, ListFilters, ListPage, load_packages
-from spack_cache_db.spack.versions import count_newer
 
 HAS_PACKAGE_DATA = "SELECT EXISTS (SELECT 1 FROM known_packages)"
 LATEST = """
@@ -54,14 +53,12 @@ def _by_default(asked: ListFilters, column: ListColumn) -> ListFilters:
 
 def _behind(conn: sqlite3.Connection, page: ListPage) -> ListPage:
     """Keep the rows whose newest version is older than one that Spack has."""
-    released = released_versions(conn)
+    behind = versions_behind(conn)
     latest = dict(select(conn, LATEST))
     rows = (
         {**row, "latest": latest[row["name"]], "behind": newer}
         for row in page.rows
-        if row["version"] is not None and row["name"] in released
-        for newer in (count_newer(row["version"], released[row["name"]]),)
-        if newer
+        if (newer := behind.get((row["name"], row["version"])))
     )
     name, version, *others = page.columns
     columns = (name, version, _LATEST, _BEHIND, *others)

@@ -14,7 +14,7 @@ from spack_cache_db.query.catalogue import hashes_beginning
 from spack_cache_db.query.conditions import Conditions, OneOf, UnsupportedQuery, asked
 from spack_cache_db.query.connection import Lookups, is_interrupted, select, select_in
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
-from spack_cache_db.query.package_data import DescribedPackage, described_packages
+from spack_cache_db.query.package_data import PackageStatus, described_packages
 from spack_cache_db.query.package_names import close_names, known_names
 from spack_cache_db.query.questions import UnknownNameError, question_of, respelled, scope_of
 from spack_cache_db.query.selection import Candidates
@@ -114,7 +114,7 @@ class FindPage:
     error: str | None = None
     why: WhyNot | None = None
     notes: tuple[str, ...] = ()
-    described: tuple[DescribedPackage, ...] = ()
+    described: tuple[PackageStatus, ...] = ()
 
 
 def asked_spec(lookups: Lookups, text: str, narrowing: Narrowing) -> PastedSpec:
