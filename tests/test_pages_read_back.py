@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import tempfile
 from pathlib import Path
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from spack_cache_db.build import build
 from spack_cache_db.errors import InputError
 from spack_cache_db.records import FORMULA, is_name
-from spack_cache_db.sources.pages.page_format import Meta, SpecDetail
+from spack_cache_db.sources.pages.page_format import SpecDetail
 from tests.conftest import Build
 from tests.pagetexts import (
     MORE_SAMPLES,
@@ -159,40 +158,6 @@ def test_every_field_of_a_detail_is_read_back(field: str, built: Build) -> None:
     assert pages_of(built(a=data)) == {"a.md": values_of("a.md", data)}
 
 
-def test_a_hash_with_two_configurations_keeps_both(tmp_path: Path) -> None:
-    """The first release decides what a spec is everywhere; the other configuration is a problem."""
-    pages = {
-        "now": page(release="develop", specs=[spec(1, target="zen3")]),
-        "then": page(release="v0.18", specs=[spec(1, target="zen2")]),
-    }
-    output = tmp_path / "out.db"
-    build([str(write(tmp_path / "pages", **pages))], output)
-    connection = sqlite3.connect(output)
-    for view in ("builds", "build_listings"):
-        targets = connection.execute(f"SELECT DISTINCT target FROM {view}").fetchall()
-        assert targets == [("zen3",)], view
-    ((source, code, dag_hash, value),) = connection.execute(
-        "SELECT source, code, hash, value FROM problems"
-    ).fetchall()
-    assert (source, code, dag_hash) == ("then.md", "two_configurations", spec_hash(1))
-    assert json.loads(value)["target"] == "zen2"
-    assert pages_of(connection)["then.md"] == values_of("then.md", pages["then"])
-    connection.close()
-
-
-def test_a_hash_of_two_packages_is_read_back_in_both(built: Build) -> None:
-    """Each release has it in its own package, and no other page of theirs has it."""
-    pages = {
-        "now": page("zlib", "develop", [spec(1, target="zen3"), spec(2)]),
-        "then": page("zstd", "v0.18", [spec(1, target="zen2"), spec(3)]),
-        "also": page("zlib", "v0.18", [spec(2)]),
-    }
-    connection = built(**pages)
-    assert pages_of(connection) == {
-        f"{name}.md": values_of(f"{name}.md", data) for name, data in pages.items()
-    }
-
-
 def test_the_spellings_of_all_eras_are_one() -> None:
     """Compilers, variants and the order of lists; all else letter for letter."""
     then = spec(
@@ -214,12 +179,3 @@ def test_the_spellings_of_all_eras_are_one() -> None:
             }
         },
     }
-
-
-def test_every_key_of_the_records_is_said() -> None:
-    """A key that is added to them is held against the file at once."""
-    found = values_of("in/a.md", page(specs=[spec(1, tarball="x")]))
-    assert {*found["meta"]} == {*Meta.__struct_fields__}
-    detail = found["spec_details"][spec_hash(1)]
-    assert {*detail} >= {*spec(1, tarball="x")}
-    assert {*detail} <= {*SpecDetail.__struct_fields__}

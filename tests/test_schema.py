@@ -11,42 +11,6 @@ from spack_cache_db import schema
 from tests.metadata import DATABASE
 
 TABLES = DATABASE["tables"]
-PUBLIC = {
-    "releases": {"id", "name", "kind", "date", "position", "package_count", "spec_count"},
-    "packages": {
-        "id", "name", "spec_count", "configuration_count", "release_count", "newest_version",
-        "first_seen", "last_seen",
-    },
-    "versions": {"id", "package", "name", "position"},
-    "compilers": {"id", "name", "compiler", "version"},
-    "operating_systems": {"id", "name"},
-    "platforms": {"id", "name"},
-    "targets": {"id", "name", "family"},
-    "stacks": {"id", "name", "is_root", "release_count", "spec_count"},
-    "variants": {"id", "name", "value", "text"},
-    "configurations": {
-        "id", "package", "version", "compiler", "os", "platform", "target", "variants",
-        "spec_count", "release_count", "first_seen", "last_seen",
-    },
-    "specs": {"id", "hash", "configuration", "stacks", "release_count", "first_seen", "last_seen"},
-    "listings": {"release", "spec", "stacks", "size"},
-    "variant_sets": {"id"},
-    "stack_sets": {"id"},
-    "pages": {"id", "release", "package", "path", "sha256", "format", "spec_count"},
-    "facet_counts": {"release", "facet", "value", "spec_count", "package_count"},
-    "problems": {"source", "page", "code", "message", "hash", "value"},
-    "builds": {
-        "hash", "package", "version", "compiler", "os", "platform", "target", "variants",
-        "stacks", "releases", "first_seen", "last_seen",
-    },
-    "build_listings": {
-        "release", "package", "hash", "version", "compiler", "os", "platform", "target",
-        "variants", "stacks", "size", "tarball",
-    },
-    "release_specs": {"release", "spec", "configuration", "stacks"},
-    "spec_variants": {"hash", "name", "value"},
-    "spec_stacks": {"release", "hash", "stack"},
-}  # fmt: skip
 
 
 def pragma(connection: sqlite3.Connection, name: str, *table: str) -> list[dict[str, Any]]:
@@ -63,12 +27,6 @@ def leading_columns(connection: sqlite3.Connection, table: str) -> set[str]:
     return first | {
         column["name"] for column in pragma(connection, "table_info", table) if column["pk"] == 1
     }
-
-
-def test_the_public_columns_are_there(samples: sqlite3.Connection) -> None:
-    """Queries and links of others depend on these names."""
-    for table, columns in PUBLIC.items():
-        assert columns <= {each["name"] for each in pragma(samples, "table_info", table)}, table
 
 
 def test_each_table_is_as_the_schema_says(samples: sqlite3.Connection) -> None:

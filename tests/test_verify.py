@@ -15,7 +15,7 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.verify import MOST_ROWS, Verification, verify
-from tests.commands import process, run
+from tests.commands import run
 from tests.every_kind import write_every_kind
 from tests.pagetexts import SAMPLES, page, spec, spec_hash, write
 
@@ -235,28 +235,11 @@ def test_json_has_every_difference(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.slow
-def test_the_command_runs_in_processes(samples_file: Path) -> None:
-    """A pipe gets no progress bar."""
-    done = process("verify", samples_file, SAMPLES)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith(": 5 pages, 425 listings, 0 differences\n")
-
-
 def test_what_was_not_made_by_build_is_refused(tmp_path: Path) -> None:
     """One line that says what to do; exit status 2."""
     result = run("verify", tmp_path / "x.db", SAMPLES)
     assert result.exit_code == 2
     assert result.stderr.startswith(f"Error: {tmp_path}/x.db: no such file; build one with: ")
-
-
-def test_a_path_that_does_not_exist_is_a_fault(samples_file: Path, tmp_path: Path) -> None:
-    """As for `check`; nothing is compared."""
-    result = run("verify", samples_file, tmp_path / "gone")
-    assert result.exit_code == 1
-    first, last = result.stderr.splitlines()
-    assert first == f"{tmp_path}/gone: no such file or folder, expected pages or indexes"
-    assert last.startswith("Error: 1 fault in the input")
 
 
 def test_counts_are_those_of_the_build(every_kind: tuple[Path, Path], tmp_path: Path) -> None:

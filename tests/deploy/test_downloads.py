@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import socket
 import time
@@ -82,23 +81,6 @@ def test_the_headers_are_those_of_the_server(site: Published, samples_file: Path
     assert own["content-disposition"].endswith('"spack-cache.db"')
 
 
-def test_a_part_is_given(site: Published) -> None:
-    """Beginning, end, rest, and nothing where there is nothing."""
-    for wanted, data in (("0-3", b"0123"), ("-3", b"789"), ("7-", b"789"), ("8-99", b"89")):
-        found = site.get(Range=f"bytes={wanted}")
-        assert (found.status_code, found.content) == (206, data)
-    assert site.get(Range="bytes=10-").status_code == 416
-
-
-def test_what_a_visitor_has_is_not_sent_again(site: Published) -> None:
-    """By entity tag, until there is another file."""
-    tag = site.get().headers["etag"]
-    assert site.get(If_None_Match=tag).status_code == 304
-    site.put("second", b"abcdefghijk")
-    found = site.get(If_None_Match=tag)
-    assert (found.status_code, found.content) == (200, b"abcdefghijk")
-
-
 def test_a_download_is_resumed_only_in_the_same_file(site: Published) -> None:
     """After a swap `If-Range` brings the whole new file, never the end of it."""
     tag = site.get(Range="bytes=0-3").headers["etag"]
@@ -108,21 +90,6 @@ def test_a_download_is_resumed_only_in_the_same_file(site: Published) -> None:
     other = site.get(Range="bytes=4-", If_Range=tag)
     assert (other.status_code, other.content) == (200, b"abcdefghijk")
     assert other.headers["etag"] != tag
-
-
-def test_a_download_ends_with_the_file_that_it_began_with(site: Published) -> None:
-    """Though the other one is published, and the first removed, meanwhile."""
-    first, second = (bytes([number]) * SIZE for number in (1, 2))
-    site.put("large", first)
-    with httpx.stream("GET", f"{site.address}/spack-cache.db", verify=False) as download:
-        parts = download.iter_raw(1000)
-        got = hashlib.sha256(next(parts))
-        site.put("larger", second)
-        (site.folder / "files" / "large" / "spack-cache.db").unlink()
-        for part in parts:
-            got.update(part)
-    assert got.digest() == hashlib.sha256(first).digest()
-    assert site.get().content == second
 
 
 def test_the_packed_file_is_given_if_there_is_one(site: Published) -> None:

@@ -218,15 +218,6 @@ def test_a_server_that_is_not_there_is_stepped_over(start: Callable[..., Front],
     assert sorted(site.targets()) == sorted(page.format(number) for number in range(20))
 
 
-def test_a_page_that_the_other_server_gave_is_kept(start: Callable[..., Front]) -> None:
-    """A dead server costs no copies."""
-    site = start(dead=1)
-    for _ in range(5):
-        for number in range(5):
-            assert site.get(f"/spec/{number}").status_code == 200
-    assert len(site.targets()) == 5
-
-
 def test_without_servers_there_is_an_error(site: Front) -> None:
     """Both are asked, once; what is kept is still shown."""
     site.get("/spec/kept")

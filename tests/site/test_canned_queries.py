@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from html import unescape
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,7 +12,6 @@ import pytest
 from tests.many import EVERY_ANSWER
 from tests.metadata import QUERIES
 from tests.site.addresses import get
-from tests.site.conftest import SQL, site
 
 
 @pytest.mark.slow
@@ -104,15 +102,3 @@ async def test_every_shape_says_that_there_is_more(number: int, many: Any) -> No
         words = re.sub("<[^>]*>", "", answer.text)
         assert re.search(r"(?i)row 1000( of \d+)? is on page 2", words), name
         assert "row 999 " not in words
-
-
-@pytest.mark.slow
-@pytest.mark.asyncio
-async def test_queries_stay_where_sql_is_off(database: Path) -> None:
-    """With SQL off typed SQL is refused, and canned queries and our pages still answer."""
-    closed = site(database, default_allow_sql=False)
-
-    assert (await get(closed, f"{SQL}?sql=select+1")).status_code == 403
-    assert (await get(closed, "/package/hdf5")).status_code == 200
-    rows = await get(closed, "/spack-cache/find_spec.json?spec=hdf5&_shape=array")
-    assert len(rows.json()) == 14

@@ -37,6 +37,8 @@ async def test_the_database_begins_with_queries(datasette: Any) -> None:
     assert names.index("build_listings") < names.index("releases") < names.index("packages")
     assert names.index("packages") < names.index("compilers")
     assert len(names) == len(set(names))
+    assert re.search(r"specs_of_package\">[^<]+</a></dt><dd>[A-Z][^<]{10,}</dd>", page)
+    assert 'aria-label="SQL"' in page
 
 
 @pytest.mark.asyncio

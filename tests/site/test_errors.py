@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 import sqlite3
 from typing import Any
 
@@ -183,6 +184,8 @@ async def test_a_query_that_takes_too_long_is_shown_again(datasette: Any) -> Non
     assert answer.status_code == 400
     assert "stopped after 1,000 ms" in answer.text
     assert "/* &lt;b&gt; */" in answer.text
+    assert "download the file" in answer.text
+    assert re.search(r'<textarea[^>]*name="sql"[^>]*>WITH RECURSIVE', answer.text)
 
 
 @pytest.mark.asyncio

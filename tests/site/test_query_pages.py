@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.site.addresses import get
-from tests.site.conftest import IS_065, SQL
+from tests.site.conftest import SQL
 
 pytestmark = pytest.mark.slow
 
@@ -59,19 +59,6 @@ async def test_the_next_page_of_a_query_is_told_above_it(many: Any) -> None:
 
 
 @pytest.mark.asyncio
-async def test_the_database_begins_with_editor_and_queries(datasette: Any) -> None:
-    """Then what is ready to run, described, the views, and the tables last."""
-    text = (await get(datasette, "/spack-cache")).text
-    places = [text.index(each) for each in ("sql-editor", 'id="queries"', 'id="views"')]
-
-    assert places == sorted(places)
-    assert places[-1] < text.index('id="tables"')
-    assert re.search(r"specs_of_package\">[^<]+</a></dt><dd>[A-Z][^<]{10,}</dd>", text)
-    assert 'aria-label="SQL"' in text
-    assert text.count("<main") == 1
-
-
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("sql", "close"),
     [
@@ -90,14 +77,3 @@ async def test_a_name_that_is_not_there_is_told_with_close_ones(
 
     assert said.startswith("no such ")
     assert (re.search(rf"; close: .*\b{close}\b", said) is not None) == (close is not None)
-
-
-@pytest.mark.asyncio
-async def test_a_query_that_took_too_long_can_be_changed(datasette: Any) -> None:
-    """The page has the query in a form, and says what makes one faster."""
-    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT max(i) FROM n"
-    text = (await datasette.client.get(SQL, params={"sql": endless})).text
-
-    assert "download the file" in text
-    assert re.search(r'<textarea[^>]*name="sql"[^>]*>WITH RECURSIVE', text)
-    assert IS_065 or 'action="/spack-cache/-/query"' in text

@@ -27,6 +27,10 @@ def test_rows_begin_on_the_first_screen(
         visit.page.goto(path)
         row = visit.page.locator("#rows tbody tr").first.bounding_box()
         places[path] = row["y"] if row else None
+    for path in ("/package/hdf5", "/package/hdf5?release=develop&host=zen3&variant=%2Bmpi"):
+        visit.page.goto(path)
+        row = visit.page.locator("#configurations tbody tr:not(.machines)").first.bounding_box()
+        places[f"{path}: row"] = row["y"] + 20 if row else None
     for path in ("/package/hdf5", "/find?q=hdf5+%2Bmpi", "/find?q=%2Bmpi"):
         visit.page.goto(path)
         link = visit.page.get_by_role("link", name="Install").first.bounding_box()

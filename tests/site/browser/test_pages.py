@@ -13,26 +13,6 @@ from tests.site.conftest import Server
 pytestmark = pytest.mark.slow
 
 
-@VISITORS
-def test_from_search_to_a_hash(visit: Visit) -> None:
-    """Search, package, filter, spec: the main path works everywhere, with scripts or without."""
-    page = visit.page
-    page.goto("/")
-    page.get_by_label("Package, hash or spec").fill("hdf5")
-    page.get_by_role("button", name="Search").click()
-    expect(page).to_have_url(f"{visit.server.address}/package/hdf5")
-    expect(page.locator("#configurations tbody tr:not(.machines)")).to_have_count(5)
-
-    page.get_by_label("Release", exact=True).select_option("v0.23.1")
-    page.get_by_role("button", name="Apply").click()
-    expect(page.locator("#configurations tbody tr:not(.machines)")).to_have_count(1)
-    expect(page.get_by_text("1 configuration, 7 binaries")).to_be_visible()
-
-    page.get_by_role("link", name="Install").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("hdf5@1.14.5")
-    expect(page.get_by_text("spack install --cache-only hdf5/")).to_be_visible()
-
-
 @pytest.mark.once
 @VISITORS
 def test_grid_and_chips(visit: Visit) -> None:
@@ -44,20 +24,6 @@ def test_grid_and_chips(visit: Visit) -> None:
 
     page.get_by_role("link", name="Version: 1.14.5").click()
     expect(page.get_by_text("3 configurations, 11 binaries")).to_be_visible()
-
-
-@pytest.mark.once
-@VISITORS
-def test_the_first_row_is_in_the_first_screen(visit: Visit) -> None:
-    """A package page begins with its rows: the grid and what else there is come after."""
-    for path in ("/package/hdf5", "/package/hdf5?release=develop&host=zen3&variant=%2Bmpi"):
-        visit.page.goto(path)
-        row = visit.page.locator("#configurations tbody tr:not(.machines)").first.bounding_box()
-        size = visit.page.viewport_size
-
-        assert row is not None
-        assert size is not None
-        assert row["y"] + 40 < size["height"]
 
 
 @pytest.mark.once
@@ -90,21 +56,6 @@ def test_the_release_goes_along(visit: Visit) -> None:
 
     page.locator(".up").get_by_role("link", name="hdf5").click()
     expect(page).to_have_url(f"{visit.server.address}/package/hdf5?release=develop-2025-04-20")
-
-
-@pytest.mark.once
-@VISITORS
-def test_a_search_for_ones_own_machine(visit: Visit) -> None:
-    """A release and a machine narrow a search, and go along to the spec that is installed."""
-    page = visit.page
-    page.goto("/find?q=hdf5+%2Bmpi")
-    page.get_by_label("Release", exact=True).select_option("v0.23.1")
-    page.get_by_label("Runs on", exact=True).select_option("zen3")
-    page.get_by_role("button", name="Search").click()
-    expect(page.locator("#configurations tbody tr:not(.machines)")).to_have_count(1)
-
-    page.get_by_role("link", name="Install").click()
-    expect(page.get_by_text("spack mirror add v0.23.1")).to_be_visible()
 
 
 @pytest.mark.once

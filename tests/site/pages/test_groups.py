@@ -17,15 +17,6 @@ def test_releases_know_their_neighbours(lookups: Lookups) -> None:
     assert branch is not None and (branch.before, branch.after) == ("develop-2025-04-20", None)
 
 
-def test_stack_counts_each_spec_once(lookups: Lookups) -> None:
-    """A stack's packages are counted over all releases, each spec once."""
-    page = load_stack(lookups, "hep")
-
-    assert page is not None
-    assert page.packages == (("hdf5", 7),)
-    assert len(page.releases) == 4
-
-
 def test_root_has_no_page(lookups: Lookups) -> None:
     """The top-level index is in the file, but is shown as no stack."""
     assert load_stack(lookups, "root") is None
@@ -44,11 +35,3 @@ def test_every_bar_leads_somewhere(lookups: Lookups) -> None:
         assert chart.addresses.keys() == dict(chart.bars).keys()
     assert release.charts[0].addresses["aarch64"] == "/packages?release=develop&target=aarch64"
     assert stack.charts[1].addresses["gcc@13.2.0"] == "/packages?stack=e4s&compiler=gcc%4013.2.0"
-
-
-def test_packages_are_counted_in_the_release(lookups: Lookups) -> None:
-    """A release's packages stand by name, each with its specs there, whatever the source."""
-    page = load_release(lookups, "v0.23.1")
-
-    assert page is not None
-    assert page.packages == (("hdf5", 7), ("py-torch", 1), ("zlib", 3))
