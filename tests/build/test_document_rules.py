@@ -62,23 +62,6 @@ def test_a_spec_is_of_one_package_in_a_release() -> None:
     ]
 
 
-def test_a_refused_page_refuses_no_other() -> None:
-    """Its specs are nobody's."""
-    documents = [page("a", "p"), page("b", "q"), page("c", "r")]
-    found = listings((1, 1, 1), (2, 1, 2), (2, 2, 2), (3, 2, 3))
-    kept, refusals = kept_documents(documents, found, HASHES)
-    assert (kept, len(refusals)) == ([1, 3], 1)
-
-
-def test_the_rules_are_for_pages_alone() -> None:
-    """Other documents may say of a release whatever they like."""
-    other = Document("in/x", "x", "1", "develop")
-    documents = [other, page("a"), other._replace(sha256="2")]
-    found = listings((1, 1, 1), (2, 1, 2), (3, 1, 3))
-    kept, refusals = kept_documents(documents, found, HASHES)
-    assert (sorted(kept), refusals) == ([1, 2, 3], [])
-
-
 def write(folder: Path, *names: str) -> Path:
     """Write an index of some packages; return its path."""
     folder.mkdir(parents=True)

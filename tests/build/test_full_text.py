@@ -68,29 +68,6 @@ def test_the_index_is_whole(samples_file: Path, tmp_path: Path) -> None:
     connection.close()
 
 
-@pytest.mark.parametrize("table", sorted(FULL_TEXT))
-def test_what_tools_do_to_an_index_does_no_harm(
-    table: str, samples_file: Path, tmp_path: Path
-) -> None:
-    """It may be optimized and merged; to be made anew it has no text, and it says so."""
-    connection = sqlite3.connect(shutil.copy(samples_file, tmp_path))
-    word = NAMES[FULL_TEXT[table].content][0]
-    search = f"SELECT rowid FROM {table} WHERE {table} MATCH '\"{word}\"'"
-    before = connection.execute(search).fetchall()
-
-    connection.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")
-    connection.execute(f"INSERT INTO {table}({table}, rank) VALUES ('merge', 16)")
-    with pytest.raises(sqlite3.OperationalError, match="'rebuild' may not be used"):
-        connection.execute(f"INSERT INTO {table}({table}) VALUES ('rebuild')")
-
-    assert before
-    assert connection.execute(search).fetchall() == before
-    (row,) = connection.execute(f"SELECT * FROM {table} LIMIT 1").fetchall()
-    assert set(row) == {None}
-    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    connection.close()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("table", sorted(NAMES))
 def test_sqlite_utils_finds_the_index(

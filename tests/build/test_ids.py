@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
-from typing import Any
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spack_cache_db.build import build
-from spack_cache_db.build.ids import configuration_ids, configuration_rows, none_first
-from spack_cache_db.records import Configuration
-from tests.configurations import configuration
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash, write
 
@@ -98,58 +90,3 @@ def test_where_releases_disagree_the_foremost_is_right(built: Build) -> None:
     )
     assert connection.execute("SELECT target FROM build_listings").fetchall() == [("zen3",)] * 3
     assert connection.execute("SELECT name FROM targets").fetchall() == [("zen3",)]
-
-
-def named(package: str, version: str, compiler: str, *variants: str) -> Configuration:
-    """Return a configuration on a usual machine."""
-    return configuration(package=package, version=version, compiler=compiler, variants=variants)
-
-
-@pytest.mark.parametrize("field", Configuration._fields)
-def test_every_field_of_a_configuration_is_in_its_row(field: str) -> None:
-    """The row is also the place in the order: two that differ in one field have two."""
-    one = named("zlib", "1.3", "gcc@13", "+x")
-    changes: dict[str, Any] = {field: ("~x",) if field == "variants" else "other"}
-    other = one._replace(**changes)
-    ids = configuration_ids([one, other], [])
-    assert len({*configuration_rows(ids, [one, other])}) == 2
-
-
-@given(
-    st.permutations(["a", "b", "c"]),
-    st.permutations(
-        [
-            named("a", "1.10", "gcc@9"),
-            named("a", "1.9", "gcc@13"),
-            named("b", "1.9", "clang@3", "+x", "~y"),
-            named("b", "1.9", "none", "~y"),
-        ]
-    ),
-)
-def test_the_order_of_what_is_named_does_not_matter(
-    packages: list[str], configurations: list[Configuration]
-) -> None:
-    """Versions and compilers come in Spack's order, others by text."""
-    found = configuration_ids(configurations, packages)
-    expected = {
-        "packages": {"a": 1, "b": 2, "c": 3},
-        "versions": {("a", "1.9"): 1, ("a", "1.10"): 2, ("b", "1.9"): 3},
-        "compilers": {"clang@3": 1, "gcc@9": 2, "gcc@13": 3, "none": 4},
-        "operating_systems": {"ubuntu24.04": 1},
-        "platforms": {"linux": 1},
-        "targets": {"zen3": 1},
-        "variants": {"+x": 1, "~y": 2},
-        "variant_sets": {(): 1, ("+x", "~y"): 2, ("~y",): 3},
-    }
-    assert found | expected == found
-    [row] = configuration_rows(found, [named("b", "1.9", "none", "~y")])
-    assert (row[:6], row[-1]) == ((2, 3, 4, 1, 1, 1), 3)
-
-
-@given(st.permutations([None, "", "a", "b"]))
-def test_what_need_not_be_known_comes_first(names: list[str | None]) -> None:
-    """In a record as well as by itself."""
-    expected = [None, "", "a", "b"]
-    assert sorted(names, key=none_first) == expected
-    records = [(name, "x") for name in names]
-    assert [name for name, _ in sorted(records, key=none_first)] == expected

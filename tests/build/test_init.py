@@ -12,8 +12,7 @@ import pytest
 import spack_cache_db
 from spack_cache_db.build import Report, build, check
 from tests.builds import built, digest
-from tests.commands import process
-from tests.pagetexts import SAMPLES, page, spec
+from tests.pagetexts import SAMPLES
 from tests.processes import completed
 
 HEAVY = ("numpy", "msgspec", "sqlite_utils", "zstandard", "yaml", "multiprocessing", "tarfile")
@@ -82,18 +81,6 @@ def test_every_public_name_is_there() -> None:
     assert python(program) == "\n"
 
 
-def test_the_report_is_plain_values(tmp_path: Path) -> None:
-    """Faults as texts, so that it can be printed as JSON."""
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.md").write_bytes(page(specs=[spec(1)]))
-    (tmp_path / "in" / "b.md").write_bytes(b"bad")
-    report = build(tmp_path / "in", tmp_path / "x.db", keep_going=True).as_dict()
-    assert report["faults"] == [
-        f"{tmp_path}/in/b.md:1: no front matter, expected --- on the first line"
-    ]
-    assert (report["pages"], report["problems"]) == (1, 1)
-
-
 SCRIPT = """\
 import multiprocessing, sys
 multiprocessing.set_start_method("{method}", force=True)
@@ -130,30 +117,6 @@ def test_a_script_needs_no_guard(method: str, archives: list[Path], tmp_path: Pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["forkserver", "spawn"])
-def test_a_script_that_has_no_file_may_build(
-    method: str, archives: list[Path], tmp_path: Path
-) -> None:
-    """A program on standard input: workers would look for a file of that name."""
-    done = completed(
-        [sys.executable, "-", *archives, tmp_path / "x.db"], input=SCRIPT.format(method=method)
-    )
-    assert (done.stdout, done.stderr, done.returncode) == ("the script runs\n5\n", "", 0)
-
-
-@pytest.mark.slow
-def test_the_script_is_itself_again_after_a_build(archives: list[Path], tmp_path: Path) -> None:
-    """What is hidden from workers is there for everybody else."""
-    program = (
-        "import sys, spack_cache_db\n"
-        "script = sys.modules['__main__']\n"
-        "spack_cache_db.build(sys.argv[1:-1], sys.argv[-1], jobs=2)\n"
-        "assert sys.modules['__main__'] is script\n"
-    )
-    python(program, *archives, tmp_path / "x.db")
-
-
-@pytest.mark.slow
 def test_threads_may_build_at_once(archives: list[Path], tmp_path: Path) -> None:
     """Each gives what one alone gives, and the script is itself again after the last of them."""
     script = tmp_path / "script.py"
@@ -181,11 +144,3 @@ def test_a_process_that_may_start_none_builds_alone(archives: list[Path], tmp_pa
         "    print(pool.apply(spack_cache_db.build, arguments, {'jobs': 2}).pages)\n"
     )
     assert python(program, *archives, tmp_path / "x.db") == "5\n"
-
-
-@pytest.mark.slow
-def test_the_command_builds_what_the_function_builds(tmp_path: Path) -> None:
-    """The same bytes."""
-    done = process("build", SAMPLES, "-o", tmp_path / "x.db")
-    assert done.returncode == 0, done.stderr
-    assert digest(tmp_path / "x.db") == build(SAMPLES, tmp_path / "y.db").sha256

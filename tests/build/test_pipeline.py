@@ -21,7 +21,7 @@ from spack_cache_db.errors import InputError, OutputError
 from spack_cache_db.sources.indexes import index_reader
 from tests.builds import built, digest, digest_of, many_pages
 from tests.indexes import REAL_FILE
-from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec, spec_hash, write
+from tests.pagetexts import SAMPLES, page, spec, spec_hash, write
 from tests.processes import completed
 
 
@@ -49,15 +49,6 @@ def test_the_order_of_paths_does_not_matter(
         monkeypatch.setattr(sources, "ENTRIES_PER_UNIT", files_per_unit)
         chance.shuffle(releases)
         assert built(tmp_path / "x.db", *releases) == first
-
-
-def test_the_order_on_disk_does_not_matter(folder: Path, tmp_path: Path) -> None:
-    """A folder that was filled in another order gives the same bytes."""
-    names = list(many_pages().items())
-    random.Random(2).shuffle(names)
-    for name, data in names:
-        write(tmp_path / "again" / name, specs=data)
-    assert built(tmp_path / "x.db", tmp_path / "again") == built(tmp_path / "y.db", folder)
 
 
 def test_files_give_what_their_folder_gives(tmp_path: Path) -> None:
@@ -119,28 +110,6 @@ def test_the_seed_of_hashes_does_not_matter(folder: Path, tmp_path: Path) -> Non
     assert digests == {digest_of(built(tmp_path / "y.db", folder))}
 
 
-def test_another_page_gives_other_bytes(folder: Path, tmp_path: Path) -> None:
-    """The comparison of bytes can fail."""
-    first = built(tmp_path / "x.db", folder)
-    write(folder / "new", specs=page("new-one"))
-    assert built(tmp_path / "x.db", folder) != first
-
-
-def test_the_report_counts_what_the_file_holds(folder: Path, tmp_path: Path) -> None:
-    """Every number of the report is that of a table."""
-    output = tmp_path / "x.db"
-    report = build([str(folder)], output)
-    connection = sqlite3.connect(output)
-    for table in ("pages", "listings", "specs", "configurations", "packages", "releases"):
-        counted = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-        assert getattr(report, table) == counted, table
-    problems = connection.execute("SELECT count(*) FROM problems").fetchone()[0]
-    connection.close()
-    assert report.problems == problems
-    assert report.bytes_read == sum(path.stat().st_size for path in folder.rglob("*.md"))
-    assert (report.file_size, report.sha256) == (output.stat().st_size, digest(output))
-
-
 def test_progress_is_told_unit_by_unit(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,12 +162,6 @@ def test_a_damaged_result_is_not_published(tmp_path: Path, monkeypatch: pytest.M
         build(SAMPLES, output)
     assert output.read_bytes() == b""
     assert [*tmp_path.iterdir()] == [output]
-
-
-def test_samples_of_every_era_build_together(tmp_path: Path) -> None:
-    """Eras A, B and C meet in one file, without a problem."""
-    report = build([str(SAMPLES), str(MORE_SAMPLES)], tmp_path / "x.db")
-    assert (report.pages, report.problems) == (8, 0)
 
 
 def test_check_tells_of_a_hash_with_two_configurations(tmp_path: Path) -> None:

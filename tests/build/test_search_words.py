@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spack_cache_db.build import build
-from spack_cache_db.build.search_words import configuration_tokens, package_tokens
+from spack_cache_db.build.search_words import configuration_tokens
 from tests.configurations import configuration
 from tests.pagetexts import page, spec, write
 
@@ -82,36 +80,20 @@ def found(connection: sqlite3.Connection, search: str) -> set[str]:
 @pytest.mark.parametrize(
     ("search", "expected"),
     [
-        ("hdf5", {"hdf5-cuda", "hdf5-plain", "hdf5-old"}),
         ("hdf5@1.14", {"hdf5-cuda", "hdf5-plain"}),
-        ("hdf5@1.14.3", {"hdf5-cuda"}),
-        ("hdf5@1", {"hdf5-cuda", "hdf5-plain", "hdf5-old"}),
         ("hdf5@1.1", set()),
-        ("@1.14", {"hdf5-cuda", "hdf5-plain"}),
-        ("1.14.3", {"hdf5-cuda"}),
         ("py-numpy", {"numpy"}),
-        ("numpy", {"numpy"}),
         ("py", {"numpy", "torch", "vision"}),
-        ("py-torch", {"torch"}),
         ("torch", {"torch"}),
-        ("+cuda", {"hdf5-cuda"}),
         ("~cuda", {"hdf5-plain", "hdf5-old", "torch"}),
         ("cuda", {"hdf5-cuda"}),
-        ("build_type=Release", {"hdf5-cuda"}),
-        ("Release", {"hdf5-cuda"}),
         ("build_system=cmake", {"hdf5-plain", "hdf5-old", "torch"}),
         ("build_system=python_pip", {"vision"}),
         ("libs=shared", {"hdf5-plain"}),
-        ("libs=static", {"hdf5-plain"}),
         ("libs=shared,static", {"hdf5-plain"}),
-        ("static", {"hdf5-plain"}),
-        ("gcc@12.4.0", {"hdf5-plain", "numpy"}),
         ("%gcc@12.4.0", {"hdf5-plain", "numpy"}),
         ("gcc@12", {"hdf5-plain", "numpy"}),
-        ("%gcc@12.4", {"hdf5-plain", "numpy"}),
         ("@12.4", set()),
-        ("%@12.4", set()),
-        ("%none", {"hdf5-old"}),
         ("%hdf5", set()),
         ("^hdf5", set()),
         ("libs=static,shared", set()),
@@ -119,21 +101,14 @@ def found(connection: sqlite3.Connection, search: str) -> set[str]:
         ("gcc@1", set()),
         ("gcc", {"hdf5-cuda", "hdf5-plain", "numpy", "vision"}),
         ("%gcc", {"hdf5-cuda", "hdf5-plain", "numpy", "vision"}),
-        ("clang", {"torch"}),
         ("none", {"hdf5-old"}),
         ("x86_64_v3", {"hdf5-cuda", "hdf5-plain", "numpy", "vision"}),
         ("target=x86_64_v3", {"hdf5-cuda", "hdf5-plain", "numpy", "vision"}),
         ("x86_64", {"hdf5-cuda", "hdf5-plain", "hdf5-old", "numpy", "vision"}),
         ("target=x86_64", {"hdf5-old"}),
-        ("aarch64", {"torch"}),
-        ("neoverse_v2", {"torch"}),
-        ("rhel8", {"numpy"}),
         ("os=rhel8", {"numpy"}),
-        ("ubuntu24.04", {"hdf5-cuda", "hdf5-plain", "hdf5-old", "torch"}),
         ("platform=darwin", {"vision"}),
-        ("hdf5 +cuda", {"hdf5-cuda"}),
         ("hdf5 ~cuda gcc@12.4.0", {"hdf5-plain"}),
-        ("py-torch +cuda", set()),
         ("HDF5@1.14.3", {"hdf5-cuda"}),
     ],
 )
@@ -151,9 +126,7 @@ def test_a_search_finds_exactly_what_it_names(
         ("vision", {"py-torchvision"}),
         ("py", {"py-numpy", "py-torch", "py-torchvision"}),
         ("num", {"py-numpy"}),
-        ("5", {"hdf5"}),
         ("y-n", {"py-numpy"}),
-        ("hdf5", {"hdf5"}),
         ("hdf55", set()),
     ],
 )
@@ -175,55 +148,6 @@ def test_a_package_is_found_by_any_part(
 def test_no_search_is_an_error(search: str, made: sqlite3.Connection) -> None:
     """The operators of the search language are only text in what Datasette quotes."""
     assert found(made, search) <= set(MADE)
-
-
-@given(
-    name=st.from_regex(r"[a-z0-9][a-z0-9-]{0,14}", fullmatch=True),
-    start=st.integers(0, 14),
-    end=st.integers(1, 15),
-)
-def test_every_part_of_a_name_is_a_token(name: str, start: int, end: int) -> None:
-    """Any slice of a name is among its tokens, and nothing else is."""
-    tokens = package_tokens(name).split()
-    assert all(token in name for token in tokens)
-    assert name[start:end] in [*tokens, ""]
-
-
-@given(
-    flags=st.dictionaries(st.sampled_from(["cuda", "mpi", "pic"]), st.booleans(), min_size=1),
-    version=st.from_regex(r"[0-9]{1,2}(\.[0-9]{1,2}){0,3}", fullmatch=True),
-)
-def test_a_flag_is_never_indexed_as_its_opposite(flags: dict[str, bool], version: str) -> None:
-    """`+cuda` gives `+cuda` and `cuda`; `~cuda` gives only itself."""
-    variants = tuple(sorted(f"{'+' if on else '~'}{name}" for name, on in flags.items()))
-    words = configuration_tokens(
-        configuration(version=version, compiler="none", os="os", variants=variants)
-    ).split()
-    assert len(words) == len(set(words))
-    for name, on in flags.items():
-        assert {f"+{name}", f"~{name}", name} & set(words) == (
-            {f"+{name}", name} if on else {f"~{name}"}
-        )
-    assert {f"zlib@{version}", f"@{version}", version} <= set(words)
-
-
-def test_every_configuration_and_package_of_the_samples_is_indexed(
-    samples: sqlite3.Connection,
-) -> None:
-    """Each is found under its own name, compiler, target and variants."""
-    rows = samples.execute(
-        "SELECT configurations.id, packages.name, compilers.name, targets.name, variant_sets.text "
-        "FROM configurations JOIN packages ON packages.id = package "
-        "JOIN compilers ON compilers.id = configurations.compiler "
-        "JOIN targets ON targets.id = target "
-        "JOIN variant_sets ON variant_sets.id = variants"
-    ).fetchall()
-    for number, *texts in rows:
-        matches = samples.execute(
-            "SELECT rowid FROM configurations_fts WHERE configurations_fts MATCH ?",
-            [quoted(" ".join(texts))],
-        )
-        assert (number,) in matches.fetchall()
 
 
 def test_a_long_version_does_not_grow_as_its_square() -> None:
