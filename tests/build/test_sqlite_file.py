@@ -30,7 +30,7 @@ def test_a_broken_foreign_key_is_found(tmp_path: Path) -> None:
     """SQLite checks what was inserted without looking."""
     path = tmp_path / "x.db"
     db = sqlite_file.create(path)
-    sqlite_file.insert(db, "versions", [(1, 99, "1.0", 1)])
+    sqlite_file.insert(db, "versions", [(1, 99, "1.0", 1, None)])
     sqlite_file.index_text(db, {"configurations": (), "packages": (), "known_packages": ()})
     sqlite_file.finish(db)
     db.close()
