@@ -14,9 +14,10 @@ from contextlib import contextmanager
 
 from benchmarks.floor import decode_page
 from benchmarks.report import table
+from spack_cache_db.arguments import DEFAULT_MAX_PAGE_SIZE
 from spack_cache_db.build.workers import uncollected
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources import DEFAULT_MAX_PAGE_SIZE, RawFile, Unit, files_of, plan
+from spack_cache_db.sources import RawFile, Unit, files_of, plan
 from spack_cache_db.sources.columns import Writer
 from spack_cache_db.sources.pages.page_parser import parse_page, read_front_matter
 from spack_cache_db.sources.pages.page_reader import PageReader

@@ -21,6 +21,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 import spack_cache_db
+from spack_cache_db import api
 from spack_cache_db.schema import TABLES, VIEWS, Table
 
 ROOT = Path(__file__).parent.parent
@@ -161,8 +162,8 @@ def _box(name: str, x: int, y: int) -> str:
 
 
 def api_page() -> str:
-    """Return the page of the Python API: all of `spack_cache_db.__all__`, for mkdocstrings."""
-    public = {name: getattr(spack_cache_db, name) for name in spack_cache_db.__all__}
+    """Return the page of the Python API: all public names, for mkdocstrings."""
+    public = {name: getattr(spack_cache_db, name) for name in api.__all__}
     kinds: dict[str, Callable[[Any], bool]] = {
         "Functions": inspect.isfunction,
         "Records": lambda each: inspect.isclass(each) and not issubclass(each, Exception),

@@ -27,13 +27,13 @@ import yaml
 import zstandard
 
 from spack_cache_db.build import build, check
+from spack_cache_db.build.verification import verify
 from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.errors import TRACEBACK, BuilderError
 from spack_cache_db.sources.fetch.addresses import FetchFault, read_release_manifest
 from spack_cache_db.sources.fetch.remote_indexes import read_layer
 from spack_cache_db.sources.fetch.stack_folder import stacks_of
 from spack_cache_db.sources.indexes import IndexFault, read_address, read_manifest
-from spack_cache_db.verify import verify
 from tests.indexes import (
     edge,
     hash_of,

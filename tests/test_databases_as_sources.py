@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from spack_cache_db import schema
 from spack_cache_db.build import build
+from spack_cache_db.build.verification import differences
 from spack_cache_db.errors import InputError
-from spack_cache_db.verify import differences
 from tests import contradictions, small_sources
 from tests.commands import run
 from tests.every_kind import write_every_kind

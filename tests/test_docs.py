@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import spack_cache_db
+from spack_cache_db import api
 from spack_cache_db.cli import COMMANDS, cli
 from spack_cache_db.schema import VIEWS
 from spack_cache_db.site.routes import ROUTES
@@ -37,7 +38,7 @@ def test_every_view_is_described() -> None:
 def test_functions_and_errors_are_described() -> None:
     """The tables of docs/python.md name each public function and each error."""
     text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
-    public = {name: getattr(spack_cache_db, name) for name in spack_cache_db.__all__}
+    public = {name: getattr(spack_cache_db, name) for name in api.__all__}
     named = {
         name
         for name, each in public.items()

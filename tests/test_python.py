@@ -132,7 +132,7 @@ def failures(folder: Path, file: Path) -> dict[str, Callable[[], object]]:
     folder.joinpath("bad.md").write_text("---")
     folder.joinpath("spack.yaml").write_text("spack: [")
     return {
-        "ArgumentError": lambda: spack_cache_db.find(file, 1),  # type: ignore[arg-type]
+        "ArgumentError": lambda: spack_cache_db.find(file, "hdf5", limit=-1),
         "DatabaseError": lambda: spack_cache_db.info(folder / "bad.md"),
         "InputError": lambda: spack_cache_db.build(folder / "bad.md", folder / "x.db"),
         "OutputError": lambda: spack_cache_db.build(SAMPLES, folder),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.verify import MOST_ROWS, Verification, verify
+from spack_cache_db.build.verification import MOST_ROWS, Verification, verify
 from tests.commands import run
 from tests.every_kind import write_every_kind
 from tests.pagetexts import SAMPLES, page, spec, spec_hash, write

@@ -3,112 +3,29 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from spack_cache_db import start  # noqa: F401 - before all else
-from spack_cache_db.build import Report, build, check
-from spack_cache_db.errors import (
-    ArgumentError,
-    BuilderError,
-    DatabaseError,
-    Fault,
-    InputError,
-    OutputError,
-)
-from spack_cache_db.verify import Verification, verify
+# Importing the subpackage binds its name once: from here on it is the function.
+from spack_cache_db.build import build as build
 
 if TYPE_CHECKING:
-    from spack_cache_db.environments import UnreadableEnvironment
-    from spack_cache_db.query.answers import Found, FoundList, History, HistoryRow, find, history
-    from spack_cache_db.query.cache import Binary, Cache, Retention, binaries, info, retention
-    from spack_cache_db.query.catalogue import FoundSpec
-    from spack_cache_db.query.changes import Diff, diff
-    from spack_cache_db.query.conditions import UnsupportedQuery
-    from spack_cache_db.query.coverage import cover
-    from spack_cache_db.query.covered import Cover, CoveredNode, CoveredSpec
-    from spack_cache_db.query.package_data import PackageData, PackageStatus, behind, package_data
-    from spack_cache_db.query.questions import UnknownNameError
-    from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
-    from spack_cache_db.spack.lexer import QuerySyntaxError
+    from spack_cache_db.api import *  # noqa: F403
 
-__all__ = [
-    "ArgumentError",
-    "Binary",
-    "BuilderError",
-    "Cache",
-    "Cover",
-    "CoveredNode",
-    "CoveredSpec",
-    "DatabaseError",
-    "Diff",
-    "Fault",
-    "FetchLimits",
-    "FetchOptions",
-    "FetchReport",
-    "Found",
-    "FoundList",
-    "FoundSpec",
-    "History",
-    "HistoryRow",
-    "InputError",
-    "OutputError",
-    "PackageData",
-    "PackageStatus",
-    "QuerySyntaxError",
-    "Report",
-    "Retention",
-    "UnknownNameError",
-    "UnreadableEnvironment",
-    "UnsupportedQuery",
-    "Verification",
-    "behind",
-    "binaries",
-    "build",
-    "check",
-    "cover",
-    "diff",
-    "fetch",
-    "find",
-    "history",
-    "info",
-    "package_data",
-    "retention",
-    "verify",
-]
-
-__version__: str
-
-# Commands load this package too, and each needs little of it.
-_LOADED_WHEN_USED = {
-    "environments": ("UnreadableEnvironment",),
-    "query.answers": ("Found", "FoundList", "History", "HistoryRow", "find", "history"),
-    "query.cache": ("Binary", "Cache", "Retention", "binaries", "info", "retention"),
-    "query.catalogue": ("FoundSpec",),
-    "query.conditions": ("UnsupportedQuery",),
-    "query.coverage": ("cover",),
-    "query.covered": ("Cover", "CoveredNode", "CoveredSpec"),
-    "query.changes": ("Diff", "diff"),
-    "query.package_data": ("PackageData", "PackageStatus", "behind", "package_data"),
-    "query.questions": ("UnknownNameError",),
-    "sources.fetch": ("FetchLimits", "FetchOptions", "FetchReport", "fetch"),
-    "spack.lexer": ("QuerySyntaxError",),
-}
-_MODULES = {name: module for module, names in _LOADED_WHEN_USED.items() for name in names}
+__version__ = "0.1.0"
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Return what takes longer to load than all else here, once somebody uses it."""
-        if name == "__version__":
-            from importlib.metadata import version
-
-            return version("spack-cache-db")
-        if name in _MODULES:
-            found = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-            return globals().setdefault(name, found)
+        """Return a public name, or the list of them; the commands need few of their modules."""
+        # `from spack_cache_db import schema` asks here first for a module not imported yet.
+        if find_spec(f"{__name__}.{name}") is None:
+            api = import_module(f"{__name__}.api")
+            if name == "__all__" or name in api.__all__:
+                return globals().setdefault(name, getattr(api, name))
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    """Return the public names, those as well that are not loaded yet."""
-    return sorted({*globals(), *__all__})
+    """Return the public names, those as well that are not imported yet."""
+    return sorted({*globals(), *import_module(f"{__name__}.api").__all__})

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,11 +18,17 @@ class Rows(NamedTuple):
 
 def json_text(value: Any) -> str:
     """Return plain values as JSON for people and programs."""
+    import json
+
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def csv_text(rows: Rows) -> str:
     """Return rows as CSV; None and missing values are empty cells, a list is one cell."""
+    # Most commands print neither JSON nor CSV, and a completion in a shell prints nothing.
+    import csv
+    import io
+
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(rows.columns)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.verify import verify
+from spack_cache_db.build.verification import verify
 from tests.indexes import FLAGS, edge, hash_of, index, node, record
 
 OUTSIDE: dict[str, Any] = {"path": "/usr", "module": None, "extra_attributes": {}}

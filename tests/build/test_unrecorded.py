@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
+from spack_cache_db.build.verification import verify
 from spack_cache_db.query.answers import find
-from spack_cache_db.verify import verify
 from tests.indexes import edge, hash_of, index, node, real, record
 from tests.trees import installed
 

@@ -10,8 +10,8 @@ from sqlite3 import Connection
 import pytest
 
 from spack_cache_db.build import build
+from spack_cache_db.build.verification import verify
 from spack_cache_db.site.sandbox import sql_functions
-from spack_cache_db.verify import verify
 from tests.builds import digest
 from tests.corpus import pages as corpus
 from tests.metadata import QUERIES

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from spack_cache_db.sources import DEFAULT_MAX_PAGE_SIZE, File, RawFile
+from spack_cache_db.arguments import DEFAULT_MAX_PAGE_SIZE
+from spack_cache_db.sources import File, RawFile
 from spack_cache_db.sources.archives import MAX_HEADERS, unpacked_limit
 from spack_cache_db.sources.readers import read
 from tests.commands import peak_memory

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db import sources
+from spack_cache_db.arguments import DEFAULT_MAX_PAGE_SIZE
 from spack_cache_db.errors import Fault, InputError
-from spack_cache_db.sources import DEFAULT_MAX_PAGE_SIZE, File, Folder, RawFile, files_of, plan
+from spack_cache_db.sources import File, Folder, RawFile, files_of, plan
 from spack_cache_db.sources.readers import read
 from tests.pagetexts import write
 

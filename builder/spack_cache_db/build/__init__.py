@@ -6,22 +6,15 @@ sqlite-utils), is loaded when something is built.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spack_cache_db.arguments import (
-    AnyPath,
-    checked_file,
-    checked_options,
-    checked_paths,
-    checked_place,
-    checked_recipes,
-    checked_texts,
-)
-from spack_cache_db.errors import Fault
-from spack_cache_db.sources import ANYWHERE, DEFAULT_MAX_PAGE_SIZE, Place
+from spack_cache_db.arguments import DEFAULT_MAX_PAGE_SIZE, AnyPath, checked_file, checked_paths
+from spack_cache_db.errors import ArgumentError, Fault
+from spack_cache_db.records import is_name
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -31,12 +24,13 @@ Progress = Callable[[float, int], None]
 
 
 class Input(NamedTuple):
-    """What is read, and how: see the arguments of `build`."""
+    """The input and how it is read: see the arguments of `build`."""
 
     paths: list[str]
     jobs: int = 1
     max_page_size: int = DEFAULT_MAX_PAGE_SIZE
-    place: Place = ANYWHERE
+    release: str | None = None
+    stack: str | None = None
     progress: Progress | None = None
     first: str | None = None
     recipes: Mapping[str, str] = MappingProxyType({})
@@ -53,10 +47,22 @@ class Input(NamedTuple):
         stack: str | None,
         progress: Progress | None,
     ) -> Input:
-        """Return the input that a caller names; `ArgumentError` for a wrong type or value."""
-        checked_options(jobs, max_page_size, progress)
-        checked_place(release, stack)
-        return cls(checked_paths(paths), jobs, max_page_size, Place(release, stack), progress)
+        """Return the input that a caller names; `ArgumentError` for a wrong path or name."""
+        for kind, name in (("release", release), ("stack", stack)):
+            if name is not None and not is_name(name):
+                expected = "printable characters, no blank at either end, none of = + - @ first"
+                raise ArgumentError(f"{kind} is {name!r}, expected a name: {expected}")
+        return cls(checked_paths(paths), jobs, max_page_size, release, stack, progress)
+
+
+def _checked_recipes(recipes: Mapping[str, str]) -> Mapping[str, str]:
+    for namespace, url in recipes.items():
+        if not is_name(namespace):
+            raise ArgumentError(f"recipes names {namespace!r}, expected a namespace")
+        if not re.fullmatch(r"https?://[^/\s]\S*", url):
+            expected = "an address such as https://example.org/packages/{package}"
+            raise ArgumentError(f"recipes of {namespace} are at {url!r}, expected {expected}")
+    return recipes
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +135,15 @@ def build(
             need the same versions of this package and of archspec, and the same paths.
 
     Raises:
-        ArgumentError: an argument has a wrong type or value.
+        ArgumentError: a path has a wrong type, or a name is not one.
         BuilderError: a worker died, or differs in what it needs.
         InputError: the input has faults (with `keep_going`: it has nothing else).
         OutputError: the file cannot be written, or the output is another program's file. In any
             case the old file stays.
     """
-    checked_texts(first=first)
     given = Input.checked(paths, jobs, max_page_size, release, stack, progress)._replace(
         first=first,
-        recipes=checked_recipes(recipes),
+        recipes=_checked_recipes(recipes or {}),
         without_paths=without_paths,
         executor=executor,
     )
@@ -162,7 +167,7 @@ def check(
     The arguments are those of `build`.
 
     Raises:
-        ArgumentError: an argument has a wrong type or value.
+        ArgumentError: a path has a wrong type, or a name is not one.
         InputError: a path does not exist, or there is no file at all.
     """
     given = Input.checked(paths, jobs, max_page_size, release, stack, progress)

@@ -22,7 +22,6 @@ from importlib import metadata
 from multiprocessing import connection, current_process, parent_process
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
-from uuid import uuid4
 
 from spack_cache_db.build import Input
 from spack_cache_db.errors import BuilderError, reason
@@ -46,7 +45,8 @@ def read_units(
 
     `share` is told how much of an index has been read, if that is done in this process.
     """
-    work = partial(read_unit, max_page_size=given.max_page_size, place=given.place)
+    place = Place(given.release, given.stack)
+    work = partial(read_unit, max_page_size=given.max_page_size, place=place)
     if given.executor is None and _processes(units, given.jobs) < 2:
         work = partial(work, share=share)
     return work_through(units, work, given)
@@ -59,7 +59,7 @@ def work_through(units: Sequence[Unit], work: Callable[[Unit], T], given: Input)
         BuilderError: a worker process died, or the caller's executor failed (see `on_executor`).
     """
     if given.executor is not None:
-        yield from on_executor(given.executor, units, work, given.jobs, given.paths)
+        yield from on_executor(given.executor, units, work, given.jobs)
         return
     jobs = _processes(units, given.jobs)
     if jobs < 2:
@@ -185,80 +185,43 @@ def in_order(
 
 
 def on_executor(
-    executor: Executor,
-    units: Sequence[Unit],
-    work: Callable[[Unit], T],
-    jobs: int,
-    paths: Sequence[str],
+    executor: Executor, units: Sequence[Unit], work: Callable[[Unit], T], jobs: int
 ) -> Iterator[T]:
-    """Yield what the workers of a caller's executor make of each unit of the input at `paths`.
+    """Yield the results of `work` for each unit, from the workers of a caller's executor.
 
     Raises:
-        BuilderError: a worker died, or differs in what it has to have in common with this process.
+        BuilderError: a worker died, or has another version of this package or of archspec.
     """
-    here, build = _Surroundings.seen(paths), uuid4().hex
-    tasks = (pickle.dumps(_Task(unit, work, here, build)) for unit in units)
+    versions = program_versions()
+    # Sent as bytes, so that a worker without this package fails in its task: one of Dask would end.
+    tasks = (pickle.dumps(_Task(unit, work, versions)) for unit in units)
     try:
         yield from in_order(executor, tasks, pickle.loads, jobs)
     except BuilderError:
         raise
     except Exception as error:
         # Each executor has errors of its own for workers that died.
-        said = f"{type(executor).__name__} could not read the input"
-        said += f": {type(error).__name__}: {reason(error)}"
-        if isinstance(error, ImportError | AttributeError):
-            said += f"; each worker needs spack-cache-db {here.versions['spack-cache-db']}"
-        raise BuilderError(said) from error
-
-
-class _Surroundings(NamedTuple):
-    """What a worker has to have in common with the process that builds."""
-
-    versions: dict[str, str]
-    changed: dict[str, int | None]
-    """When each path of the input was changed, in seconds; None for one that is not there."""
-
-    @classmethod
-    def seen(cls, paths: Sequence[str]) -> _Surroundings:
-        """Return what this process has."""
-        return cls(program_versions(), {path: _changed(path) for path in paths})
-
-
-def _changed(path: str) -> int | None:
-    try:
-        return int(os.stat(path).st_mtime)  # noqa: PTH116 - Path.stat raises for a long name
-    except OSError:
-        return None
+        message = f"{type(error).__name__}: {reason(error)}"
+        needed = f"its workers need spack-cache-db {versions['spack-cache-db']}"
+        executor_name = type(executor).__name__
+        message = f"{executor_name} could not read the input: {message}; {needed}"
+        raise BuilderError(message) from error
 
 
 class _Task(NamedTuple):
-    """A unit and what is done with it, which is done where this is unpickled.
-
-    So a worker that lacks this package fails in its task. One of Dask ends where a function that
-    it is sent cannot be loaded, and the build would wait for the next one.
-    """
+    """A unit and the work on it, which is done where this is unpickled."""
 
     unit: Unit
     work: Callable[[Unit], object]
-    here: _Surroundings
-    build: str
-    """Tells the task from one of another build: Dask takes equal tasks for one."""
+    versions: dict[str, str]
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         return _worked, tuple(self)
 
 
-def _worked(unit: Unit, work: Callable[[Unit], T], here: _Surroundings, build: str) -> T:
-    """Return what `work` makes of a unit, in a worker; `BuilderError` if the worker differs."""
-    there = _Surroundings.seen([*here.changed])
-    worker = f"the worker on {socket.gethostname()} (process {os.getpid()})"
-    for program, version in here.versions.items():
-        if there.versions[program] != version:
-            message = f"{worker} has {program} {there.versions[program]}, expected {version}"
-            raise BuilderError(message)
-    for path, changed in here.changed.items():
-        if there.changed[path] != changed:
-            sees = "does not see" if there.changed[path] is None else "sees another file or folder"
-            message = f"{worker} {sees} {path}; the input has to be where all workers see it"
-            raise BuilderError(f"{message}, named by its whole path")
+def _worked(unit: Unit, work: Callable[[Unit], T], versions: dict[str, str]) -> T:
+    for program, version in program_versions().items():
+        if version != versions[program]:
+            worker = f"the worker on {socket.gethostname()} (process {os.getpid()})"
+            raise BuilderError(f"{worker} has {program} {version}, expected {versions[program]}")
     return work(unit)

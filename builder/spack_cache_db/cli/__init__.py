@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
 import click
 
+from spack_cache_db import __version__
 from spack_cache_db.cli.output import CommandError, fail
 from spack_cache_db.cli.signals import end_full, heed_signals
 from spack_cache_db.errors import (
@@ -84,10 +84,13 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that is called; of an unknown one, name the closest."""
-        close = get_close_matches(args[0], COMMANDS, n=1)
-        if args[0] in COMMANDS or not close:
-            return super().resolve_command(ctx, args)
-        raise click.UsageError(f"No such command {args[0]!r}. Did you mean {close[0]!r}?", ctx)
+        if args[0] not in COMMANDS:
+            from difflib import get_close_matches
+
+            for close in get_close_matches(args[0], COMMANDS, n=1):
+                message = f"No such command {args[0]!r}. Did you mean {close!r}?"
+                raise click.UsageError(message, ctx)
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, and turn its errors into messages."""
@@ -132,7 +135,7 @@ def _show_tracebacks(ctx: click.Context, param: click.Parameter, value: bool) ->
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="spack-cache-db")
+@click.version_option(__version__)
 @click.option(
     "--traceback",
     is_flag=True,

@@ -171,7 +171,7 @@ def verify(file: Path, paths: tuple[str, ...], as_json: bool, **options: Any) ->
 
     Example: spack-cache-db verify dist/spack-cache.db pages/
     """
-    from spack_cache_db.verify import verify as verify_file
+    from spack_cache_db.build.verification import verify as verify_file
 
     with progress_bar() as progress:
         found = verify_file(file, paths, progress=progress, **options)

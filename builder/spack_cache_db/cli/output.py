@@ -6,14 +6,11 @@ characters, so their escapes are printed instead.
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from textwrap import wrap
 from types import MappingProxyType
 from typing import IO, Any, NoReturn
 
@@ -43,7 +40,9 @@ def width() -> int | None:
     """Return the width of the terminal; None for a pipe or a file, where no line is wrapped."""
     if not is_terminal() and "COLUMNS" not in os.environ:
         return None
-    return shutil.get_terminal_size().columns
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
 
 
 def say(line: str) -> None:
@@ -65,13 +64,12 @@ def say_faults(faults: Iterable[object]) -> None:
 
 def print_json(value: Any) -> None:
     """Print plain values as JSON; escapes replace the control characters that JSON allows."""
-    lines = json_text(value).split("\n")
-    click.echo(
-        "\n".join(
-            "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in line)
-            for line in lines
-        )
-    )
+    import json
+
+    def escaped(char: str) -> str:
+        return char if char.isprintable() else json.dumps(char)[1:-1]
+
+    click.echo("\n".join("".join(map(escaped, line)) for line in json_text(value).split("\n")))
 
 
 def styled(text: str, stream: IO[str], **style: Any) -> str:
@@ -249,6 +247,8 @@ def wrapped(line: str, indent: str = "") -> list[str]:
     most = width()
     if most is None or len(line) <= most:
         return [line]
+    from textwrap import wrap
+
     return wrap(
         line.strip(),
         most,

@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 from spack_cache_db.arguments import (
     checked_limit,
-    checked_text,
-    checked_texts,
 )
 from spack_cache_db.errors import counted
 from spack_cache_db.query.catalogue import (
@@ -212,16 +210,15 @@ def find(
         version that Spack would take. What is installed comes before all others.
 
     Raises:
-        ArgumentError: an argument has a wrong type or value.
+        ArgumentError: a path or limit has a wrong type.
         QuerySyntaxError: the query is no spec; its text has a caret under the place.
         UnsupportedQuery: the file cannot answer the query; its text says why.
         UnknownNameError: the file has no such release or stack, archspec no such host.
         UnknownSpackVersion: `spack` is no version.
         DatabaseError: the file is not one of this builder.
     """
-    checked_texts(release=release, stack=stack, host=host, os=os, platform=platform, spack=spack)
     checked_limit(limit)
-    parsed = parser_of(spack)(checked_text("query", query))
+    parsed = parser_of(spack)(query)
     with opened(db) as lookups:
         scope = scope_of(lookups, release, stack, host, os, platform)
         scope = (*scope, *explicitly(lookups.conn)) if explicit else scope
@@ -425,14 +422,13 @@ def history(
         host: only what runs on a machine of this CPU target, such as `zen3`.
 
     Raises:
-        ArgumentError: an argument has a wrong type.
+        ArgumentError: a path or limit has a wrong type.
         QuerySyntaxError: the text is no spec; its text has a caret under the place.
         UnsupportedQuery: the file cannot answer the query; its text says why.
         UnknownNameError: the file has no such stack, archspec no such host.
         DatabaseError: the file is not one of this builder.
     """
-    checked_texts(stack=stack, host=host)
-    parsed = parse_query(checked_text("spec", spec))
+    parsed = parse_query(spec)
     with opened(db) as lookups:
         scope = scope_of(lookups, stack=stack, host=host)
         question = question_of(lookups, parsed, scope)

@@ -11,7 +11,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from spack_cache_db import schema
-from spack_cache_db.arguments import AnyPath, checked_file, checked_texts
+from spack_cache_db.arguments import AnyPath, checked_file
 from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.errors import ArgumentError
 from spack_cache_db.query.answers import find, history
@@ -134,11 +134,10 @@ def binaries(
         In the order of `find`.
 
     Raises:
-        ArgumentError: an argument has a wrong type.
+        ArgumentError: a path or limit has a wrong type.
         UnknownNameError: the file has no such release or stack.
         DatabaseError: the file is not one of this builder.
     """
-    checked_texts(release=release, stack=stack)
     with opened(db) as lookups:
         scope = scope_of(lookups, release, stack)
         ids = configuration_ids(lookups, scope)
@@ -216,12 +215,11 @@ def retention(
         stack: the mirror's stack.
 
     Raises:
-        ArgumentError: an argument has a wrong type, or the release is needed and missing.
+        ArgumentError: a path has a wrong type, or the release is needed and missing.
         UnreadableEnvironment: an environment cannot be read.
         UnknownNameError: the database has no such release or stack.
         DatabaseError: the database was not made by this builder.
     """
-    checked_texts(release=release, stack=stack)
     paths = [checked_file("environments", path) for path in environments]
     with opened(db) as lookups:
         known = known_names(lookups)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from spack_cache_db.arguments import checked_text, checked_texts
 from spack_cache_db.query.catalogue import IN_STACK, configurations_by_id
 from spack_cache_db.query.comparison import Cause, causes_of_rebuilds
 from spack_cache_db.query.conditions import Conditions, asked
@@ -206,14 +205,12 @@ def diff(
         What `new` has and `old` lacks is added, the reverse is removed.
 
     Raises:
-        ArgumentError: an argument has a wrong type.
+        ArgumentError: a path or limit has a wrong type.
         UnknownNameError: the file has no such release, stack, package or target.
         DatabaseError: the file is not one of this builder.
     """
-    checked_texts(stack=stack, package=package, target=target, host=host)
-    names = checked_text("old", old), checked_text("new", new)
     with opened(db) as lookups:
-        before, after = (side_of(lookups, name, stack) for name in names)
+        before, after = (side_of(lookups, name, stack) for name in (old, new))
         narrowing = scope_of(lookups, host=host, package=package, target=target)
         return named(lookups, compare(lookups, before, after, narrowing))
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from spack_cache_db.arguments import (
     AnyPath,
     checked_environment,
-    checked_texts,
 )
 from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.environments import (
@@ -117,13 +116,12 @@ def cover(
             and later.
 
     Raises:
-        ArgumentError: an argument has a wrong type or value.
+        ArgumentError: a path or limit has a wrong type.
         UnreadableEnvironment: the environment cannot be read.
         UnknownNameError: the file has no such release or stack, archspec no such host.
         UnknownSpackVersion: `spack` is no version.
         DatabaseError: the file is not one of this builder.
     """
-    checked_texts(release=release, stack=stack, host=host, os=os, platform=platform, spack=spack)
     given, parse = checked_environment(environment), parser_of(spack)
     with opened(db) as lookups:
         if isinstance(given, Path):

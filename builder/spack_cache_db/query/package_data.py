@@ -13,7 +13,7 @@ from math import log1p
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from spack_cache_db.arguments import AnyPath, checked_file, checked_text, checked_texts
+from spack_cache_db.arguments import AnyPath, checked_file
 from spack_cache_db.errors import DatabaseError, printable
 from spack_cache_db.query.answers import counted_part, matching
 from spack_cache_db.query.conditions import Conditions
@@ -261,10 +261,9 @@ def package_data(db: Database, name: str) -> PackageData | None:
         None if the database has neither a binary nor package data of it.
 
     Raises:
-        ArgumentError: an argument has a wrong type.
+        ArgumentError: a path or limit has a wrong type.
         DatabaseError: the file is not one of this builder.
     """
-    checked_text("name", name)
     with opened(db) as lookups:
         name = read_spellings(lookups).canonical("package", name)
         return read_package_data(lookups.conn, name) or read_binaries(lookups.conn, name)
@@ -473,11 +472,10 @@ def behind(
         stack: only binaries in this stack; in that release, where one is given.
 
     Raises:
-        ArgumentError: an argument has a wrong type.
+        ArgumentError: a path or limit has a wrong type.
         UnknownNameError: the file has no such release or stack.
         DatabaseError: the file is not one of this builder, or has no package data.
     """
-    checked_texts(release=release, stack=stack)
     with opened(db) as lookups:
         known = compared_with_spack(lookups, release=release, stack=stack)
     return [each for each in known if each.versions_behind]

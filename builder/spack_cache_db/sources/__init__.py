@@ -72,9 +72,6 @@ ADDRESS_FILE = "mirror.json"
 ENTRIES_PER_UNIT = 800
 """Enough that handing a unit to a process costs nothing beside reading it."""
 
-DEFAULT_MAX_PAGE_SIZE = 64 * 2**20
-"""Bytes. The largest pages known are a few hundred kilobytes."""
-
 ENOUGH_FOLDERS = 1000
 """So many folders can be divided well: they are not looked into."""
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from spack_cache_db.build import build, check
+from spack_cache_db.build.verification import verify
 from spack_cache_db.errors import InputError
 from spack_cache_db.sources import indexes
-from spack_cache_db.verify import verify
 from tests.indexes import OTHERS, edge, hash_of, index, node, old_node, record, replaced, ways
 
 TARGET = {

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import Input, build, check
 from spack_cache_db.build.pipeline import read
+from spack_cache_db.build.verification import verify
 from spack_cache_db.sources.indexes import IndexFault
 from spack_cache_db.sources.indexes.index_reader import use_of
 from spack_cache_db.sources.indexes.index_records import Installs, take_out_unknown_keys
 from spack_cache_db.sources.strictness import read_strictly
-from spack_cache_db.verify import verify
 from tests.indexes import edge, hash_of, index, node, old_node, real, record
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build, check
+from spack_cache_db.build.verification import verify
 from spack_cache_db.errors import InputError
 from spack_cache_db.sources.indexes import Address, write_address
-from spack_cache_db.verify import verify
 from tests.indexes import (
     MIRRORS,
     VIEWS,

@@ -12,8 +12,8 @@ import pytest
 import zstandard
 
 from spack_cache_db.build import build, check
+from spack_cache_db.build.verification import verify
 from spack_cache_db.errors import InputError
-from spack_cache_db.verify import verify
 from tests.commands import peak_memory
 from tests.indexes import MIRRORS, REAL_FILE, edge, hash_of, index, node, old_node, real, record
 from tests.pagetexts import SAMPLES

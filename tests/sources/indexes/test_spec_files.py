@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.build import build, check
+from spack_cache_db.build.verification import verify
 from spack_cache_db.errors import InputError
 from spack_cache_db.sources.indexes import IndexFault
 from spack_cache_db.sources.indexes.index_records import NODE_LIMIT, SpecFile
-from spack_cache_db.verify import verify
 from tests.indexes import (
     MIRRORS,
     OTHERS,

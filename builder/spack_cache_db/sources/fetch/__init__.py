@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spack_cache_db.arguments import AnyPath, checked_file, checked_text
+from spack_cache_db.arguments import AnyPath, checked_file
 from spack_cache_db.errors import Fault
 
 if TYPE_CHECKING:
@@ -113,10 +113,10 @@ def fetch(
         What came; mirrors with a fault are in its `faults`.
 
     Raises:
-        ArgumentError: a URL is no text, or the output no path.
+        ArgumentError: the output is not a path.
         OutputError: the folder cannot be made, or another run writes into it.
     """
-    given = [checked_text("a URL", each) for each in ([urls] if isinstance(urls, str) else urls)]
+    given = [urls] if isinstance(urls, str) else [*urls]
     folder = checked_file("output", output, "the folder to write into")
     from spack_cache_db.sources.fetch import batch
 

@@ -11,11 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from spack_cache_db import schema
-from spack_cache_db.arguments import AnyPath, checked_file
+from spack_cache_db.arguments import DEFAULT_MAX_PAGE_SIZE, AnyPath, checked_file
 from spack_cache_db.build import Input, Progress
+from spack_cache_db.database_file import open_database, told_as_damaged
 from spack_cache_db.errors import ArgumentError, Fault, printable
-from spack_cache_db.query.connection import open_database, told_as_damaged
-from spack_cache_db.sources import DEFAULT_MAX_PAGE_SIZE
 
 MOST_ROWS = 10_000
 """So many different rows of a table are reported one by one; of more, only the number."""
@@ -119,14 +118,14 @@ def verify(
         progress: called with (units read, units in all), in this process.
 
     Raises:
-        ArgumentError: an argument has a wrong type or value.
+        ArgumentError: a path has a wrong type, or a name is not one.
         DatabaseError: the file was not made by this program, or is damaged.
         InputError: a path does not exist, or nothing in the sources can be read.
     """
     given = Input.checked(paths, jobs, max_page_size, release, stack, progress)
     database = checked_file("file", file)
     given = _as_built(given, database)
-    from spack_cache_db.build import pipeline
+    from spack_cache_db.build import pipeline  # Its imports take longer than all others.
 
     with TemporaryDirectory() as folder:
         again = Path(folder, database.name)

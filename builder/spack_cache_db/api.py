@@ -1,0 +1,71 @@
+"""The public names of the package, which imports them from here when they are used."""
+
+from __future__ import annotations
+
+from spack_cache_db.build import Report, build, check
+from spack_cache_db.build.verification import Verification, verify
+from spack_cache_db.environments import UnreadableEnvironment
+from spack_cache_db.errors import (
+    ArgumentError,
+    BuilderError,
+    DatabaseError,
+    Fault,
+    InputError,
+    OutputError,
+)
+from spack_cache_db.query.answers import Found, FoundList, History, HistoryRow, find, history
+from spack_cache_db.query.cache import Binary, Cache, Retention, binaries, info, retention
+from spack_cache_db.query.catalogue import FoundSpec
+from spack_cache_db.query.changes import Diff, diff
+from spack_cache_db.query.conditions import UnsupportedQuery
+from spack_cache_db.query.coverage import cover
+from spack_cache_db.query.covered import Cover, CoveredNode, CoveredSpec
+from spack_cache_db.query.package_data import PackageData, PackageStatus, behind, package_data
+from spack_cache_db.query.questions import UnknownNameError
+from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
+from spack_cache_db.spack.lexer import QuerySyntaxError
+
+__all__ = [
+    "ArgumentError",
+    "Binary",
+    "BuilderError",
+    "Cache",
+    "Cover",
+    "CoveredNode",
+    "CoveredSpec",
+    "DatabaseError",
+    "Diff",
+    "Fault",
+    "FetchLimits",
+    "FetchOptions",
+    "FetchReport",
+    "Found",
+    "FoundList",
+    "FoundSpec",
+    "History",
+    "HistoryRow",
+    "InputError",
+    "OutputError",
+    "PackageData",
+    "PackageStatus",
+    "QuerySyntaxError",
+    "Report",
+    "Retention",
+    "UnknownNameError",
+    "UnreadableEnvironment",
+    "UnsupportedQuery",
+    "Verification",
+    "behind",
+    "binaries",
+    "build",
+    "check",
+    "cover",
+    "diff",
+    "fetch",
+    "find",
+    "history",
+    "info",
+    "package_data",
+    "retention",
+    "verify",
+]
