@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from itertools import product
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spack_cache_db.build import build
-from spack_cache_db.query import dependency_graph
 from spack_cache_db.query.conditions import Verdict
-from spack_cache_db.query.connection import Lookups, read_lookups
+from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.dependency_graph import Dependents
 from spack_cache_db.query.spec_records import SpecRecords, has_records
 from tests.indexes import MIRRORS, REAL_FILE, edge, hash_of, index, node, old_node, record
@@ -219,52 +214,6 @@ def test_all_that_needs_a_spec(
     found = edges.with_ancestors({spec_id(graph, of)}, edges.of_any_type(types))
 
     assert names(graph, found) == expected
-
-
-EDGE_TABLES = """
-CREATE TABLE dependency_types (id INTEGER PRIMARY KEY, types TEXT);
-INSERT INTO dependency_types (types) VALUES ('build'), ('build,link'), ('run');
-CREATE TABLE dependency_virtuals (id INTEGER PRIMARY KEY, virtuals TEXT);
-INSERT INTO dependency_virtuals (virtuals) VALUES ('');
-CREATE TABLE dependencies (
-  spec INTEGER, dependency INTEGER, types INTEGER, virtuals INTEGER,
-  PRIMARY KEY (spec, dependency, types, virtuals));
-CREATE TABLE specs (id INTEGER PRIMARY KEY);
-INSERT INTO specs VALUES (12);
-"""
-SPECS = st.integers(1, 12)
-
-
-@given(
-    st.sets(st.tuples(SPECS, SPECS, st.integers(1, 3))),
-    st.sets(SPECS),
-    st.sets(SPECS),
-)
-def test_from_both_ends(pairs: set[tuple[int, int, int]], of: set[int], among: set[int]) -> None:
-    """What is followed from both ends is what is found from one, also in circles."""
-    with closing(sqlite3.connect(":memory:")) as conn:
-        conn.executescript(EDGE_TABLES)
-        conn.executemany("INSERT INTO dependencies VALUES (?, ?, ?, 1)", sorted(pairs))
-        edges = Dependents(conn)
-        for types in (edges.of_any_type(("link", "run")), edges.of_any_type(("build",))):
-            found = edges.leading_to(of, types, among)
-
-            assert found == edges.with_ancestors(of, types) & among
-
-
-@given(st.sets(st.tuples(SPECS, SPECS, st.integers(1, 3))), st.sets(SPECS), st.integers(0, 13))
-def test_edges_that_are_kept(pairs: set[tuple[int, int, int]], of: set[int], most: int) -> None:
-    """What is followed in arrays is what SQL finds; of a file with too many specs there is none."""
-    with (
-        closing(sqlite3.connect(":memory:")) as conn,
-        patch.object(dependency_graph, "MANY", 2),
-        patch.object(dependency_graph, "MOST_SPECS", most),
-    ):
-        conn.executescript(EDGE_TABLES)
-        conn.executemany("INSERT INTO dependencies VALUES (?, ?, ?, 1)", sorted(pairs))
-        kept, read = Dependents(conn, Lookups(conn, {}, {}, {}, {})), Dependents(conn)
-        for types in (read.of_any_type(("link", "run")), read.of_any_type(("build",))):
-            assert kept.with_ancestors(of, types) == read.with_ancestors(of, types)
 
 
 def test_what_edges_provide(graph: sqlite3.Connection) -> None:

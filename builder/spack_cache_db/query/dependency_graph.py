@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-from array import array
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
-from itertools import accumulate, chain, islice
+from itertools import chain, islice
 from operator import and_
 from typing import NamedTuple
 
@@ -80,15 +79,6 @@ JOIN packages ON packages.id = configurations.package
 LIMIT 1
 """
 """The name of a package that some spec needs."""
-LAST_SPEC = "SELECT max(id) FROM specs"
-ALL_EDGES = """
-SELECT dependency, spec FROM dependencies
-WHERE types IN (SELECT value FROM json_each(:types)) ORDER BY dependency
-"""
-MANY = 2_000
-"""Where a level of the graph has so many specs, all edges are read once, and kept as numbers."""
-MOST_SPECS = 500_000
-"""Of a file with so many specs: a second of reading, and some 15 MB for each process."""
 PROVIDED = "\n  AND virtuals IN (SELECT value FROM json_each(:virtuals))"
 
 
@@ -389,22 +379,20 @@ def _both(one: Edge, other: Edge) -> Edge:
 
 
 class Dependents:
-    """The dependencies of a file, from what is needed to what needs it: sets of ids of specs.
+    """The dependencies of a database, from what is needed to what needs it: sets of ids of specs.
 
     A level of the graph is one statement for each piece of the ids. A recursive statement takes
     three times as long, since SQLite keeps the set of what it has seen in a table.
 
     Args:
-        conn: a connection to the file.
-        lookups: its small tables, which keep all edges once a level has been large; None where
-            little is asked.
+        conn: a connection to the database.
 
     Attributes:
         virtuals: the names of all virtual packages that some dependency provides.
     """
 
-    def __init__(self, conn: sqlite3.Connection, lookups: Lookups | None = None) -> None:
-        self._conn, self._lookups = conn, lookups
+    def __init__(self, conn: sqlite3.Connection) -> None:
+        self._conn = conn
         self._types = read_sets(conn, TYPES)
         self._virtuals = read_sets(conn, VIRTUALS)
         self.virtuals = frozenset(chain.from_iterable(self._virtuals.values()))
@@ -454,87 +442,9 @@ class Dependents:
         """Return some specs and all that needs them over edges of these types, however far."""
         types, found, last = tuple(types), set(of), set(of)
         while last:
-            if len(last) >= MANY and (edges := self._all_edges(types)):
-                return edges.with_ancestors(found)
             last = self.needing(last, types) - found
             found |= last
         return found
-
-    def keep_edges(self) -> bool:
-        """Read all edges of run time, if there are some and they may be kept; return whether."""
-        types = tuple(self.of_any_type(RUN_TIME))
-        return bool(types) and self._all_edges(types) is not None
-
-    def _all_edges(self, types: tuple[int, ...]) -> _AllEdges | None:
-        """Return all edges of these types, if they may be kept."""
-
-        def read() -> _AllEdges | None:
-            ((last,),) = select(self._conn, LAST_SPEC)
-            rows = select(self._conn, ALL_EDGES, types=json.dumps(types))
-            return _AllEdges(last, rows) if last <= MOST_SPECS else None
-
-        return self._lookups.once((_AllEdges, types), read) if self._lookups else None
-
-    def leading_to(self, of: Set[int], types: Iterable[int], among: Set[int]) -> set[int]:
-        """Return those among some specs that `with_ancestors` has, reading fewer edges.
-
-        Edges are followed from both ends, at each step from the fewer specs, until nothing new is
-        found at one of them: few specs need much that much else needs as well.
-        """
-        types = [*types]
-        found, upper = set(of), set(of)
-        below, lower = set(among), set(among)
-        needing: dict[int, list[int]] = {}
-        while upper and lower:
-            if len(upper) <= len(lower):
-                upper = self.needing(upper, types) - found
-                found |= upper
-                continue
-            edges = select_in(self._conn, NEEDED_BY, sorted(lower - found), types=json.dumps(types))
-            lower = set()
-            for spec, dependency in edges:
-                needing.setdefault(dependency, []).append(spec)
-                lower.add(dependency)
-            lower -= below
-            below |= lower
-        last = found & below
-        while last:
-            last = {spec for each in last for spec in needing.get(each, ())} - found
-            found |= last
-        return found & among
-
-
-class _AllEdges:
-    """All edges of some types, as one array of what needs each spec, and where its part begins.
-
-    Args:
-        last: the largest id of a spec.
-        edges: pairs of a spec and one that needs it, in order.
-    """
-
-    def __init__(self, last: int, edges: Iterable[tuple[int, int]]) -> None:
-        counts, self._needing = array("I", [0]) * (last + 1), array("I")
-        for spec, needing in edges:
-            counts[spec] += 1
-            self._needing.append(needing)
-        self._starts = array("I", accumulate(counts, initial=0))
-
-    def with_ancestors(self, of: Iterable[int]) -> set[int]:
-        """Return some specs and all that needs them over these edges."""
-        starts, needing = self._starts, self._needing
-        found, is_found = [*of], bytearray(len(starts))
-        for spec in found:
-            is_found[spec] = True
-        # The list grows while it is gone through.
-        for spec in found:
-            start, end = starts[spec], starts[spec + 1]
-            # Most specs are needed by nothing.
-            if start < end:
-                for each in needing[start:end]:
-                    if not is_found[each]:
-                        is_found[each] = True
-                        found.append(each)
-        return {*found}
 
 
 def read_sets(conn: sqlite3.Connection, sql: str) -> dict[int, frozenset[str]]:

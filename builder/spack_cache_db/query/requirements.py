@@ -119,54 +119,40 @@ def holding(
 class CheckedRules:
     """The requirements of an environment, checked for all specs of a database.
 
+    A spec breaks a requirement if it breaks it itself, or links or runs a spec that does.
+
     Args:
         records: the records of the database.
         rules: the requirements.
         roots: the packages of the environment's specs. Without dependency data, what is required of
             these is checked for these specs only, and does not make all others unknown.
-
-    Attributes:
-        excluded: the specs that break a requirement, or link or run one that does.
-        unknown: other specs, of which the database does not show that they break none.
-        checks: each requirement.
     """
 
     def __init__(
         self, records: SpecRecords, rules: PackageRules, roots: Set[str] = frozenset()
     ) -> None:
         records = replace(records, is_run_time=True)
-        self._records = records
-        self._run_time = records.edges.of_any_type(RUN_TIME)
-        self.checks = tuple(_checks(records, rules, roots))
-        self.excluded = self._with_dependents({*chain(*(each.breaking for each in self.checks))})
-        unknown = self._with_dependents({*chain(*(each.unknown for each in self.checks))})
-        self.unknown = unknown - self.excluded
+        run_time = records.edges.of_any_type(RUN_TIME)
+        self._checks = []
+        for check in _checks(records, rules, roots):
+            excluded = records.edges.with_ancestors(check.breaking, run_time)
+            unknown = records.edges.with_ancestors(check.unknown, run_time) - excluded
+            self._checks.append((check, excluded, unknown))
 
     def conditions(self, ids: Set[int]) -> Conditions:
         """Return the requirements that some of these specs may break, each as a condition."""
-        if ids.isdisjoint(self.excluded) and ids.isdisjoint(self.unknown):
-            return ()
         found = []
-        for check in self.checks:
-            excluded, unknown = (self._among(some, ids) for some in (check.breaking, check.unknown))
-            if excluded or unknown:
-                holds = ids - excluded - unknown
+        for check, excluded, unknown in self._checks:
+            holds = ids - excluded - unknown
+            if len(holds) < len(ids):
                 option = check.option if ids & check.named else None
-                verdict = Verdict(holds, unknown - excluded, option, check.named)
-                found.append((check.label, verdict))
+                found.append((check.label, Verdict(holds, unknown & ids, option, check.named)))
         if len(found) > MOST_EXPLAINED:
             named = _NONE.union(*(verdict.named or () for _, verdict in found))
             whole = reduce(and_, (verdict for _, verdict in found))
-            verdict = Verdict(whole.holds, self.unknown & ids, named=named)
+            verdict = replace(whole, named=named)
             found = [(f"'packages:' ({len(found)} requirements)", verdict)]
         return tuple(Condition("specs", label, verdict) for label, verdict in found)
-
-    def _with_dependents(self, specs: set[int]) -> set[int]:
-        return self._records.edges.with_ancestors(specs, self._run_time) if specs else specs
-
-    def _among(self, specs: Set[int], ids: Set[int]) -> set[int]:
-        """Return those of some specs that are among the first ones, or link or run them."""
-        return self._records.edges.leading_to(specs, self._run_time, ids) if specs else set()
 
 
 def _checks(records: SpecRecords, rules: PackageRules, roots: Set[str]) -> Iterator[Check]:

@@ -157,7 +157,7 @@ class SpecRecords:
     @cached_property
     def edges(self) -> Dependents:
         """The dependencies of all specs."""
-        return Dependents(self.lookups.conn, self.lookups)
+        return Dependents(self.lookups.conn)
 
     @cached_property
     def every(self) -> Set[int]:
@@ -270,10 +270,7 @@ class SpecRecords:
             holds |= edges.needing(of, own, virtuals, self.among)
             if not edge.direct:
                 below |= edges.needing(of, {*types}.intersection(run_time), virtuals)
-        if below and self.among is not None:
-            holds |= edges.leading_to(below, run_time, self.among)
-        elif below:
-            holds |= edges.with_ancestors(below, run_time)
+        holds |= edges.with_ancestors(below, run_time)
         unknown: Set[int] = self.unrecorded
         if {*edge.virtuals, *filter(self.is_virtual, (name,))}.difference(LANGUAGES):
             unknown |= self.without_virtuals
@@ -344,7 +341,7 @@ class SpecRecords:
             return variant_matches(variant, Variant(variant.name, tuple(sums), "multi"))
 
         shown = self._configured(configuration_conditions(SpecQuery(variants=(variant,))))
-        return Verdict(self.with_node(is_patched) | (self.unrecorded & shown))
+        return Verdict((self.with_node(is_patched) | self.unrecorded) & shown)
 
     def _by_node(self, is_as_asked: Callable[[IndexNode], bool]) -> Verdict:
         return Verdict(self.with_node(is_as_asked), self.unrecorded)

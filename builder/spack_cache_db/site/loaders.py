@@ -17,7 +17,7 @@ from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.answers import found_part, found_rows
 from spack_cache_db.query.catalogue import own_configurations
 from spack_cache_db.query.connection import Lookups, select
-from spack_cache_db.query.dependency_graph import NEEDED_PACKAGE, Dependents
+from spack_cache_db.query.dependency_graph import NEEDED_PACKAGE
 from spack_cache_db.query.package_data import PackageData, read_binaries, read_package_data
 from spack_cache_db.row_forms import Rows, csv_text, json_text
 from spack_cache_db.site.pages.changes import Sides, difference_of
@@ -75,10 +75,9 @@ def read_early(lookups: Lookups) -> None:
 
     Most of it is read by answering such a question, about any package that something needs.
     """
-    if Dependents(lookups.conn, lookups).keep_edges():
+    for (name,) in select(lookups.conn, NEEDED_PACKAGE):
         own_configurations(lookups)
-        for (name,) in select(lookups.conn, NEEDED_PACKAGE):
-            load_find(lookups, f"^{name}")
+        load_find(lookups, f"^{name}")
 
 
 def data_of(lookups: Lookups, load: Callable[..., Data], *arguments: Any) -> Data:
