@@ -19,6 +19,7 @@ from spack_cache_db.query.catalogue import own_configurations
 from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.dependency_graph import NEEDED_PACKAGE
 from spack_cache_db.query.package_data import PackageData, read_binaries, read_package_data
+from spack_cache_db.query.spec_records import has_records
 from spack_cache_db.row_forms import Rows, csv_text, json_text
 from spack_cache_db.site.pages.changes import Sides, difference_of
 from spack_cache_db.site.pages.filters import Narrowing
@@ -75,7 +76,7 @@ def read_early(lookups: Lookups) -> None:
 
     Most of it is read by answering such a question, about any package that something needs.
     """
-    for (name,) in select(lookups.conn, NEEDED_PACKAGE):
+    for (name,) in select(lookups.conn, NEEDED_PACKAGE) if has_records(lookups.conn) else ():
         own_configurations(lookups)
         load_find(lookups, f"^{name}")
 
