@@ -135,8 +135,6 @@ def test_mirrors_without_an_index(tmp_path: Path) -> None:
         ),
         (["https://host/a", "-o", "x", "--max-size", "many"], "'many' is not a size"),
         (["https://host/a", "-o", "x", "--jobs", "0"], "0 is not in the range"),
-        (["https://host/a", "-o", "x", "--timeout", "nan"], "nan is not a finite number"),
-        (["https://host/a", "-o", "x", "--timeout", "inf"], "inf is not a finite number"),
         (["https://host/a", "-o", "x", "--deadline", "0"], "0.0 is not in the range"),
     ],
 )

@@ -5,25 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn
 
 import click
 
-from spack_cache_db.cli.options import (
-    all_option,
-    file_argument,
-    json_option,
-    markdown_option,
-    narrowing_options,
-    opened,
-    rows_options,
-)
+from spack_cache_db.cli.options import file_argument, opened, shared_options
 from spack_cache_db.cli.output import print_json, print_rows, say, say_notes
 from spack_cache_db.errors import counted
 from spack_cache_db.row_forms import Rows
-
-if TYPE_CHECKING:
-    from spack_cache_db.query.connection import Lookups
 
 _BEHIND = ("name", "newest_version", "latest_version", "versions_behind", "spec_count")
 """The columns of `behind` for people."""
@@ -31,7 +20,7 @@ _BEHIND = ("name", "newest_version", "latest_version", "versions_behind", "spec_
 
 @click.command()
 @file_argument
-@rows_options
+@shared_options("json", "csv", "all")
 def releases(file: Path, **options: Any) -> None:
     """List the releases of a database.
 
@@ -51,7 +40,7 @@ def releases(file: Path, **options: Any) -> None:
 
 @click.command()
 @file_argument
-@rows_options
+@shared_options("json", "csv", "all")
 def stacks(file: Path, **options: Any) -> None:
     """List the stacks of a database.
 
@@ -74,7 +63,7 @@ def _rows(columns: tuple[str, ...], records: Iterable[object]) -> Rows:
 @click.command()
 @click.argument("dag_hash", metavar="HASH")
 @file_argument
-@rows_options
+@shared_options("json", "csv", "all")
 def deps(dag_hash: str, file: Path, **options: Any) -> None:
     """List what a spec depends on.
 
@@ -86,22 +75,13 @@ def deps(dag_hash: str, file: Path, **options: Any) -> None:
 
     Example: spack-cache-db deps 2feova4 dist/spack-cache.db
     """
-    from spack_cache_db.query.dependency_graph import read_dependencies, told_of
-    from spack_cache_db.query.package_names import spec_of_hash
-
-    with opened(file) as lookups:
-        spec, dag_hash = spec_of_hash(lookups, dag_hash), dag_hash.removeprefix("/")
-        nothing = f"/{dag_hash} has no dependencies"
-        if not told_of(lookups.conn, [spec]):
-            nothing = f"the dependencies of /{dag_hash} are not known: {_no_record(lookups)}"
-        rows = _edge_rows(lookups, read_dependencies(lookups.conn, spec))
-    sys.exit(0 if print_rows(rows, options, nothing) else 1)
+    _print_edges(dag_hash, file, options, is_reversed=False)
 
 
 @click.command()
 @click.argument("dag_hash", metavar="HASH")
 @file_argument
-@rows_options
+@shared_options("json", "csv", "all")
 def dependents(dag_hash: str, file: Path, **options: Any) -> None:
     """List what depends on a spec.
 
@@ -113,45 +93,47 @@ def dependents(dag_hash: str, file: Path, **options: Any) -> None:
 
     Example: spack-cache-db dependents 2feova4 dist/spack-cache.db
     """
-    from spack_cache_db.query.dependency_graph import read_dependents
+    _print_edges(dag_hash, file, options, is_reversed=True)
+
+
+def _print_edges(dag_hash: str, file: Path, options: Any, *, is_reversed: bool) -> NoReturn:
+    """Print the dependencies of a spec or its dependents, direct ones first, and end."""
+    from spack_cache_db.query.dependency_graph import (
+        read_dependencies,
+        read_dependents,
+        read_nodes,
+        told_of,
+    )
     from spack_cache_db.query.package_names import spec_of_hash
     from spack_cache_db.query.spec_records import has_records
 
     with opened(file) as lookups:
-        spec, dag_hash = spec_of_hash(lookups, dag_hash), dag_hash.removeprefix("/")
-        nothing = f"nothing in this database depends on /{dag_hash}"
-        if not has_records(lookups.conn):
-            nothing = f"the dependents of /{dag_hash} are not known: {_no_record(lookups)}"
-        rows = _edge_rows(lookups, read_dependents(lookups.conn, spec))
-    sys.exit(0 if print_rows(rows, options, nothing) else 1)
-
-
-def _no_record(lookups: Lookups) -> str:
-    """Return why a database does not say what depends on what."""
-    from spack_cache_db.query.spec_records import has_records
-
-    if has_records(lookups.conn):
-        return "no index or mirror in this database has a record of it"
-    return "the database has no dependency data; build it from indexes or mirrors"
-
-
-def _edge_rows(lookups: Lookups, edges: Any) -> Rows:
-    """Return the specs at the other ends of edges, direct ones first."""
-    from spack_cache_db.query.dependency_graph import read_nodes
-
-    columns = ("package", "version", "hash", "types", "virtuals", "kind")
-    rows = []
-    for spec, node in read_nodes(lookups.conn, edges).items():
-        edge = edges[spec]
-        uses = (",".join(edge.types), ",".join(edge.virtuals)) if edge else ("", "")
-        rows.append((node.package, node.version, node.hash, *uses, node.kind))
+        conn, spec = lookups.conn, spec_of_hash(lookups, dag_hash)
+        name, has_data = f"/{dag_hash.removeprefix('/')}", has_records(conn)
+        edges = (read_dependents if is_reversed else read_dependencies)(conn, spec)
+        rows = []
+        for other, node in read_nodes(conn, edges).items():
+            edge = edges[other]
+            uses = (",".join(edge.types), ",".join(edge.virtuals)) if edge else ("", "")
+            rows.append((node.package, node.version, node.hash, *uses, node.kind))
+        is_known = has_data if is_reversed else bool(told_of(conn, [spec]))
+    if is_known:
+        nothing = f"{name} has no dependencies"
+        nothing = f"nothing in this database depends on {name}" if is_reversed else nothing
+    else:
+        why = "the database has no dependency data; build it from indexes or mirrors"
+        why = "no index or mirror in this database has a record of it" if has_data else why
+        kind = "dependents" if is_reversed else "dependencies"
+        nothing = f"the {kind} of {name} are not known: {why}"
     rows.sort(key=lambda row: (not row[3], row))
-    return Rows(columns, [dict(zip(columns, row, strict=True)) for row in rows])
+    columns = ("package", "version", "hash", "types", "virtuals", "kind")
+    records = [dict(zip(columns, row, strict=True)) for row in rows]
+    sys.exit(0 if print_rows(Rows(columns, records), options, nothing) else 1)
 
 
 @click.command()
 @file_argument
-@json_option
+@shared_options("json")
 def info(file: Path, as_json: bool) -> None:
     """Summarize the content and the sources of a database."""
     from spack_cache_db.query.cache import info as info_of
@@ -173,9 +155,7 @@ def _text(value: object) -> str:
 
 @click.command()
 @file_argument
-@narrowing_options("release", "stack")
-@markdown_option
-@all_option
+@shared_options("release", "stack", "json", "csv", "markdown", "all")
 def behind(file: Path, release: str | None, stack: str | None, **options: Any) -> None:
     """List packages of which Spack has newer versions.
 

@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 
-from spack_cache_db.cli.options import (
-    GivenPath,
-    file_argument,
-    markdown_option,
-    opened,
-    scope_names,
-    scope_options,
-    spack_option,
-)
+from spack_cache_db.cli.options import GivenPath, file_argument, opened, scope_names, shared_options
 from spack_cache_db.cli.output import fail, form_of, print_answer, say_notes, width
 from spack_cache_db.errors import counted
 from spack_cache_db.row_forms import Rows
@@ -69,11 +61,10 @@ class _Covered(NamedTuple):
 @click.command()
 @click.argument("environment", type=GivenPath(), metavar="ENVIRONMENT")
 @file_argument
-@scope_options
+@shared_options("release", "stack", "host", "here")
 @click.option("--os", metavar="NAME", help="Only binaries for this operating system.")
 @click.option("--platform", metavar="NAME", help="Only binaries for this platform, such as linux.")
-@spack_option
-@markdown_option
+@shared_options("spack", "json", "csv", "markdown")
 @click.option(
     "--only",
     type=click.Choice([*_ORDER[3:], *_ORDER[:3]]),

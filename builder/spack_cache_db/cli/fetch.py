@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,59 +19,37 @@ if TYPE_CHECKING:
     from spack_cache_db.sources.fetch.addresses import Map
 
 
-class _MapType(click.ParamType["Map"]):
-    """An address and what it is here: FROM=TO."""
+def _maps(
+    ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
+) -> tuple[Map, ...]:
+    """Return the maps of addresses, FROM=TO."""
+    from spack_cache_db.sources.fetch.addresses import parse_map
 
-    name = "from=to"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Map:
-        """Return the map."""
-        # It needs msgspec, which the help of this command does not.
-        from spack_cache_db.sources.fetch.addresses import parse_map
-
-        try:
-            return parse_map(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+    try:
+        return tuple(map(parse_map, texts))
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, parameter) from None
 
 
-class _Seconds(click.FloatRange):
-    """A finite number of seconds above 0."""
-
-    name = "seconds"
-
-    def __init__(self) -> None:
-        super().__init__(0, min_open=True)
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        """Return the number."""
-        seconds: float = super().convert(value, param, ctx)
-        if not isfinite(seconds):
-            self.fail(f"{value} is not a finite number", param, ctx)
-        return seconds
-
-
-_LIMITS: tuple[tuple[str, click.ParamType[Any], str | bool, str], ...] = (
-    ("jobs", click.IntRange(1), True, "Mirrors to download at the same time."),
-    ("max_size", ByteSize(), "1G", "Refuse larger indexes (bytes, or 64M, 1G)."),
-    ("max_total", ByteSize(), "64G", "Most bytes to download in one run (or 64M, 1G)."),
-    ("max_mirrors", click.IntRange(1), True, "Most mirrors that the URLs may name."),
-    ("timeout", _Seconds(), True, "Seconds without data before a connection is dropped."),
-    ("deadline", _Seconds(), True, "Seconds for one file, including retries."),
-    ("retries", click.IntRange(0), True, "Retries after a failure."),
-)
-"""Of options that are fields of `FetchLimits`: what they take, the shown default, what they do."""
+_SECONDS = click.FloatRange(0, min_open=True)
+_LIMITS: dict[str, tuple[click.ParamType[Any], str | bool, str]] = {
+    "jobs": (click.IntRange(1), True, "Mirrors to download at the same time."),
+    "max_size": (ByteSize(), "1G", "Refuse larger indexes (bytes, or 64M, 1G)."),
+    "max_total": (ByteSize(), "64G", "Most bytes to download in one run (or 64M, 1G)."),
+    "max_mirrors": (click.IntRange(1), True, "Most mirrors that the URLs may name."),
+    "timeout": (_SECONDS, True, "Seconds without data before a connection is dropped."),
+    "deadline": (_SECONDS, True, "Seconds for one file, including retries."),
+    "retries": (click.IntRange(0), True, "Retries after a failure."),
+}
+"""Options that are fields of `FetchLimits`: their type, the default in the help, the help."""
 
 
 def _limit_options(command: F) -> F:
-    """Add an option for each of the limits."""
-    for name, kind, shown, text in reversed(_LIMITS):
+    for name, (kind, shown, text) in reversed(_LIMITS.items()):
+        default, option = getattr(FetchLimits(), name), f"--{name.replace('_', '-')}"
+        metavar = "SECONDS" if kind is _SECONDS else None
         command = click.option(
-            f"--{name.replace('_', '-')}",
-            type=kind,
-            default=getattr(FetchLimits(), name),
-            show_default=shown,
-            help=text,
+            option, type=kind, metavar=metavar, default=default, show_default=shown, help=text
         )(command)
     return command
 
@@ -113,7 +90,8 @@ def _limit_options(command: F) -> F:
 @click.option(
     "--map",
     "maps",
-    type=_MapType(),
+    metavar="FROM=TO",
+    callback=_maps,
     multiple=True,
     help="Download FROM from TO: s3://bucket=https://host. Repeatable.",
 )
@@ -151,11 +129,12 @@ def fetch(
     """
     if not urls and options["packages"] is None and options["mirrors"] is None:
         raise click.UsageError("nothing to download: give a URL, --mirrors FILE or --packages URL")
-    known = None if packages_of is None else _package_names(packages_of)
-    with (
-        when_stopped(lambda: "run the same command again"),
-        progress_bar("Fetching") as progress,
-    ):
+    known = None
+    if packages_of is not None:
+        from spack_cache_db.query.package_data import package_names
+
+        known = package_names(packages_of)
+    with when_stopped(lambda: "run the same command again"), progress_bar("Fetching") as progress:
         report = fetch_mirrors(
             urls,
             output,
@@ -164,13 +143,6 @@ def fetch(
             progress,
         )
     _print(report, output, keep_going=keep_going)
-
-
-def _package_names(file: Path) -> tuple[str, ...]:
-    # Only package data needs what reads a file.
-    from spack_cache_db.query.package_data import package_names
-
-    return package_names(file)
 
 
 def _given(record: type, options: dict[str, Any]) -> dict[str, Any]:

@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spack_cache_db.cli.options import (
-    SpecCommand,
-    csv_option,
-    narrowing_options,
-    opened,
-    rows_options,
-    scope_names,
-    scope_options,
-    spack_option,
-)
+from spack_cache_db.cli.options import SpecCommand, opened, scope_names, shared_options
 from spack_cache_db.cli.output import (
     NOTHING,
     CommandError,
@@ -54,12 +45,12 @@ _PATH = re.compile(r".*\s([\w./-]+[./][\w/-]+)", re.DOTALL)
 
 @click.command(cls=SpecCommand)
 @click.option("--hashes", is_flag=True, help="Show one row per spec, with its hash.")
-@scope_options
+@shared_options("release", "stack", "host", "here")
 @click.option("--explicit", is_flag=True, help="Only specs that were installed explicitly.")
-@spack_option
+@shared_options("spack")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N configurations.")
 @click.option("--install", is_flag=True, help="Also print the commands that install the first row.")
-@rows_options
+@shared_options("json", "csv", "all")
 def find(spec: str, file: Path, **options: Any) -> None:
     """Find the binaries that satisfy a spec.
 
@@ -240,8 +231,7 @@ def _rows(
 
 
 @click.command(cls=SpecCommand)
-@narrowing_options("stack", "host")
-@csv_option
+@shared_options("stack", "host", "json", "csv")
 def history(spec: str, file: Path, stack: str | None, host: str | None, **options: Any) -> None:
     """Show how many binaries of each release satisfy a spec.
 

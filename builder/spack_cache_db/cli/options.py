@@ -80,7 +80,10 @@ def _usual_database(ctx: click.Context) -> Path | None:
     """
     if ctx.resilient_parsing:
         return None
-    found = _databases()
+    from spack_cache_db.sources import is_database
+
+    paths = (path for folder in ("dist", ".") for path in sorted(Path(folder).glob("*.db")))
+    found = [path for path in paths if is_database(path)]
     if len(found) != 1:
         count = f"there are {len(found)}" if found else "there is none"
         raise click.UsageError(
@@ -89,13 +92,6 @@ def _usual_database(ctx: click.Context) -> Path | None:
             ctx,
         )
     return found[0]
-
-
-def _databases() -> list[Path]:
-    from spack_cache_db.sources import is_database
-
-    paths = (path for folder in ("dist", ".") for path in sorted(Path(folder).glob("*.db")))
-    return [path for path in paths if is_database(path)]
 
 
 class SpecCommand(click.Command):
@@ -186,40 +182,11 @@ def spec_of_words(words: Sequence[str]) -> str:
     )
 
 
-def json_option(command: F) -> F:
-    """Add `--json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
-
-
-def csv_option(command: F) -> F:
-    """Add `--json` and `--csv`."""
-    return json_option(click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")(command))
-
-
-def markdown_option(command: F) -> F:
-    """Add `--json`, `--csv` and `--markdown`."""
-    return csv_option(
-        click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown.")(command)
-    )
-
-
-def rows_options(command: F) -> F:
-    """Add `--json`, `--csv` and `--all`: see `terminal.print_rows`."""
-    return csv_option(all_option(command))
-
-
-def all_option(command: F) -> F:
-    """Add `--all`."""
-    return click.option("--all", "every", is_flag=True, help="Show all rows; a terminal shows 50.")(
-        command
-    )
-
-
 def input_options(command: F) -> F:
     """Add what `build`, `check` and `verify` share."""
     for option in (
         click.argument("paths", nargs=-1, type=GivenPath(), metavar="PATH...", callback=_given),
-        json_option,
+        shared_options("json"),
         click.option(
             "--max-page-size",
             type=ByteSize(),
@@ -248,48 +215,11 @@ def input_options(command: F) -> F:
     return command
 
 
-def _given(
-    ctx: click.Context, parameter: click.Parameter, paths: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Return the paths; there is at least one, unless `build --example` names its own."""
+def _given(ctx: click.Context, parameter: click.Parameter, paths: tuple[str, ...]) -> Any:
+    """Return the paths; `build --example` names its own."""
     if not paths and not ctx.params.get("example"):
         raise click.MissingParameter(ctx=ctx, param=parameter)
     return paths
-
-
-_NARROWING = {
-    "release": ("NAME", "Only binaries in this release."),
-    "stack": ("NAME", "Only binaries in this stack."),
-    "target": ("CPU", "Only binaries built for this CPU, such as x86_64_v3."),
-    "host": ("CPU", "Only binaries that run on this CPU, such as zen3."),
-}
-
-
-def narrowing_options(*names: str) -> Callable[[F], F]:
-    """Add options that narrow an answer to what a file has, each completed in a shell."""
-
-    def add(command: F) -> F:
-        for name in reversed(names):
-            metavar, text = _NARROWING[name]
-            command = click.option(
-                f"--{name}", metavar=metavar, help=text, shell_complete=names_in_file
-            )(command)
-        return command
-
-    return add
-
-
-def scope_options(command: F) -> F:
-    """Add what `find` and `cover` share: what narrows an answer."""
-    here = click.option("--here", is_flag=True, help="Only binaries that run on this machine.")
-    return narrowing_options("release", "stack", "host")(here(command))
-
-
-def spack_option(command: F) -> F:
-    """Add `--spack`: how specs are read."""
-    return click.option(
-        "--spack", metavar="VERSION", help="Read specs as this version of Spack does, such as 0.23."
-    )(command)
 
 
 def names_in_file(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
@@ -313,6 +243,42 @@ def names_in_file(ctx: click.Context, parameter: click.Parameter, begun: str) ->
     except DatabaseError:
         return []
     return [name for name in names.get(str(parameter.name), releases) if name.startswith(begun)]
+
+
+_SHARED = {
+    "release": ("NAME", "Only binaries in this release."),
+    "stack": ("NAME", "Only binaries in this stack."),
+    "target": ("CPU", "Only binaries built for this CPU, such as x86_64_v3."),
+    "host": ("CPU", "Only binaries that run on this CPU, such as zen3."),
+    "here": (None, "Only binaries that run on this machine."),
+    "spack": ("VERSION", "Read specs as this version of Spack does, such as 0.23."),
+    "json": (None, "Print JSON."),
+    "csv": (None, "Print CSV."),
+    "markdown": (None, "Print Markdown."),
+    "all": (None, "Show all rows; a terminal shows 50."),
+}
+"""Options of several commands: their metavar, None for a flag, and their help."""
+_COMPLETED = ("release", "stack", "target", "host")
+_VARIABLES = {"json": "as_json", "csv": "as_csv", "markdown": "as_markdown", "all": "every"}
+
+
+def shared_options(*names: str) -> Callable[[F], F]:
+    """Add options of several commands, in this order."""
+
+    def add(command: F) -> F:
+        for name in reversed(names):
+            metavar, text = _SHARED[name]
+            command = click.option(
+                f"--{name}",
+                _VARIABLES.get(name, name),
+                metavar=metavar,
+                is_flag=metavar is None,
+                help=text,
+                shell_complete=names_in_file if name in _COMPLETED else None,
+            )(command)
+        return command
+
+    return add
 
 
 def scope_names(options: dict[str, Any]) -> dict[str, str | None]:

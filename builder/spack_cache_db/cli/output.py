@@ -166,7 +166,7 @@ def _coloured(line: str, colours: Mapping[str, str | None]) -> str:
 
 
 def print_rows(rows: Rows, options: Any, nothing: str, shown: Sequence[str] = ()) -> bool:
-    """Print rows as the options ask (see `options.rows_options`); return whether there are any.
+    """Print rows as the options ask (see `options.shared_options`); return whether there are any.
 
     Args:
         rows: texts, numbers and None.
