@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
-from tests.graphs import dependencies, edges, installs, kind, run_time, used
+from tests.graphs import dependencies, edges, installs, kind, run_time
 from tests.indexes import edge, hash_of, index, node, record
 from tests.queries.asking import DEPENDENCY_QUERIES, opened, rows, run
 
@@ -66,72 +64,6 @@ def test_dependencies_without_binary(real_index: sqlite3.Connection) -> None:
 
         assert shown(found) == named(lacking)
         assert {(row["release"], row["releases"]) for row in found} <= {("develop", 0)}
-
-
-def look_alikes() -> list[list[str]]:
-    """Return the hashes of each configuration of the real index that has several."""
-    groups: dict[str, list[str]] = {}
-    for dag_hash, each in installs().items():
-        spec = {
-            name: value
-            for name, value in each["spec"].items()
-            if name not in ("hash", "dependencies", "package_hash", "annotations", "namespace")
-        }
-        compilers = sorted(
-            (dependency["name"], installs()[dependency["hash"]]["spec"]["version"])
-            for dependency in each["spec"].get("dependencies", [])
-            if {"c", "cxx", "fortran"} & set(dependency["parameters"]["virtuals"])
-        )
-        if each["in_buildcache"]:
-            groups.setdefault(json.dumps([spec, compilers], sort_keys=True), []).append(dag_hash)
-    return [group for group in groups.values() if len(group) > 1]
-
-
-@pytest.mark.slow
-def test_differences_of_look_alikes(real_index: sqlite3.Connection) -> None:
-    """What some look-alikes need and others do not, with how many of them, and which.
-
-    What one needs to run and another only to be built tells them apart as well.
-    """
-    groups = look_alikes()
-    assert max(map(len, groups)) == 6
-    for group in groups:
-        _differences_are_told(real_index, group)
-
-
-def _differences_are_told(real_index: sqlite3.Connection, group: list[str]) -> None:
-    count = Counter(key for each in group for key in {own(found) for found in used(each)})
-    to_run = Counter(key for each in group for key in {own(found) for found in run_time(each)})
-    count = Counter({**count, **to_run})
-    found = run(real_index, "differences_of_look_alikes", hash=group[0])
-
-    if not (different := {key: number for key, number in count.items() if number < len(group)}):
-        (row,) = found
-        assert row["error"] == "they need the same specs, which were built with different ones"
-        return
-    assert [row["error"] for row in found] == [None] * len(found)
-    assert Counter((row["package"], row["version"], row["specs"]) for row in found) == Counter(
-        (key[0], key[1], number) for key, number in different.items()
-    )
-    assert {row["look_alikes"] for row in found} == {len(group)}
-    for row in found:
-        hashes = row["hashes"].split()
-        assert hashes == sorted(hashes)
-        assert len(hashes) == row["specs"]
-        assert set(hashes) < {each[:7] for each in group}
-
-
-def own(dag_hash: str) -> tuple[str, str, str]:
-    """Return package, version, and all else of a spec but its dependencies and hash."""
-    spec = installs()[dag_hash]["spec"]
-    compilers = sorted(
-        (each["name"], installs()[each["hash"]]["spec"]["version"])
-        for each in spec.get("dependencies", [])
-        if {"c", "cxx", "fortran"} & set(each["parameters"]["virtuals"])
-    )
-    names = ("arch", "namespace", "package_hash", "parameters", "external")
-    rest = [spec.get(name) for name in names]
-    return spec["name"], spec["version"], json.dumps([rest, compilers], sort_keys=True)
 
 
 @pytest.fixture(scope="module")

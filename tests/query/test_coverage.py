@@ -24,7 +24,7 @@ from spack_cache_db.spack.parser import parser_of
 from tests.conftest import Build
 from tests.indexes import index, old_node, record
 from tests.pagetexts import page, spec, spec_hash
-from tests.query.test_candidates import cache, scopes, texts
+from tests.query.test_explanation import cache, scopes, texts
 
 __all__ = ["cache"]
 

@@ -21,7 +21,7 @@ from spack_cache_db.query.dependency_graph import (
     read_nodes,
     told_of,
 )
-from tests.graphs import edges, installs, kind, run_time, used
+from tests.graphs import installs, kind, used
 from tests.indexes import edge, hash_of, index, node, record
 from tests.pagetexts import page, spec, spec_hash, write
 
@@ -197,10 +197,3 @@ def _searched(graph: Needs, root: int) -> set[int]:
         found |= new
         ahead += new
     return found
-
-
-def test_the_real_graph_has_edges() -> None:
-    """The index that is compared has all kinds of edges."""
-    counts = [len(needed) for needed in edges().values()]
-    assert sum(counts) > 5_000
-    assert max(len(run_time(each)) for each in HASHES) > 20

@@ -14,14 +14,13 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find, notes_on
-from spack_cache_db.query.conditions import UnsupportedQuery, Verdict
+from spack_cache_db.query.conditions import UnsupportedQuery
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.explanation import why_not
-from spack_cache_db.query.questions import question_of, read_query
+from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.selection import Candidates
-from spack_cache_db.query.spec_records import SpecRecords
-from spack_cache_db.spack.constraints import SpecQuery, spec_text
+from spack_cache_db.spack.constraints import spec_text
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 from tests.dependency_oracle import left_out
@@ -351,48 +350,3 @@ def test_what_is_needed_to_build() -> None:
         "other": {hash_of("lib")},
         "low": {hash_of("app"), hash_of("lib")},
     }
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cache", ["samples", "all_sources"])
-def test_many_queries_are_answered_as_each_by_itself(
-    cache: str, request: pytest.FixtureRequest
-) -> None:
-    """Records that are kept change no answer, in any order of queries and where one is repeated."""
-    conn: sqlite3.Connection = request.getfixturevalue(cache)
-    lookups = read_lookups(conn)
-    kept = SpecRecords(lookups)
-    for text in (*QUERIES, *reversed(QUERIES)):
-        query = parse_query(text)
-        assert told(kept, query) == told(SpecRecords(lookups), query), text
-
-
-def told(records: SpecRecords, query: SpecQuery) -> object:
-    """Return the conditions of a query, the specs that satisfy them as they are, and notes."""
-    try:
-        question = read_query(records, query)
-    except UnsupportedQuery as error:
-        return str(error)
-    decided = [
-        (each.kind, each.text, each.asked.holds, each.asked.unknown)
-        if isinstance(each.asked, Verdict)
-        else (each.kind, each.text, each.asked)
-        for each in question.conditions
-    ]
-    return decided, question.notes, records.notes(query)
-
-
-QUERIES = (
-    "hdf5",
-    "hdf5@1.14: +mpi %gcc@12",
-    "zlib-ng target=:zen4 %gcc@12",
-    "hdf5 ^zlib-ng",
-    "hdf5 +mpi ^zlib-ng %gcc@12",
-    "builtin.hdf5 cflags=-g",
-    "hdf5 ++mpi ~cxx",
-    "hdf5 patches=0123456789abcdef ~cxx",
-    "mpi %gcc@12",
-    "hdf5 target=foo: %gcc@12",
-    "hdf5@git.main %gcc@12",
-    "hdf5 ^mpi@3",
-)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from types import MappingProxyType
@@ -52,6 +53,28 @@ def by_sql(cache: sqlite3.Connection, text: str) -> set[str] | str:
     return {dag_hash for each in found for dag_hash in each.hashes or ()}
 
 
+# Spack looks at every direct dependency here, a page at the one compiler that it prints.
+BY_COMPILER = {"%gcc@=12.2.0", "%nvhpc"}
+# Spack looks at the languages that gcc compiles, which pages do not show.
+BY_LANGUAGE = {"hdf5 %c,cxx=gcc"}
+
+
+@pytest.mark.slow
+def test_answers_are_spacks(cache: sqlite3.Connection) -> None:
+    """Over what pages show, each recorded query has the answer of Spack, or is refused."""
+    hashes = [dag_hash for dag_hash, *_ in SPACK["specs"]]
+    found = {text: by_sql(cache, text) for text in SPACK["answers"]}
+    spacks = {text: {hashes[at] for at in places} for text, places in SPACK["answers"].items()}
+    refused = {text for text, answer in found.items() if isinstance(answer, str)}
+    wrong = {text for text in found.keys() - refused if found[text] != spacks[text]}
+
+    assert wrong == BY_COMPILER | BY_LANGUAGE
+    assert all({*found[text]} < spacks[text] for text in BY_COMPILER)
+    assert found["hdf5 %c,cxx=gcc"] == by_sql(cache, "hdf5 %gcc")
+    assert all(re.search(r"\^|deptypes|\+\+|--|flags", text) for text in refused)
+    assert len(found) - len(refused) == 194
+
+
 def by_predicates(text: str) -> set[str] | str:
     """Return the hashes of the records that match, or the error."""
     try:
@@ -61,15 +84,6 @@ def by_predicates(text: str) -> set[str] | str:
         }
     except ValueError as error:
         return str(error)
-
-
-@pytest.mark.slow
-def test_recorded_queries_have_the_answers_of_the_predicates(cache: sqlite3.Connection) -> None:
-    """Every query of which Spack's answer is known is answered alike by SQL and by `matches`."""
-    wrong = [text for text in SPACK["answers"] if by_sql(cache, text) != by_predicates(text)]
-
-    assert wrong == []
-    assert len(SPACK["answers"]) == 210
 
 
 RECORDS = [*records().values()]
@@ -187,12 +201,6 @@ def test_the_order_is_that_of_machines_names_and_versions(all_samples: sqlite3.C
     """
 
     assert ids_of(all_samples, "*") == [row[0] for row in all_samples.execute(by_name)]
-
-
-def test_a_package_by_name(samples: sqlite3.Connection) -> None:
-    """A name that the file does not have finds nothing."""
-    assert ids_of(samples, "py-mpi4py")
-    assert ids_of(samples, "nothing") == []
 
 
 @pytest.mark.parametrize("text", ["*", "@1:", "@1: build_system=python_pip", "py-mpi4py@3:"])

@@ -10,7 +10,6 @@ from spack_cache_db.spack.constraints import (
     flag_words,
     flags_match,
     variant_matches,
-    version_matches,
 )
 from spack_cache_db.spack.normal_forms import parse_variant
 from spack_cache_db.spack.parser import parse_query
@@ -87,13 +86,6 @@ def test_a_variant(asked: str, printed: str, is_so: bool) -> None:
     (constraint,) = parse_query(asked).variants
 
     assert variant_matches(constraint, parse_variant(printed)) is is_so
-
-
-def test_a_version() -> None:
-    """No ranges are any version."""
-    assert version_matches(None, "develop")
-    assert version_matches(VersionRanges.parse("1.2:"), "1.2.3")
-    assert not version_matches(VersionRanges.parse("1.2:"), "1.1")
 
 
 @pytest.mark.parametrize(

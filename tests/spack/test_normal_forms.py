@@ -13,7 +13,6 @@ from spack_cache_db.spack.normal_forms import (
     normal_variant,
     parse_variant,
     printed_variants,
-    readable_variant,
     split_compiler,
 )
 
@@ -169,25 +168,6 @@ def test_bad_compilers(text: str) -> None:
     """A text without a compiler name, or with an empty version, is refused."""
     with pytest.raises(ValueError, match="is not a compiler"):
         normal_compiler(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("+cuda", ("cuda", "True", ("True",))),
-        ("~cuda", ("cuda", "False", ("False",))),
-        ("build_type=Release", ("build_type", "Release", ("Release",))),
-        ("libs=shared,static", ("libs", "shared,static", ("shared", "static"))),
-        ("two words", None),
-        ("", None),
-    ],
-)
-def test_a_variant_is_taken_apart(
-    text: str, parts: tuple[str, str, tuple[str, ...]] | None
-) -> None:
-    """Name, value, and the members of the value."""
-    found = readable_variant(text)
-    assert (found and (found.name, found.value, found.values)) == parts
 
 
 def test_variants_are_printed_as_pages_print_them() -> None:
