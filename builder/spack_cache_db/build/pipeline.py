@@ -6,7 +6,6 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from spack_cache_db.build.known_packages import (
 )
 from spack_cache_db.build.merge import Merge, Merged
 from spack_cache_db.build.problems import problems
-from spack_cache_db.build.rows import counted_rows, plain_rows
+from spack_cache_db.build.rows import table_rows
 from spack_cache_db.build.search_words import (
     configuration_tokens,
     known_package_tokens,
@@ -209,8 +208,11 @@ def _fill(
     try:
         sqlite_file.insert(db, "origin", origin_rows(given))
         sqlite_file.insert(db, "recipes", sorted(given.recipes.items()))
-        _insert(db, numbered, packages, told)
-        _insert_packages(db, packages)
+        for table, rows in table_rows(numbered, count(numbered), packages, told):
+            sqlite_file.insert(db, table, rows)
+        types = dict(db.execute("SELECT types, id FROM dependency_types"))
+        for table, rows in package_rows(packages, types):
+            sqlite_file.insert(db, table, rows)
         clock.stage("count and insert")
         sqlite_file.index_text(
             db,
@@ -235,26 +237,6 @@ def _fill(
 def _count(db: Any, rows: str) -> int:
     (count,) = db.execute(f"SELECT count(*) FROM {rows}").fetchone()  # noqa: S608 - our own names
     return int(count)
-
-
-def _insert(db: Any, numbered: Numbered, packages: PackageCatalogue, told: Told) -> None:
-    """Fill the tables; those without counts while the others are being counted.
-
-    Neither NumPy nor SQLite keep the interpreter's lock while they work.
-    """
-    with ThreadPoolExecutor(1) as thread:
-        counts = thread.submit(count, numbered)
-        for table, rows in plain_rows(numbered, packages, told):
-            sqlite_file.insert(db, table, rows)
-        for table, rows in counted_rows(numbered, counts.result()):
-            sqlite_file.insert(db, table, rows)
-
-
-def _insert_packages(db: Any, packages: PackageCatalogue) -> None:
-    """Fill the tables of package data."""
-    types = dict(db.execute("SELECT types, id FROM dependency_types"))
-    for table, rows in package_rows(packages, types):
-        sqlite_file.insert(db, table, rows)
 
 
 class _Clock:

@@ -1,7 +1,6 @@
 """Numbered columns → the rows of every table.
 
-Columns find their place in a row by their names in the schema. The tables in which nothing is
-counted come first: they can be filled while the others are being counted.
+The schema gives the order of the columns.
 """
 
 from __future__ import annotations
@@ -35,15 +34,17 @@ _MEANINGS = {name: each for columns in TABLES.values() for name, each in columns
 """A column of one name means the same in every table of `sources.columns`."""
 
 
-def plain_rows(
+def table_rows(
     numbered: Numbered,
+    counts: Counts,
     packages: PackageCatalogue,
     problems: Iterable[tuple[int | str, Problem]],
 ) -> Iterator[TableRows]:
-    """Yield the rows of the tables in which nothing is counted.
+    """Yield the rows of every table apart from those of package data.
 
     Args:
         numbered: everything that is stored.
+        counts: everything that is counted.
         packages: the package data, with which versions are compared.
         problems: problems, each with the number of its document or the path of its file.
     """
@@ -58,10 +59,11 @@ def plain_rows(
     yield from _record_rows(numbered, mirrors)
     yield from _dependency_rows(numbered)
     yield _problem_rows(numbered, mirrors, problems)
+    yield from _counted_rows(numbered, counts)
 
 
-def counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
-    """Yield the rows of the other tables."""
+def _counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
+    """Yield the rows of the tables that have counts."""
     ids, columns = numbered.ids, counts.columns
     releases, packages, stacks = ids["releases"], ids["packages"], ids["stacks"]
     trees = installed_releases(numbered.documents)
