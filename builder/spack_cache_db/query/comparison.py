@@ -496,8 +496,14 @@ class _Rebuilds:
 
     def changes(self, old: int, new: int) -> tuple[Cause, ...]:
         """Return in what two specs of one package differ, apart from what they need."""
-        was, now = self._facts[old].configuration, self._facts[new].configuration
-        return self.recipe_changes(old, new) if was == now else _differences(was, now)
+        was, now = self._facts[old], self._facts[new]
+        found = _of_package(was.configuration.package, [was], [now])
+        changes = (each for each in found if each.part in ("", *COMPARED, "variants"))
+        causes = tuple(
+            Cause(package, part or "version", here or "nothing", there or "nothing")
+            for package, part, here, there in changes
+        )
+        return causes or self.recipe_changes(old, new)
 
     def recipe_changes(self, old: int, new: int) -> tuple[Cause, ...]:
         """Return whether two specs of one configuration were built by different recipes."""
@@ -520,16 +526,3 @@ class _Rebuilds:
         for package in here.keys() & there.keys():
             gone, came = here[package] - there[package], there[package] - here[package]
             yield from zip(sorted(gone), sorted(came), strict=False)
-
-
-def _differences(was: Configuration, now: Configuration) -> tuple[Cause, ...]:
-    """Return how a dependency's configuration changed; with its version, the rest follows."""
-    if was.version != now.version:
-        return (Cause(now.package, "version", was.version, now.version),)
-    parts = (
-        Cause(now.package, field, getattr(was, field), getattr(now, field)) for field in COMPARED
-    )
-    gone = " ".join(sorted({*was.variants} - {*now.variants}))
-    came = " ".join(sorted({*now.variants} - {*was.variants}))
-    variants = Cause(now.package, "variants", gone or "nothing", came or "nothing")
-    return tuple(each for each in (*parts, variants) if each.old != each.new)

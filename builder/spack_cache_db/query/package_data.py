@@ -6,7 +6,7 @@ import difflib
 import re
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 from math import log1p
@@ -39,8 +39,6 @@ JOIN packages ON packages.name = known_dependencies.package AND packages.release
 WHERE known_dependencies.dependency = :name ORDER BY packages.name
 """
 
-_KNOWN = "SELECT 1 FROM known_packages WHERE name = :name"
-_VERSION_NAMES = "SELECT version FROM known_versions WHERE package = :name"
 _WITH_BINARY = """
 SELECT DISTINCT versions.name FROM packages
 JOIN configurations ON configurations.package = packages.id AND configurations.spec_count > 0
@@ -54,7 +52,6 @@ JOIN variant_set_members ON variant_set_members.variant_set = configurations.var
 JOIN variants ON variants.id = variant_set_members.variant
 WHERE packages.name = :name
 """
-_VARIANT_NAMES = "SELECT name FROM known_variants WHERE package = :name"
 
 _EVERYWHERE = frozenset(("commit", "dev_path", "patches"))
 """What Spack 1.1 takes as a variant of any package (`variant.py`, `RESERVED_NAMES`)."""
@@ -319,56 +316,53 @@ def _is_of_the_web(url: str | None) -> bool:
     return url is not None and url.startswith(("https://", "http://")) and url.isprintable()
 
 
-@dataclass(frozen=True, slots=True)
-class _Recipe:
-    """The versions and variants of a package: those that Spack has, and those of binaries."""
-
-    versions: tuple[str, ...]
-    variants: tuple[str, ...]
-    built_versions: tuple[str, ...]
-    built_variants: frozenset[str]
-
-
-def _recipe(lookups: Lookups, name: str) -> _Recipe:
-    columns = (_VERSION_NAMES, _VARIANT_NAMES, _WITH_BINARY, _VARIANTS_WITH_BINARY)
-    texts = ([text for (text,) in select(lookups.conn, sql, name=name)] for sql in columns)
-    versions, variants, built_versions, built_variants = map(tuple, texts)
-    return _Recipe(versions, variants, built_versions, frozenset(built_variants))
-
-
 def recipe_notes(lookups: Lookups, query: SpecQuery) -> tuple[str, ...]:
     """Return the versions and variants of a query that Spack does not have, or no binary has.
 
     Empty if the database has no package data of the package.
     """
     name = query.name
-    if name is None or next(select(lookups.conn, _KNOWN, name=name), None) is None:
+    if name is None:
         return ()
-    recipe = lookups.once((_Recipe, name), lambda: _recipe(lookups, name))
-    return (*_of_versions(recipe, query), *_of_variants(recipe, query))
+    data = lookups.once((PackageData, name), lambda: read_package_data(lookups.conn, name))
+    if data is None:
+        return ()
+
+    def built(sql: str) -> set[str]:
+        return lookups.once(
+            (sql, name), lambda: {text for (text,) in select(lookups.conn, sql, name=name)}
+        )
+
+    built_versions = built(_WITH_BINARY)
+    built_variants = built(_VARIANTS_WITH_BINARY) if built_versions else None
+    versions = [each.version for each in data.versions]
+    variants = [each.name for each in data.variants]
+    return (
+        *_version_notes(query, versions, built_versions),
+        *_variant_notes(query, variants, built_variants),
+    )
 
 
-def _of_versions(recipe: _Recipe, query: SpecQuery) -> Iterator[str]:
-    if query.versions is None or not recipe.versions:
+def _version_notes(query: SpecQuery, known: Sequence[str], built: Collection[str]) -> Iterator[str]:
+    if query.versions is None or not known:
         return
-    fitting = [*filter(query.versions.contains, recipe.versions)]
+    fitting = [*filter(query.versions.contains, known)]
     if not fitting:
-        newest = newest_version(recipe.versions)
-        yield f"Spack has no version {query.versions.text} of {query.name}, its newest is {newest}"
-    elif recipe.built_versions and not any(map(query.versions.contains, recipe.built_versions)):
+        text, newest = query.versions.text, newest_version(known)
+        yield f"Spack has no version {text} of {query.name}, its newest is {newest}"
+    elif built and not any(map(query.versions.contains, built)):
         yield f"Spack has version {newest_version(fitting)} of {query.name}, no binary has it"
 
 
-def _of_variants(recipe: _Recipe, query: SpecQuery) -> Iterator[str]:
-    known = recipe.variants
+def _variant_notes(
+    query: SpecQuery, known: Sequence[str], built: Collection[str] | None
+) -> Iterator[str]:
     for each in query.variants if known else ():
         if each.name not in known and each.name not in _EVERYWHERE:
             close = difflib.get_close_matches(each.name, known, 3)
             near = f" (near: {', '.join(close)})" if close else ""
             yield f"Spack has no variant {each.name!r} of {query.name}{near}"
-        elif (
-            each.name in known and recipe.built_versions and each.name not in recipe.built_variants
-        ):
+        elif each.name in known and built is not None and each.name not in built:
             yield f"Spack has the variant {each.name!r} of {query.name}, no binary has it"
 
 
