@@ -17,7 +17,7 @@ from benchmarks.report import table
 from spack_cache_db.arguments import DEFAULT_MAX_PAGE_SIZE
 from spack_cache_db.build.workers import uncollected
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources import RawFile, Unit, files_of, plan
+from spack_cache_db.sources import RawFile, Unit, plan
 from spack_cache_db.sources.columns import Writer
 from spack_cache_db.sources.pages.page_parser import parse_page, read_front_matter
 from spack_cache_db.sources.pages.page_reader import PageReader
@@ -48,7 +48,7 @@ class Phases:
 def read_unit(phases: Phases, unit: Unit) -> None:
     """Read one unit step by step; freeing memory is a step of its own."""
     with phases.phase("list folders"):
-        files = [file for file in files_of(unit) if not isinstance(file, Fault)]
+        files = [file for file in unit if not isinstance(file, Fault)]
     with phases.phase("read files"):
         found = read(tuple(files), DEFAULT_MAX_PAGE_SIZE)
         raws = [file for file in found if isinstance(file, RawFile)]

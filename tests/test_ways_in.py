@@ -55,7 +55,8 @@ WAYS_IN = {
         "?.decompressobj",
         "?.decompress",
     },
-    "sources.fetch.web": {"httpx.AsyncClient", "io.FileIO"},
+    # It also writes what it downloads.
+    "sources.fetch.web": {"httpx.AsyncClient", "io.FileIO", "?.open"},
     # Standard input, at most as many bytes as a file may have.
     "cli.cover": {"sys.stdin"},
     # Databases, whose header and statements are checked before anything is read from them.

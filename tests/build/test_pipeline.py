@@ -179,14 +179,3 @@ def test_check_tells_of_a_hash_with_two_configurations(tmp_path: Path) -> None:
         f"the spec {spec_hash(1)} has another configuration here than in first.md: "
         "target zen3, not x86_64_v3"
     ]
-
-
-def test_folders_without_any_file_are_told_when_they_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An input of many empty folders makes no empty database."""
-    monkeypatch.setattr(sources, "ENOUGH_FOLDERS", 1)
-    (tmp_path / "in" / "deeper").mkdir(parents=True)
-    with pytest.raises(InputError, match="in: holds no file, expected pages or indexes"):
-        build([str(tmp_path / "in")], tmp_path / "x.db")
-    assert not (tmp_path / "x.db").exists()

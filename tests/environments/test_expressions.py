@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -160,28 +159,3 @@ def test_a_condition_has_pythons_truth(
     if platform is not None and env is not None:
         assert truths == {found}
     assert found is None or truths == {found}
-
-
-PATTERNS = st.lists(st.sampled_from(["^", "$", ".*", "a", "b", "ab", "\\.", "|", "-"]), max_size=6)
-
-
-@given(
-    PATTERNS.map("".join),
-    st.sampled_from(["search", "match", "fullmatch"]),
-    st.text("ab.-", max_size=5),
-)
-def test_patterns_find_what_python_finds(pattern: str, how: str, text: str) -> None:
-    """A pattern that is evaluated is found where Python finds it; others are refused."""
-    try:
-        found = holds(f"re.{how}({pattern!r}, hostname)", {"hostname": text}, None)
-    except ExpressionError as error:
-        assert "which is not evaluated" in str(error)
-        return
-    assert found is (getattr(re, how)(pattern, text) is not None)
-
-
-def test_methods_belong_to_texts() -> None:
-    """Nothing but a text is asked for a method, whatever a name stands for."""
-    strange = SimpleNamespace(startswith=lambda *_: True)
-    with pytest.raises(ExpressionError):
-        holds("os.startswith('x')", {"os": strange}, ENV)  # type: ignore[dict-item]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.environments import UnreadableEnvironment
-from spack_cache_db.environments.formats import MAX_BYTES, read_environment, user_specs
+from spack_cache_db.environments.formats import MAX_BYTES, read_environment
 
 LOCK = {"_meta": {"lockfile-version": 6}, "roots": [], "concrete_specs": {}}
 
@@ -72,11 +72,6 @@ def test_what_cannot_be_read(data: bytes, said: str) -> None:
     """The message says where and what."""
     with pytest.raises(UnreadableEnvironment, match=said):
         read_environment(data, "mine")
-
-
-def test_specs_one_by_one() -> None:
-    """Specs that are given as such have no line."""
-    assert [(each.text, each.line) for each in user_specs(["hdf5"]).specs] == [("hdf5", 0)]
 
 
 WORDS = """spack: specs: - hdf5 [ ] { } *a &a matrix: $x ' " concrete_specs : packages: require:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from spack_cache_db.environments import (
-    Surroundings,
     UnreadableEnvironment,
 )
-from spack_cache_db.environments.formats import joined_files, opened, read_environment
+from spack_cache_db.environments.formats import read_environment
 from tests.environments.asked import asked_text
 
 ENVIRONMENT = "spack: {specs: [$mine], include: [../site/packages.yaml, lists.yaml, scope]}\n"
@@ -44,35 +43,9 @@ def test_files_include_each_other(form: str, is_named: bool) -> None:
     assert notes[0].startswith("one include is not here") and notes[0].endswith("other.yaml")
 
 
-def test_files_stand_beside_those_of_the_folder() -> None:
-    """Where a text has no file of that name, it is looked for as before."""
-    opened_paths = []
-
-    def open_path(path: str) -> bytes:
-        opened_paths.append(path)
-        return SCOPE.encode()
-
-    around = Surroundings(open=open_path)
-    text = f"{ENVIRONMENT}--- # packages.yaml\n{PACKAGES}--- # lists.yaml\n{LISTS}"
-    found = read_environment(text.encode(), "/home/me/e/spack.yaml", surroundings=around)
-
-    assert [asked_text(each) for each in found.specs] == [
-        "hdf5 +mpi",
-        "zlib target=zen3",
-    ]
-    assert opened_paths == ["/home/me/e/scope"]
-
-
 def test_a_fault_is_in_its_file() -> None:
     """Messages name the file of the text, and the line in it."""
     text = f"--- # spack.yaml\n{ENVIRONMENT}--- # lists.yaml\n\ndefinitions: 1\n"
     with pytest.raises(UnreadableEnvironment) as caught:
         read(text)
     assert "lists.yaml:2: " in str(caught.value)
-
-
-def test_one_file_stays_one() -> None:
-    """Documents without a name, comments and headings of Spack part nothing."""
-    for text in (ENVIRONMENT, f"---\n{LISTS}", f"--- # mine\n{LISTS}", "==> 2 specs\nhdf5\n"):
-        assert joined_files(text, "x") == {}
-    assert opened({"spack.yaml": "", "a/x.yaml": "", "b/x.yaml": ""}, "c/x.yaml") is None

@@ -110,13 +110,3 @@ def test_a_matrix_is_a_product(lengths: list[int]) -> None:
 
     expected = [" ".join(("pkg", *each)) for each in itertools.product(*rows)]
     assert texts("[]", f"[{{matrix: [{written}]}}]") == expected
-
-
-def test_a_row_may_be_no_longer_than_a_spec() -> None:
-    """What rows ask together is bounded as a spec is, for each costs what it says."""
-    rows = ", ".join(f"[+variant{number}, ~variant{number}]" for number in range(6))
-    text = f"spack: {{specs: [{{matrix: [[x], {rows}]}}, {'y' * 50}]}}"
-    found = read_manifest(text, "-", Limits(100, length=40)).specs
-
-    assert len(found) == 65
-    assert all("characters, expected at most 40" in str(each.error) for each in found)

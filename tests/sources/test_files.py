@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources import DatabaseFile, MirrorFolder, RawFile, plan
+from spack_cache_db.sources import File, RawFile, plan
 from spack_cache_db.sources.readers import read
 from tests.pagetexts import write
 
@@ -53,20 +53,13 @@ def archive(folder: Path, suffix: str, content: dict[str, bytes]) -> str:
 def read_all(paths: Iterable[str], limit: int = LIMIT) -> list[RawFile | Fault]:
     """Return everything that the input holds."""
     found = [page for unit in plan(paths) for page in read(unit, limit)]
-    return [page for page in found if not isinstance(page, MirrorFolder | DatabaseFile)]
+    return [page for page in found if not isinstance(page, File)]
 
 
 def messages(found: Iterable[RawFile | Fault], folder: Path) -> list[str]:
     """Return the faults as texts, relative to a folder."""
     assert all(isinstance(each, Fault) for each in found)
     return [str(each).replace(f"{folder}/", "") for each in found]
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_archives_hold_the_pages_of_a_folder(suffix: str, tmp_path: Path) -> None:
-    """Labels and bytes are those of the members."""
-    found = read_all([archive(tmp_path, suffix, CONTENT)])
-    assert {page.path: page.data for page in found if isinstance(page, RawFile)} == CONTENT
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -86,15 +79,6 @@ def test_hidden_members_are_no_pages(suffix: str, tmp_path: Path) -> None:
     content = {".hidden.md": b"no", ".git/config": b"no", "./develop/a.md": b"yes"}
     found = read_all([archive(tmp_path, suffix, content)])
     assert [page.data for page in found if isinstance(page, RawFile)] == [b"yes"]
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_an_empty_archive_is_told(suffix: str, tmp_path: Path) -> None:
-    """An archive without a page is a mistake, like an empty folder."""
-    found = read_all([archive(tmp_path, suffix, {})])
-    assert messages(found, tmp_path) == [
-        f"pages{suffix}: the archive holds no file, expected pages or indexes"
-    ]
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -180,14 +164,6 @@ def test_a_zip_file_damaged_in_its_data_is_told(method: int, tmp_path: Path) -> 
     assert "pages.zip: the archive cannot be read to its end: " in str(found)
 
 
-def test_a_zip_member_whose_name_is_no_text_is_told(tmp_path: Path) -> None:
-    """The name claims to be UTF-8 and is not."""
-    path = tmp_path / "pages.zip"
-    path.write_bytes(pack({"é.md": b"x"}, ".zip").replace("é".encode(), b"\xff\xff"))
-    (found,) = read_all([str(path)])
-    assert "pages.zip: the archive cannot be read to its end: " in str(found)
-
-
 def test_a_damaged_header_does_not_hide_what_follows(tmp_path: Path) -> None:
     """The second header is broken: `tarfile` would stop there as if it were the end."""
     whole = bytearray(pack({"a.md": b"one", "b.md": b"two"}, ".tar"))
@@ -200,26 +176,6 @@ def test_a_damaged_header_does_not_hide_what_follows(tmp_path: Path) -> None:
     assert messages([fault], tmp_path) == [
         "pages.tar: the archive cannot be read to its end: no member starts at byte 1,024, "
         "and it goes on after it"
-    ]
-
-
-def test_files_are_labelled_from_the_folder_that_was_named(tmp_path: Path) -> None:
-    """Labels are relative and have no leading slash, however the folder is spelled."""
-    write(tmp_path / "in" / "develop", a=b"x")
-    for spelled in ("in", "in/", "in//", "./in"):
-        found = read_all([f"{tmp_path}/{spelled}"])
-        assert [page.path for page in found if isinstance(page, RawFile)] == ["develop/a.md"]
-    (page,) = read_all([str(tmp_path / "in" / "develop" / "a.md")])
-    assert isinstance(page, RawFile)
-    assert page.path == "a.md"
-
-
-def test_hidden_files_are_no_pages(tmp_path: Path) -> None:
-    """Files and folders whose name starts with a dot are skipped."""
-    write(tmp_path / ".git", a=b"no")
-    write(tmp_path, b=b"yes", **{".c": b"no"})
-    assert [page.data for page in read_all([str(tmp_path)]) if isinstance(page, RawFile)] == [
-        b"yes"
     ]
 
 
@@ -244,13 +200,6 @@ def test_a_link_to_itself_hides_nothing(tmp_path: Path) -> None:
         "in/below/loop.md: cannot be read: Too many levels of symbolic links",
         "in/loop: cannot be read: Too many levels of symbolic links",
     ]
-
-
-@pytest.mark.parametrize("name", ["build_cache", ".spack-db", "v3"])
-def test_a_link_to_itself_makes_no_mirror(name: str, tmp_path: Path) -> None:
-    """Not even one that is called like what only mirrors have."""
-    (write(tmp_path, a=b"x") / name).symlink_to(name)
-    assert "a.md" in {each.path for each in read_all([str(tmp_path)]) if isinstance(each, RawFile)}
 
 
 def test_a_name_that_is_no_text_is_told(tmp_path: Path) -> None:

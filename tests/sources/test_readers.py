@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spack_cache_db.errors import Fault
 from spack_cache_db.sources import RawFile
-from spack_cache_db.sources.columns import Columns
 from spack_cache_db.sources.readers import read_files
 from tests.indexes import index, node, record
 from tests.pagetexts import page, spec_hash
@@ -15,16 +13,6 @@ from tests.pagetexts import page, spec_hash
 def file(name: str, data: bytes) -> RawFile:
     """Return a file of that name."""
     return RawFile(f"in/{name}", name, data)
-
-
-def test_a_file_that_cannot_be_kept_becomes_faults() -> None:
-    """And does not hide the next; all bytes are counted."""
-    earlier = Fault("x", 0, "is missing")
-    found = read_files([earlier, file("a", b"bad"), file("b", page())])
-    said = "no front matter, expected --- on the first line"
-    assert found.faults == [earlier, Fault("in/a", 1, said)]
-    assert [each.path for each in found.documents] == ["b"]
-    assert found.bytes_read == 3 + len(page())
 
 
 @pytest.mark.parametrize(
@@ -45,11 +33,6 @@ def test_files_given_by_mistake_are_named(data: bytes, line: int, said: str) -> 
     assert fault.message.startswith(said)
 
 
-def test_nothing_is_no_columns() -> None:
-    """No file, nothing said."""
-    assert read_files([]) == Columns()
-
-
 def test_the_kind_of_a_file_is_known_by_its_content() -> None:
     """Kinds meet in one unit, whatever the files are called, and share their texts."""
     other = index(record(node("zlib", hash=spec_hash(1))))
@@ -57,9 +40,3 @@ def test_the_kind_of_a_file_is_known_by_its_content() -> None:
     assert [bool(each.page) for each in found.documents] == [False, True, False]
     assert len(found.things["hashes"]) == 1
     assert [*found.tables["listings"]["document"]] == [1, 2, 3]
-
-
-def test_a_file_of_no_other_kind_is_read_as_a_page() -> None:
-    """So the fault says what a page would have."""
-    (fault,) = read_files([file("a", b"words")]).faults
-    assert fault.message == "no front matter, expected --- on the first line"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.sources.columns import Tarball, TarballParts, tarball_suffix, tarball_url
+from spack_cache_db.sources.columns import TarballParts, tarball_suffix, tarball_url
 from tests.configurations import configuration
-from tests.pagetexts import MORE_SAMPLES, front_matter, spec_hash
+from tests.pagetexts import spec_hash
 
 SPECS = (
     configuration(version="1.3"),
@@ -20,26 +20,6 @@ MIRROR = "https://example.org/v1"
 def usual(mirror: str, at: int, number: int) -> str:
     """Return the URL of a spec in a mirror of the usual layout."""
     return f"{mirror}{tarball_suffix(SPECS[at])}{spec_hash(number)}.spack"
-
-
-def test_the_layout_is_that_of_spack() -> None:
-    """As a page of 2023 prints it."""
-    (first, *_) = front_matter((MORE_SAMPLES / "v0.18/axl/specs.md").read_bytes())["spec_details"]
-    compiler = first["compiler"].replace("@=", "@")
-    names = {name: first[name] for name in ("os", "platform", "target")}
-    (version,) = first["versions"]
-    axl = configuration(package="axl", version=version, compiler=compiler, **names)
-    tarball = Tarball("https://binaries.spack.io/releases/v0.18", is_whole=False)
-    assert tarball_url(tarball, axl, first["hash"]) == first["tarball"]
-
-
-@pytest.mark.parametrize(
-    "url", ["", "https://example.org/x", usual(MIRROR, 0, 2), usual(MIRROR, 0, 1) + "x",
-            usual(MIRROR, 1, 1)],
-)  # fmt: skip
-def test_a_url_of_another_layout_is_kept_whole(url: str) -> None:
-    """Nothing is guessed: another hash, another configuration, anything else."""
-    assert TarballParts(SPECS).split(url, 1, spec_hash(1)) == Tarball(url, is_whole=True)
 
 
 URLS = st.one_of(

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spack_cache_db import sources
 from spack_cache_db.arguments import DEFAULT_MAX_PAGE_SIZE
-from spack_cache_db.errors import Fault, InputError
-from spack_cache_db.sources import File, Folder, RawFile, files_of, plan
+from spack_cache_db.errors import Fault
+from spack_cache_db.sources import File, RawFile, plan
 from spack_cache_db.sources.readers import read
 from tests.pagetexts import write
-
-
-def test_a_folder_is_shown_as_it_was_typed(tmp_path: Path) -> None:
-    """No slash is doubled in what is shown."""
-    write(tmp_path / "in", a=b"x")
-    (unit,) = plan([f"{tmp_path}/in/"])
-    assert unit == (File(f"{tmp_path}/in/a.md", "a.md"),)
 
 
 def test_the_plan_does_not_depend_on_the_order_of_paths(
@@ -36,46 +31,23 @@ def test_the_plan_does_not_depend_on_the_order_of_paths(
     assert planned[-1] == (File(path, "pages.tar"),)
 
 
-def test_every_missing_path_and_empty_folder_is_told(tmp_path: Path) -> None:
-    """All of them at once, not only the first."""
-    for name in ("empty", "void"):
-        (tmp_path / name).mkdir()
-    too_long = "x" * 300
-    with pytest.raises(InputError) as caught:
-        plan([f"{tmp_path}/{name}" for name in ("empty", "void", "missing", too_long)])
-    assert str(caught.value).replace(f"{tmp_path}/", "").splitlines() == [
-        "empty: the folder holds no file, expected pages or indexes",
-        "missing: no such file or folder, expected pages or indexes",
-        "void: the folder holds no file, expected pages or indexes",
-        f"{too_long}: no such file or folder, expected pages or indexes",
-    ]
-
-
-def test_many_folders_are_left_to_those_who_read_them(
+def test_files_of_one_folder_name_come_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Folders of one name come together; what lies in them is found, however deep."""
-    monkeypatch.setattr(sources, "ENOUGH_FOLDERS", 3)
+    """However deep they lie."""
     monkeypatch.setattr(sources, "ENTRIES_PER_UNIT", 2)
     for release in ("develop", "v0.20"):
         for package in ("zlib", "hdf5"):
-            write(tmp_path / release / package / "deeper", a=b"x")
-    planned = plan([str(tmp_path)])
-    assert [[entry.path for entry in unit] for unit in planned] == [
-        ["develop/hdf5", "v0.20/hdf5"],
-        ["develop/zlib", "v0.20/zlib"],
-    ]
-    assert all(isinstance(entry, Folder) for unit in planned for entry in unit)
-    assert [file.path for file in files_of(planned[0]) if isinstance(file, File)] == [
-        "develop/hdf5/deeper/a.md",
-        "v0.20/hdf5/deeper/a.md",
+            write(tmp_path / release / package, a=b"x")
+    assert [[entry.path for entry in unit] for unit in plan([str(tmp_path)])] == [
+        ["develop/hdf5/a.md", "v0.20/hdf5/a.md"],
+        ["develop/zlib/a.md", "v0.20/zlib/a.md"],
     ]
 
 
 def paths_of(*folders: Path) -> list[str]:
     """Return the names within the input of the files of these folders."""
-    found = [file for unit in plan(map(str, folders)) for file in files_of(unit)]
-    return sorted(each.path for each in found)
+    return sorted(each.path for unit in plan(map(str, folders)) for each in unit)
 
 
 def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:
@@ -106,24 +78,24 @@ def test_circles_are_told(tmp_path: Path, target: str) -> None:
     assert [each.path for each in found if isinstance(each, RawFile)] == ["below/a.md"]
 
 
-def test_links_below_many_folders_are_followed(
+def test_a_folder_that_cannot_be_listed_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that whoever reads a folder lists as well."""
-    monkeypatch.setattr(sources, "ENOUGH_FOLDERS", 1)
-    write(tmp_path / "in" / "one" / "two", a=b"x")
-    write(tmp_path / "elsewhere", b=b"x")
-    (tmp_path / "in" / "one" / "linked").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "in" / "one" / "two" / "again").symlink_to(tmp_path / "in" / "one")
+    """Beside the files of the others."""
+    write(tmp_path / "in" / "good", a=b"x")
+    bad = tmp_path / "in" / "bad"
+    bad.mkdir()
+    listed = os.scandir
 
-    assert paths_of(tmp_path / "in") == ["one/linked/b.md", "one/two/a.md", "one/two/again"]
+    def scandir(path: str) -> Any:
+        if path == str(bad):
+            raise PermissionError(13, "Permission denied")
+        return listed(path)
 
-
-def test_a_folder_that_vanished_is_told(tmp_path: Path) -> None:
-    """Between planning and reading anything may happen."""
-    gone = Folder(f"{tmp_path}/gone", "gone")
-    assert [*files_of((gone,))] == [
-        Fault(gone.location, 0, "cannot be listed: No such file or directory")
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert plan([str(tmp_path / "in")]) == [
+        (File(f"{tmp_path}/in/good/a.md", "good/a.md"),),
+        (Fault(str(bad), 0, "cannot be listed: Permission denied"),),
     ]
 
 

@@ -162,7 +162,7 @@ def _contradictions(facts: PackageFacts, richest: PackageFacts) -> Iterator[tupl
             yield word, facts.texts[column], richest.texts[column]
     for key in ("versions", "dependencies"):
         here, there = getattr(facts, key).keys(), getattr(richest, key).keys()
-        if here != there and key not in (*facts.absent, *richest.absent):
+        if here != there and here and there:
             yield f"other {key}", _listed(here - there), _listed(there - here)
 
 

@@ -41,9 +41,6 @@ Told = Sequence[tuple[int | str, Problem]]
 MOST_NAMED = 5
 """So many releases are named where one is not known."""
 
-_EXTERNAL_PATHS = ("path", "extra_attributes")
-"""The keys of an external that have paths; the second those of a compiler's programs."""
-
 
 @uncollected()
 def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Report:
@@ -263,20 +260,13 @@ def origin_rows(given: Input) -> Iterator[tuple[str, str]]:
 
 def leave_out_paths(texts: Texts) -> None:
     """Leave out of what indexes say where on the disks of a machine something lies."""
-    texts.rests.things[:] = [as_json(without_path(json.loads(each))) for each in texts.rests.things]
+    texts.installs.things[:] = [each._replace(prefix=None) for each in texts.installs.things]
     texts.nodes.things[:] = [
-        each
-        if each.external is None
-        else each._replace(external=as_json(external_without_paths(json.loads(each.external))))
+        each if each.external is None else each._replace(external=without_path(each.external))
         for each in texts.nodes.things
     ]
 
 
-def without_path(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys of a record without its prefix."""
-    return {key: value for key, value in record.items() if key != "path"}
-
-
-def external_without_paths(external: dict[str, Any]) -> dict[str, Any]:
-    """Return an external without its prefix and the paths of its programs."""
-    return {key: value for key, value in external.items() if key not in _EXTERNAL_PATHS}
+def without_path(external: str) -> str:
+    """Return an external without its prefix, both as JSON."""
+    return as_json({key: each for key, each in json.loads(external).items() if key != "path"})

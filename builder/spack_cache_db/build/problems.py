@@ -14,7 +14,7 @@ import numpy as np
 from spack_cache_db.build.frames import group_starts
 from spack_cache_db.build.merge import Difference, Merged
 from spack_cache_db.records import Problem
-from spack_cache_db.sources.columns import TABLES, NodeFacts, Texts
+from spack_cache_db.sources.columns import TABLES, NodeFacts
 from spack_cache_db.spack.normal_forms import FLAG_NAMES
 
 
@@ -85,33 +85,26 @@ def _other_dependencies(merged: Merged) -> Iterator[tuple[int, Problem]]:
         yield document, Problem("two_dependencies", message, dag_hash, value)
 
 
-_HASHES = ("full_hash", "build_hash", "build_spec")
-"""The columns of a record that are hashes."""
-
-
 def _other_records(merged: Merged) -> Iterator[tuple[int, Problem]]:
     """Yield the problems of indexes whose record of a spec says otherwise than the first one.
 
-    The table `records` has what each of them says. What an index does not say
-    contradicts nothing, and formats of indexes say different things.
+    The table `records` has what each of them says. What an index does not say contradicts nothing.
     """
-    records = merged.records
+    records, texts = merged.records, merged.texts
     records = records.where(np.lexsort((records["document"], records["spec"])))
     starts = group_starts(records["spec"])
     first = records.where(np.repeat(starts, np.diff(np.append(starts, len(records)))))
-    odd = np.zeros(len(records), bool)
-    for column in ("node", *_HASHES):
-        odd |= records[column] != first[column]
-    names = ("document", "spec", "node", *_HASHES)
-    texts = merged.texts
+    odd = (records["node"] != first["node"]) | (records["build_spec"] != first["build_spec"])
     nodes = lru_cache(maxsize=4096)(lambda number: _node_values(texts.nodes.things[number - 1]))
+
+    def values(node: int, build_spec: int) -> dict[str, Any]:
+        spliced = texts.hashes.things[build_spec - 1] if build_spec else None
+        return nodes(node) | {"build_spec": spliced}
+
+    names = ("document", "spec", "node", "build_spec")
     rows = zip(records.where(odd).rows(*names), first.where(odd).rows(*names), strict=True)
-    for (document, spec, node, *hashes), (other, _, other_node, *other_hashes) in rows:
-        said, stored = (
-            nodes(number) | _hash_values(texts, numbers)
-            for number, numbers in ((node, hashes), (other_node, other_hashes))
-        )
-        if told := "; ".join(_contradictions(said, stored)):
+    for (document, spec, *here), (other, _, *there) in rows:
+        if told := "; ".join(_contradictions(values(*here), values(*there))):
             dag_hash, path = texts.hashes.things[spec - 1], merged.documents[other - 1].path
             message = f"the spec {dag_hash} has another record here than in {path}: {told}"
             yield document, Problem("two_records", message, dag_hash)
@@ -120,24 +113,14 @@ def _other_records(merged: Merged) -> Iterator[tuple[int, Problem]]:
 def _node_values(node: NodeFacts) -> dict[str, Any]:
     """Return what a node says beside its configuration, in words; None where it does not say."""
     parameters = json.loads(node.parameters)
-    rest = json.loads(node.rest)
     return {
         "namespace": node.namespace,
         "package hash": node.package_hash,
-        "target": node.target,
         "external": node.external or "none",
-        "patches": rest.get("patches"),
         **{name: parameters.get(name, []) for name in sorted(FLAG_NAMES)},
         # Their first characters stand in the configuration, which is compared by itself.
         "patches of the variant": parameters.get("patches"),
     }
-
-
-def _hash_values(texts: Texts, numbers: list[int]) -> dict[str, Any]:
-    *old, build_spec = numbers
-    values = [texts.old_hashes.things[number - 1] if number else None for number in old]
-    values.append(texts.hashes.things[build_spec - 1] if build_spec else None)
-    return dict(zip(_HASHES, values, strict=True))
 
 
 def _contradictions(said: dict[str, Any], stored: dict[str, Any]) -> Iterator[str]:

@@ -6,7 +6,6 @@ The schema gives the order of the columns.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -19,7 +18,7 @@ from spack_cache_db.build.counts import Counts
 from spack_cache_db.build.frames import Frame, Numbers, numbers, places
 from spack_cache_db.build.ids import Numbered
 from spack_cache_db.build.known_packages import PackageCatalogue, versions_behind
-from spack_cache_db.build.merge import installed_releases, is_tree
+from spack_cache_db.build.merge import installed_releases
 from spack_cache_db.records import INSTALLED, ROOT, Problem
 from spack_cache_db.releases import release_date, release_kind
 from spack_cache_db.sources.columns import TABLES, Document
@@ -55,7 +54,6 @@ def table_rows(
     yield from _listing_rows(numbered, mirrors)
     yield _page_rows(numbered)
     yield _mirror_rows(numbered)
-    yield from _node_rows(numbered)
     yield from _record_rows(numbered, mirrors)
     yield from _dependency_rows(numbered)
     yield _problem_rows(numbered, mirrors, problems)
@@ -89,10 +87,21 @@ def _counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
         hash=numbered.hashes,
         configuration=numbered.specs["configuration"].tolist(),
         stacks=numbered.specs["stacks"].tolist(),
+        is_binary=numbered.specs["is_binary"].tolist(),
+        is_external=_are_external(numbered),
         **columns["specs"],
     )
     yield from ((table, frame.rows()) for table, frame in counts.tables.items())
     yield "facet_values", [(at, *row) for at, row in enumerate(counts.facets, start=1)]
+
+
+def _are_external(numbered: Numbered) -> list[bool]:
+    """Return of each spec whether some record says that the system provides it."""
+    external = np.array([False, *(each.external is not None for each in numbered.ids["nodes"])])
+    found = np.zeros(len(numbered.hashes) + 1, bool)
+    found[numbered.records["spec"][external[numbered.records["node"]]]] = True
+    are_external: list[bool] = found[1:].tolist()
+    return are_external
 
 
 def _rows(table: str, **columns: Iterable[Any]) -> TableRows:
@@ -119,8 +128,6 @@ def _frame_rows(numbered: Numbered, table: str, frame: Frame, **values: Sequence
 def _things(numbered: Numbered, column: str, found: Numbers) -> Iterable[Any]:
     """Return what the numbers of a column stand for, from 1: ids, texts or other numbers."""
     of = _MEANINGS[column].of
-    if of is None:
-        return range(int(found.max(initial=0)))
     return numbered.ids[of].values() if of in numbered.ids else numbered.texts.things()[of]
 
 
@@ -269,44 +276,20 @@ def _mirror_rows(numbered: Numbered) -> TableRows:
     return "mirrors", [(at, *row) for at, row in enumerate(rows, start=1)]
 
 
-def _node_rows(numbered: Numbered) -> Iterator[TableRows]:
-    nodes = numbered.ids["nodes"]
-    descriptions = _distinct(each.target for each in nodes if each.target is not None)
-    yield _rows("target_descriptions", description=descriptions)
-    yield (
-        "nodes",
-        [(at, *each._replace(target=descriptions.get(each.target))) for each, at in nodes.items()],
-    )
-
-
 def _record_rows(numbered: Numbered, mirrors: Numbers) -> Iterator[TableRows]:
+    yield "nodes", [(at, *each) for each, at in numbered.ids["nodes"].items()]
     records = numbered.records.having(mirror=mirrors[numbered.records["document"]])
     yield _frame_rows(numbered, "records", records)
-    yield "installs", _install_rows(numbered, records)
-    has_old_hash = (records["full_hash"] > 0) | (records["build_hash"] > 0)
-    yield _frame_rows(numbered, "old_hashes", records.where(has_old_hash))
+    installs = records.where(records["install"] > 0)
+    known = numbered.texts.installs.things
+    yield (
+        "installs",
+        [
+            (spec, mirror, *known[at - 1])
+            for spec, mirror, at in installs.rows("spec", "mirror", "install")
+        ],
+    )
     yield _frame_rows(numbered, "splices", records.where(records["build_spec"] > 0))
-
-
-def _install_rows(numbered: Numbered, records: Frame) -> Iterator[tuple[Any, ...]]:
-    """Yield what installed trees say of what is installed, and not of what was removed."""
-    trees = [number for number, each in enumerate(numbered.documents, start=1) if is_tree(each)]
-    of_trees = records.where(np.isin(records["document"], trees) & (records["rest"] > 0))
-    texts = numbered.texts.rests.things
-    for spec, mirror, rest in of_trees.rows("spec", "mirror", "rest"):
-        said = msgspec.json.decode(texts[rest - 1])
-        if said.get("installed") is not False:
-            when = _in_utc(said.get("installation_time"))
-            yield spec, mirror, said.get("path"), said.get("explicit"), when
-
-
-def _in_utc(seconds: float | None) -> str | None:
-    """Return a time as SQLite writes it; None for one that is not of our days."""
-    try:
-        when = None if seconds is None else datetime.fromtimestamp(seconds, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-    return None if when is None else f"{when:%Y-%m-%d %H:%M:%S}"
 
 
 def _dependency_rows(numbered: Numbered) -> Iterator[TableRows]:

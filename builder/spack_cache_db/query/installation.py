@@ -35,7 +35,7 @@ JOIN releases ON releases.id = mirrors.release
 JOIN stacks ON stacks.id = mirrors.stack
 LEFT JOIN specs ON specs.hash = :hash
 LEFT JOIN records ON records.spec = specs.id AND records.mirror = mirrors.id
-  AND records.in_buildcache IS NOT 0
+  AND records.is_binary
 WHERE releases.name = :release
 ORDER BY records.spec IS NULL, mirrors.url IS NULL, NOT stacks.is_root, mirrors.spec_count DESC,
   mirrors.id

@@ -23,8 +23,7 @@ SELECT packages.spec_count, packages.release_count,
   EXISTS (SELECT 1 FROM known_packages WHERE known_packages.name = asked.name),
   coalesce(packages.spec_count, 1) = 0 AND EXISTS (
     SELECT 1 FROM configurations JOIN specs ON specs.configuration = configurations.id
-    JOIN records ON records.spec = specs.id JOIN nodes ON nodes.id = records.node
-    WHERE configurations.package = packages.id AND nodes.external IS NOT NULL)
+    WHERE configurations.package = packages.id AND specs.is_external)
 FROM (SELECT :name AS name) AS asked LEFT JOIN packages ON packages.name = asked.name
 """
 NAMES = """

@@ -56,10 +56,7 @@ SELECT DISTINCT dependency FROM dependencies
 WHERE virtuals IN (SELECT value FROM json_each(:virtuals))
   AND types IN (SELECT value FROM json_each(:types))
 """
-EXTERNALS = """
-SELECT DISTINCT records.spec FROM nodes JOIN records ON records.node = nodes.id
-WHERE nodes.external IS NOT NULL
-"""
+EXTERNALS = "SELECT id FROM specs WHERE is_external"
 _NONE: frozenset[int] = frozenset()
 _NOTHING = Verdict(_NONE)
 

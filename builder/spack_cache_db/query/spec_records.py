@@ -69,11 +69,7 @@ SELECT spec, node, min(mirror) FROM records
 WHERE spec IN (SELECT value FROM json_each(:ids)) GROUP BY spec
 """
 NODES = "SELECT id, namespace, parameters FROM nodes"
-WITH_COMPILER = """
-SELECT id FROM nodes
-WHERE coalesce(json_extract(rest, '$.compiler'), json_extract(rest, '$.annotations.compiler'))
-  IS NOT NULL
-"""
+WITH_COMPILER = "SELECT id FROM nodes WHERE has_compiler"
 """Nodes from before Spack 1.0: they name one compiler and have no edge to it."""
 MIRRORS = "SELECT id FROM mirrors"
 # Before database 7 and specfile 4, edges had no virtuals; spec files of layout 2 are of any.

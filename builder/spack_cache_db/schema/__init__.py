@@ -22,10 +22,10 @@ from spack_cache_db.schema.tables import TableIndex as TableIndex
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 18
+SCHEMA_VERSION = 19
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "0e42cf51cb96a86279c0dd8c6daebfc5ff2203d56a24c45845f9bb1844b0ea13"
+STATEMENTS_SHA256 = "c0b312d8e89701d460e51d174087946703cdcbbc2512bfb91f31e8182f5ae56e"
 """What `statements_sha256` gives for a built file of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 

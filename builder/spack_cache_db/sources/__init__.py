@@ -1,17 +1,16 @@
 """Finds the input: paths → units of work that are worth a process.
 
-Only as much of a folder is listed here as it takes to divide it; what lies below is listed by
-whoever reads it, for a folder costs as much to open as a file. Hidden names (they start with a
-dot) are passed over. A link to a folder is followed, unless that folder is read anyway.
+Hidden names (they start with a dot) are passed over. A link to a folder is followed, unless that
+folder is read anyway.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from operator import attrgetter
+import posixpath
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from spack_cache_db import schema
 from spack_cache_db.bounded_files import HEAD, open_regular
@@ -72,44 +71,19 @@ ADDRESS_FILE = "mirror.json"
 ENTRIES_PER_UNIT = 800
 """Enough that handing a unit to a process costs nothing beside reading it."""
 
-ENOUGH_FOLDERS = 1000
-"""So many folders can be divided well: they are not looked into."""
-
 
 class File(NamedTuple):
-    """A file on disk: one that some source reads, or an archive of such.
+    """A file on disk, or the folder of a mirror, whose reader knows what lies where in it.
 
-    `location` is the path as the user would type it, for messages; `path` is the name within the
-    input, and goes into the database.
+    Attributes:
+        location: the path as the user would type it, for messages.
+        path: the name within the input, which goes into the database.
+        kind: `file`, `mirror`, or `database` for a database of this program that was named itself.
     """
 
     location: str
     path: str
-
-
-class Folder(NamedTuple):
-    """A folder on disk (as `File`); `path` is empty if it was named itself.
-
-    `tops` are the real paths of the folders that are read with all that lies in them.
-    """
-
-    location: str
-    path: str
-    tops: tuple[str, ...] = ()
-
-
-class MirrorFolder(NamedTuple):
-    """The folder of a mirror (as `Folder`): whoever reads it knows what lies where in it."""
-
-    location: str
-    path: str
-
-
-class DatabaseFile(NamedTuple):
-    """A database of this program that was named itself (as `File`)."""
-
-    location: str
-    path: str
+    kind: Literal["file", "mirror", "database"] = "file"
 
 
 class RawFile(NamedTuple):
@@ -120,10 +94,8 @@ class RawFile(NamedTuple):
     data: bytes
 
 
-InputEntry = File | Folder | MirrorFolder | DatabaseFile
-
-Unit = tuple[InputEntry, ...]
-"""What one process reads in one go."""
+Unit = tuple[File | Fault, ...]
+"""What one process reads in one go, and folders that cannot be listed."""
 
 Share = Callable[[float], None]
 """Called with how much of a unit has been read, from 0 to 1."""
@@ -132,66 +104,46 @@ Share = Callable[[float], None]
 def plan(paths: Iterable[str]) -> list[Unit]:
     """Return the input divided into units, in an order that does not depend on that of `paths`.
 
-    Entries are ordered by the folder they lie in, and only then by their path: pages of one
-    package say much the same in every release, and what is read together is interned together.
+    Files are ordered by the folder they lie in, and only then by their path: pages of one package
+    say much the same in every release, and what is read together is interned together.
 
     Raises:
         InputError: a path does not exist, or is a folder without any file.
     """
-    found: dict[str, InputEntry] = {}
+    found: dict[str, File] = {}
     faults: list[Fault] = []
-    paths = [*paths]
+    unlisted: list[Fault] = []
+    paths = sorted(paths)
     tops = {os.path.realpath(path) for path in paths if os.path.isdir(path)}  # noqa: PTH112
-    named = tuple(sorted(tops))
     for path in paths:
-        for entry in _expanded(path, named, tops, faults):
+        # Those of Path raise for a name that is too long.
+        if not os.path.exists(path):  # noqa: PTH110
+            faults.append(Fault(path, 0, "no such file or folder, expected pages or indexes"))
+            continue
+        if not os.path.isdir(path):  # noqa: PTH112
+            # Databases in folders are left out: one may be what an older build wrote there.
+            files = [File(path, Path(path).name, "database" if is_database(Path(path)) else "file")]
+        else:
+            files, here = _files_below(path.rstrip(os.sep) or os.sep, tops)
+            unlisted += here
+            if not files and not here:
+                faults.append(Fault(path, 0, "the folder holds no file, expected pages or indexes"))
+        for file in files:
             # What is named twice is read once, by the first of its names within the input.
-            known = found.setdefault(entry.location, entry)
-            if entry < known:
-                found[entry.location] = entry
+            found[file.location] = min(found.get(file.location, file), file)
     if faults:
         raise InputError(faults)
-    entries: Iterable[InputEntry] = found.values()
-    if len(tops) > len(named):
-        linked = tuple(sorted(tops))
-        entries = [e._replace(tops=linked) if isinstance(e, Folder) else e for e in entries]
-    small: list[InputEntry] = []
-    large: list[InputEntry] = []
-    for each in entries:
-        (large if _is_large(each) else small).append(each)
-    # Sorted twice, because texts are compared in half the time of tuples.
-    small.sort(key=attrgetter("path", "location"))
-    small.sort(key=_folder_name)
+    small = [each for each in found.values() if not _is_large(each)]
+    small.sort(key=lambda file: (posixpath.basename(posixpath.dirname(file.path)), file))
     chunks = range(0, len(small), ENTRIES_PER_UNIT)
     units: list[Unit] = [tuple(small[at : at + ENTRIES_PER_UNIT]) for at in chunks]
-    return [*units, *((each,) for each in sorted(large))]
+    units += [(each,) for each in sorted(found.values()) if _is_large(each)]
+    return [*units, tuple(unlisted)] if unlisted else units
 
 
-def files_of(unit: Unit) -> Iterator[File | MirrorFolder | DatabaseFile | Fault]:
-    """Yield the files and mirrors of a unit, and a fault for each folder that cannot be listed."""
-    for entry in unit:
-        if not isinstance(entry, Folder):
-            yield entry
-            continue
-        folders, tops = [entry], {*entry.tops}
-        while folders:
-            folder = folders.pop()
-            try:
-                files, below = _listed(folder, tops)
-            except OSError as error:
-                yield Fault(folder.location, 0, f"cannot be listed: {reason(error)}")
-            else:
-                yield from files
-                folders += below
-
-
-def _is_large(entry: InputEntry) -> bool:
-    """Return whether one entry is work enough for a process."""
-    if isinstance(entry, Folder):
-        return False
-    if isinstance(entry, MirrorFolder | DatabaseFile):
-        return True
-    return is_archive(entry) or entry.path.endswith("index.json")
+def _is_large(file: File) -> bool:
+    """Return whether one file is work enough for a process."""
+    return file.kind != "file" or is_archive(file) or file.path.endswith("index.json")
 
 
 def is_archive(file: File) -> bool:
@@ -199,59 +151,37 @@ def is_archive(file: File) -> bool:
     return file.location.lower().endswith((".zip", ".tar", ".tar.gz", ".tgz", ".tar.zst"))
 
 
-def _expanded(
-    path: str, named: tuple[str, ...], tops: set[str], faults: list[Fault]
-) -> list[InputEntry]:
-    """List files and folders at or below a path, level by level, until there are enough."""
-    # Those of Path raise for a name that is too long.
-    if not os.path.exists(path):  # noqa: PTH110
-        faults.append(Fault(path, 0, "no such file or folder, expected pages or indexes"))
-        return []
-    if not os.path.isdir(path):  # noqa: PTH112
-        # Databases in folders are left out: one of them may be what an older build wrote there.
-        kind = DatabaseFile if is_database(Path(path)) else File
-        return [kind(path, Path(path).name)]
-    found: list[InputEntry] = []
-    level = [Folder(path.rstrip(os.sep) or os.sep, "", named)]
-    while level and len(level) < ENOUGH_FOLDERS:
-        below: list[Folder] = []
-        for folder in level:
-            try:
-                files, folders = _listed(folder, tops)
-            except OSError:
-                found.append(folder)  # Whoever reads it will say why.
-            else:
-                found += files
-                below += folders
-        level = below
-    found += level
-    if not found:
-        faults.append(Fault(path, 0, "the folder holds no file, expected pages or indexes"))
-    return found
-
-
-def _listed(folder: Folder, tops: set[str]) -> tuple[list[File | MirrorFolder], list[Folder]]:
-    """List what lies in a folder; `OSError` if that cannot be.
+def _files_below(top: str, tops: set[str]) -> tuple[list[File], list[Fault]]:
+    """List what lies below a folder, and the folders that cannot be listed.
 
     Args:
-        folder: the folder.
+        top: the folder.
         tops: real paths of folders that are read anyway; those that links lead to are added.
     """
-    files: list[File | MirrorFolder] = []
-    folders = []
-    prefix = f"{folder.path}/" if folder.path else ""
-    with os.scandir(folder.location) as entries:
-        for entry in sorted(entries, key=lambda each: each.name):
-            if entry.name in _OF_MIRRORS and _is_of_a_mirror(entry):
-                return [MirrorFolder(folder.location, folder.path)], []
-            if entry.name.startswith("."):
+    files: list[File] = []
+    faults: list[Fault] = []
+    folders = [File(top, "")]
+    for folder in folders:
+        prefix = f"{folder.path}/" if folder.path else ""
+        try:
+            with os.scandir(folder.location) as entries:
+                members = sorted(entries, key=lambda each: each.name)
+        except OSError as error:
+            faults.append(Fault(folder.location, 0, f"cannot be listed: {reason(error)}"))
+            continue
+        if any(each.name in _OF_MIRRORS and _is_of_a_mirror(each) for each in members):
+            files.append(File(folder.location, folder.path, "mirror"))
+            continue
+        for each in members:
+            entry = File(each.path, prefix + each.name)
+            if each.name.startswith("."):
                 continue
-            if not _leads_to_folder(entry) or (entry.is_symlink() and is_circle(entry.path)):
-                # Whoever opens a circle says what it is.
-                files.append(File(entry.path, prefix + entry.name))
-            elif not entry.is_symlink() or _is_new(entry.path, tops):
-                folders.append(Folder(entry.path, prefix + entry.name, folder.tops))
-    return files, folders
+            if not _leads_to_folder(each) or (each.is_symlink() and is_circle(each.path)):
+                # Opening a circle says what it is.
+                files.append(entry)
+            elif not each.is_symlink() or _is_new(each.path, tops):
+                folders.append(entry)
+    return files, faults
 
 
 def is_circle(link: str) -> bool:
@@ -289,8 +219,3 @@ def _is_of_a_mirror(entry: os.DirEntry[str]) -> bool:
     if entry.name == "v3":
         return os.path.isdir(os.path.join(entry.path, "manifests"))  # noqa: PTH112, PTH118 - fast
     return entry.name == ADDRESS_FILE
-
-
-def _folder_name(entry: InputEntry) -> str:
-    folder = entry.path if isinstance(entry, Folder) else entry.path.rpartition("/")[0]
-    return folder.rpartition("/")[2]

@@ -16,6 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from spack_cache_db.errors import Fault
 from spack_cache_db.records import Configuration, Problem
 from spack_cache_db.schema import TARBALL_PATH
+from spack_cache_db.spack.nodes import Use
 
 Stacks = tuple[str, ...]
 """A set of stacks: sorted, each once."""
@@ -125,25 +126,24 @@ class Refusal(NamedTuple):
 class NodeFacts(NamedTuple):
     """What a node of an index says of a spec beyond its configuration and its dependencies.
 
-    Many specs share one. `parameters` (variants and compiler flags), `target` (its description,
-    where the node has more than a name), `external` and `rest` (all other keys but hashes) are
-    JSON with sorted keys.
+    Many specs share one. `parameters` (variants and compiler flags) and `external` (where the
+    system has it) are JSON with sorted keys. `has_compiler` says that the node is of before Spack
+    1.0, and names its compiler instead of depending on one.
     """
 
     namespace: str
     package_hash: str | None
     parameters: str
-    target: str | None
     external: str | None
-    rest: str
+    has_compiler: bool
 
 
-class Use(NamedTuple):
-    """How a dependency is used: sorted types and virtuals; `direct` where the edge says so."""
+class Install(NamedTuple):
+    """How a spec is installed: its prefix, whether somebody asked for it, and when, in UTC."""
 
-    types: tuple[str, ...]
-    virtuals: tuple[str, ...]
-    direct: bool | None
+    prefix: str | None
+    explicit: bool | None
+    installed_at: str | None
 
 
 class Interned(dict[T, int], Generic[T]):
@@ -165,10 +165,7 @@ class Interned(dict[T, int], Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The dictionaries to which numbers refer: `hashes[text]` is the number of a hash.
-
-    `rests` are the keys of records that have no column, as JSON.
-    """
+    """The dictionaries to which numbers refer: `hashes[text]` is the number of a hash."""
 
     hashes: Interned[str] = field(default_factory=Interned)
     configurations: Interned[Configuration] = field(default_factory=Interned)
@@ -177,8 +174,7 @@ class Texts:
     tarballs: Interned[Tarball] = field(default_factory=Interned)
     nodes: Interned[NodeFacts] = field(default_factory=Interned)
     uses: Interned[Use] = field(default_factory=Interned)
-    rests: Interned[str] = field(default_factory=Interned)
-    old_hashes: Interned[str] = field(default_factory=Interned)
+    installs: Interned[Install] = field(default_factory=Interned)
 
     def things(self) -> dict[str, list[Any]]:
         """Return the things of each dictionary, in the order of their numbers."""
@@ -191,11 +187,11 @@ DOCUMENTS = "documents"
 class Meaning(NamedTuple):
     """What the numbers of a column mean.
 
-    `of` names the dictionary in `Texts` to which they refer, or `DOCUMENTS`; None for a number
-    that is one more than its value. `is_optional` says that a source need not know it, which is 0.
+    `of` names the dictionary in `Texts` to which they refer, or `DOCUMENTS`. `is_optional` says
+    that a source need not know it, which is 0.
     """
 
-    of: str | None
+    of: str
     is_optional: bool = False
 
 
@@ -229,11 +225,7 @@ TABLES: Mapping[str, Mapping[str, Meaning]] = {
         "document": _DOCUMENT,
         "spec": _SPEC,
         "node": Meaning("nodes"),
-        "ref_count": Meaning(None, is_optional=True),
-        "in_buildcache": Meaning(None, is_optional=True),
-        "rest": Meaning("rests", is_optional=True),
-        "full_hash": Meaning("old_hashes", is_optional=True),
-        "build_hash": Meaning("old_hashes", is_optional=True),
+        "install": Meaning("installs", is_optional=True),
         "build_spec": Meaning("hashes", is_optional=True),
     },
     # The dependencies that indexes tell of.
@@ -290,18 +282,22 @@ class Writer:
         """Append rows of a document to one of `TABLES`.
 
         Args:
+            table: the table.
             document: its number. Only documents with `index_facts` have records and edges.
             columns: all other columns of the table.
         """
-        self.extend(table, document=[document] * len(columns["spec"]), **columns)
-
-    def extend(self, table: str, **columns: Sequence[int]) -> None:
-        """Append rows of several documents to one of `TABLES`, with all of its columns."""
         rows = self.columns.tables[table]
+        columns["document"] = [document] * len(columns["spec"])
         if columns.keys() != rows.keys():
             raise TypeError(f"the columns of {table} are {[*rows]}, not {[*columns]}")
         for name, values in columns.items():
             rows[name].extend(values)
+
+    def append_row(self, table: str, **row: int) -> None:
+        """Append one row to one of `TABLES`, with all of its columns."""
+        rows = self.columns.tables[table]
+        for name, value in row.items():
+            rows[name].append(value)
 
 
 class Tarball(NamedTuple):
@@ -358,12 +354,11 @@ class KnownVersion(NamedTuple):
     """A version of a package.
 
     `is_deprecated` is None where the source does not say it; `is_branch` says that a branch is
-    named for it; `rest` has what else the source says of it, such as its checksum.
+    named for it.
     """
 
     is_deprecated: bool | None
     is_branch: bool
-    rest: Mapping[str, Any]
 
 
 class KnownVariant(NamedTuple):
@@ -388,8 +383,6 @@ class PackageFacts:
         dependencies: the types of each dependency by its name, empty where they are not told.
         dependents: the names of the packages that depend on this one.
         descriptions: what is said of other packages, by name.
-        absent: the keys that a file of this form has and this one does not.
-        keys: the values of whole keys that the fields above cannot give back.
         problems: what does not add up in it.
     """
 
@@ -403,6 +396,4 @@ class PackageFacts:
     dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     dependents: tuple[str, ...] = ()
     descriptions: Mapping[str, str] = field(default_factory=dict)
-    absent: tuple[str, ...] = ()
-    keys: Mapping[str, Any] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()

@@ -25,24 +25,25 @@ from spack_cache_db.database_file import open_database, told_as_damaged
 from spack_cache_db.errors import DatabaseError, Fault, InputError
 from spack_cache_db.records import INSTALLED, Configuration, Problem
 from spack_cache_db.schema import CONFIGURATION, CONFIGURATION_JOINS, word_of
-from spack_cache_db.sources import DatabaseFile
+from spack_cache_db.sources import File
 from spack_cache_db.sources.columns import (
     SPEC_FILE,
     Columns,
     Document,
     IndexFacts,
+    Install,
     NodeFacts,
     Origin,
     PackageFacts,
     PageFacts,
     Tarball,
     TarballParts,
-    Use,
     Writer,
     tarball_url,
 )
 from spack_cache_db.sources.strictness import require_bounded, require_name
 from spack_cache_db.spack.lexer import is_hash
+from spack_cache_db.spack.nodes import Use
 
 FOUND_AGAIN = ("two_configurations", "two_sizes", "two_dependencies", "two_records")
 """Problems between documents: a build that reads the documents finds them again."""
@@ -85,14 +86,13 @@ FROM mirrors JOIN releases ON releases.id = mirrors.release
 JOIN stacks ON stacks.id = mirrors.stack ORDER BY mirrors.id
 """
 NODES = """
-SELECT nodes.id, namespace, package_hash, parameters, description, external, rest
-FROM nodes LEFT JOIN target_descriptions ON target_descriptions.id = nodes.target
+SELECT id, namespace, package_hash, parameters, external, has_compiler FROM nodes
 """
 RECORDS = """
-SELECT records.mirror, records.spec, node, ref_count, in_buildcache, is_binary, rest,
-  full_hash, build_hash, build_spec
+SELECT records.mirror, records.spec, node, is_binary, build_spec,
+  installs.spec IS NOT NULL, prefix, explicit, installed_at
 FROM records
-LEFT JOIN old_hashes ON old_hashes.spec = records.spec AND old_hashes.mirror = records.mirror
+LEFT JOIN installs ON installs.spec = records.spec AND installs.mirror = records.mirror
 LEFT JOIN splices ON splices.spec = records.spec AND splices.mirror = records.mirror
 ORDER BY records.mirror, records.spec
 """
@@ -113,7 +113,7 @@ class _Listing(NamedTuple):
     tarball: int
 
 
-def read_database(file: DatabaseFile) -> Columns:
+def read_database(file: File) -> Columns:
     """Return everything that a database was built from.
 
     Raises:
@@ -275,8 +275,11 @@ class _Database:
         listed: set[tuple[int, int]] = set()
         if not self._mirrors:
             return listed
-        texts = self._texts
-        nodes = {key: texts.nodes[NodeFacts(*facts)] for key, *facts in self._select(NODES)}
+        texts, append = self._texts, self._writer.append_row
+        nodes = {
+            key: texts.nodes[NodeFacts._make([*facts, bool(has_compiler)])]
+            for key, *facts, has_compiler in self._select(NODES)
+        }
         edges: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for spec, dependency, types, virtuals, direct in self._select(EDGES):
             use = self._use(_set(types), _set(virtuals), direct)
@@ -288,48 +291,43 @@ class _Database:
             if release in releases
         }
         own = {(mirror, spec): listing for page, mirror, spec, listing in self._document_listings()}
-        columns: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for mirror, rows in _grouped(self._select(RECORDS)):
+        for mirror, spec, node, is_binary, built, is_installed, *install in self._select(RECORDS):
             document, release, stacks = self._mirrors[mirror]
-            for spec, node, ref_count, in_buildcache, is_binary, rest, *others in rows:
-                full_hash, build_hash, built = others
-                configuration = self._deviating.get((None, mirror, spec), self._of[spec])
-                row = {"document": document, "spec": self._specs[spec]}
-                if is_binary:
-                    listed.add((release, spec))
-                    listing = own.get((mirror, spec)) or shown[release, spec]
-                    _append(
-                        columns["listings"],
-                        **row,
-                        configuration=configuration,
-                        stacks=stacks,
-                        size=listing.size,
-                        tarball=self._relative(listing.tarball, spec, configuration),
-                    )
-                else:
-                    _append(columns["unlisted"], **row, configuration=configuration)
-                _append(
-                    columns["records"],
+            configuration = self._deviating.get((None, mirror, spec), self._of[spec])
+            row = {"document": document, "spec": self._specs[spec]}
+            if is_binary:
+                listed.add((release, spec))
+                listing = own.get((mirror, spec)) or shown[release, spec]
+                tarball = self._relative(listing.tarball, spec, configuration)
+                append(
+                    "listings",
                     **row,
-                    node=nodes[node],
-                    ref_count=0 if ref_count is None else ref_count + 1,
-                    in_buildcache=0 if in_buildcache is None else in_buildcache + 1,
-                    rest=0 if rest is None else texts.rests[rest],
-                    full_hash=0 if full_hash is None else texts.old_hashes[full_hash],
-                    build_hash=0 if build_hash is None else texts.old_hashes[build_hash],
-                    build_spec=0 if built is None else self._specs[built],
+                    configuration=configuration,
+                    stacks=stacks,
+                    size=listing.size,
+                    tarball=tarball,
                 )
-                found = self._edges_of.get((mirror, spec))
-                for dependency, use in edges.get(spec, ()) if found is None else found:
-                    _append(columns["edges"], **row, dependency=dependency, use=use)
+            else:
+                append("unlisted", **row, configuration=configuration)
+            append(
+                "records",
+                **row,
+                node=nodes[node],
+                install=self._install(*install) if is_installed else 0,
+                build_spec=0 if built is None else self._specs[built],
+            )
+            found = self._edges_of.get((mirror, spec))
+            for dependency, use in edges.get(spec, ()) if found is None else found:
+                append("edges", **row, dependency=dependency, use=use)
         for named, specs in self._unrecorded.items():
             for number, configuration in specs:
                 document = self._mirrors[named or 0][0]
-                row = {"document": document, "spec": number, "configuration": configuration}
-                _append(columns["unrecorded"], **row)
-        for table, found_columns in columns.items():
-            self._writer.extend(table, **found_columns)
+                append("unrecorded", document=document, spec=number, configuration=configuration)
         return listed
+
+    def _install(self, prefix: str | None, explicit: int | None, when: str | None) -> int:
+        is_explicit = None if explicit is None else bool(explicit)
+        return self._texts.installs[Install(prefix, is_explicit, when)]
 
     def _read_pages(self, listed: set[tuple[int, int]]) -> None:
         """Read the listings of pages: those that no index has, and those of `document_listings`."""
@@ -338,11 +336,11 @@ class _Database:
             for page, _, spec in self._deviating
             if page is not None
         }
-        columns: dict[str, list[int]] = defaultdict(list)
+        rows = self._writer.columns.tables["listings"]
         documents, specs, configurations = (
-            columns[name] for name in ("document", "spec", "configuration")
+            rows[name] for name in ("document", "spec", "configuration")
         )
-        stacks, sizes, tarballs = (columns[name] for name in ("stacks", "size", "tarball"))
+        stacks, sizes, tarballs = (rows[name] for name in ("stacks", "size", "tarball"))
 
         def add(page: int, spec: int, listing: _Listing) -> None:
             configuration = self._deviating.get((page, None, spec), self._of[spec])
@@ -360,8 +358,6 @@ class _Database:
         for page, _, spec, listing in self._document_listings():
             if page is not None:
                 add(page, spec, listing)
-        if documents:
-            self._writer.extend("listings", **columns)
 
     def _listings(self) -> Iterator[tuple[int, int, _Listing]]:
         sets, tarballs = self._stack_sets, self._tarballs
@@ -393,27 +389,6 @@ class _Database:
             for facts in _PACKAGES.decode(text):
                 location = f"{self._location}/{facts.path}"
                 self._writer.columns.packages.append(replace(facts, location=location))
-
-
-def _append(columns: dict[str, list[int]], **row: int) -> None:
-    for name, value in row.items():
-        columns[name].append(value)
-
-
-def _grouped(
-    rows: Iterable[tuple[Any, ...]],
-) -> Iterator[tuple[int, Iterator[tuple[Any, ...]]]]:
-    """Yield the first column of rows, and the others of all rows that have the same."""
-    group: list[tuple[Any, ...]] = []
-    key: int | None = None
-    for first, *others in rows:
-        if first != key:
-            if key is not None:
-                yield key, iter(group)
-            key, group = first, []
-        group.append(tuple(others))
-    if key is not None:
-        yield key, iter(group)
 
 
 def _set(text: str) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from typing import NamedTuple, Protocol
 
 from spack_cache_db.bounded_files import LargeFileFault, read_wanted, unreadable
@@ -11,14 +10,11 @@ from spack_cache_db.errors import Fault, FaultsOf, InputError
 from spack_cache_db.foreign_files import environment_fault, foreign_fault
 from spack_cache_db.sources import (
     ANYWHERE,
-    DatabaseFile,
     File,
-    MirrorFolder,
     Place,
     RawFile,
     Share,
     Unit,
-    files_of,
     is_archive,
     is_circle,
     is_own,
@@ -58,14 +54,11 @@ KINDS: tuple[Kind, ...] = (
 """The first kind that knows a file reads it. Pages come last: their reader says what is wrong with
 a file that is none."""
 
-
-_BATCH_FILES = 64
-_BATCH_BYTES = 2**20
-"""So many files, or as many as have so many bytes, are read before the first of them is parsed."""
+AnyFile = RawFile | File
 
 
 def read_files(
-    files: Iterable[RawFile | MirrorFolder | DatabaseFile | Fault],
+    files: Iterable[AnyFile | Fault],
     place: Place = ANYWHERE,
     share: Share | None = None,
 ) -> Columns:
@@ -80,15 +73,15 @@ def read_files(
     readers = [(kind.knows, kind.reader(writer, place)) for kind in KINDS]
     mirrors = next(reader for _, reader in readers if isinstance(reader, MirrorReader))
     mirrors.share = share
-    for file in chain.from_iterable(_batches(files)):
+    for file in files:
         if isinstance(file, Fault):
             columns.faults.append(file)
             continue
         try:
             with FaultsOf(file.location):
-                if isinstance(file, MirrorFolder):
+                if isinstance(file, File) and file.kind == "mirror":
                     mirrors.add_mirror(file)
-                elif isinstance(file, DatabaseFile):
+                elif isinstance(file, File):
                     columns = read_database(file)  # It is a unit of its own.
                 else:
                     columns.bytes_read += len(file.data)
@@ -98,9 +91,7 @@ def read_files(
     return columns
 
 
-def _named_faults(
-    file: RawFile | MirrorFolder | DatabaseFile, error: InputError
-) -> Iterable[Fault]:
+def _named_faults(file: AnyFile, error: InputError) -> Iterable[Fault]:
     """Return the faults of a file; what it is, if it was given by mistake."""
     if isinstance(file, RawFile):
         text = file.data.decode("utf-8", "replace")
@@ -109,46 +100,23 @@ def _named_faults(
     return error.faults
 
 
-def _batches(
-    files: Iterable[RawFile | MirrorFolder | DatabaseFile | Fault],
-) -> Iterator[list[RawFile | MirrorFolder | DatabaseFile | Fault]]:
-    """Yield files some at a time: opening and parsing them in turns takes a quarter longer.
-
-    Each call of the system leaves the processor's caches and predictions to the kernel.
-    """
-    batch: list[RawFile | MirrorFolder | DatabaseFile | Fault] = []
-    size = 0
-    for file in files:
-        batch.append(file)
-        size += len(file.data) if isinstance(file, RawFile) else 0
-        if len(batch) == _BATCH_FILES or size >= _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    yield batch
-
-
-def read(unit: Unit, max_page_size: int) -> Iterator[RawFile | MirrorFolder | DatabaseFile | Fault]:
+def read(unit: Unit, max_page_size: int) -> Iterator[AnyFile | Fault]:
     """Yield the files and mirrors of a unit, and a fault for whatever cannot be read."""
-    for file in files_of(unit):
+    for entry in unit:
+        found: Iterable[AnyFile | Fault]
         try:
-            with FaultsOf(file.path if isinstance(file, Fault) else file.location):
-                if isinstance(file, Fault):
-                    yield file
-                elif isinstance(file, MirrorFolder | DatabaseFile):
-                    yield _name_fault(file.location, file.path) or file
-                elif is_archive(file):
-                    yield from _named(read_archive(file.location, max_page_size))
+            with FaultsOf(entry.path if isinstance(entry, Fault) else entry.location):
+                if isinstance(entry, Fault) or entry.kind != "file":
+                    found = [entry]
+                elif is_archive(entry):
+                    found = read_archive(entry.location, max_page_size)
                 else:
-                    yield from _named(_read_file(file, max_page_size))
+                    found = _read_file(entry, max_page_size)
+                for file in found:
+                    fault = None if isinstance(file, Fault) else _name_fault(*file[:2])
+                    yield fault or file
         except InputError as error:
             yield from error.faults
-
-
-def _named(files: Iterable[RawFile | Fault]) -> Iterator[RawFile | Fault]:
-    """Yield files, and a fault for one whose name cannot be stored."""
-    for file in files:
-        fault = None if isinstance(file, Fault) else _name_fault(file.location, file.path)
-        yield fault or file
 
 
 def _name_fault(location: str, path: str) -> Fault | None:

@@ -6,16 +6,12 @@ is known, and what is beyond them is refused, by name. JSON is read as it is, no
 
 from __future__ import annotations
 
-import json
 import re
 from codecs import getincrementaldecoder
-from collections import Counter
 from functools import lru_cache
-from math import isfinite
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct
 
 from spack_cache_db.errors import LineFault
 from spack_cache_db.records import FORMULA, Configuration, is_name
@@ -148,62 +144,6 @@ def named(text: str) -> str:
     return text if text.isprintable() and len(text) <= 60 else quoted(text)
 
 
-def read_strictly(text: bytes) -> Any:
-    """Return JSON as values, with exactly what it says.
-
-    Raises:
-        ValueError: it is no JSON, has a number that JSON cannot write again, or a key stands twice.
-    """
-    return json.loads(
-        text, object_pairs_hook=_distinct, parse_constant=_no_number, parse_float=_finite
-    )
-
-
-def decode_once(text: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """Return what a decoder makes of a small JSON in which no key stands twice.
-
-    Raises:
-        ValueError: it is no JSON, or a key stands twice.
-        msgspec.DecodeError: it has another form than the decoder's.
-    """
-    read_strictly(text)
-    return decoder.decode(text)
-
-
 def as_json(value: Any) -> str:
     """Return values as JSON, the same text for the same values; `ValueError` if it is no text."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    text.encode()  # A lone surrogate is a character in Python alone.
-    return text
-
-
-def require_once(text: bytes, value: Struct | dict[str, Any]) -> None:
-    """Raise `ValueError` if a key stands twice in the JSON of a value: decoders keep the last.
-
-    Args:
-        text: the JSON.
-        value: what was decoded from it, undecoded fields included.
-    """
-    again = msgspec.json.encode(value)
-    # Mostly it is the same. Else, each key and each text has two quotes, but for escaped ones.
-    if again != text and (b"\\" in text or text.count(b'"') != again.count(b'"')):
-        read_strictly(text)
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise ValueError(f"the key {named(twice)} stands twice, expected once")
-    return found
-
-
-def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no JSON")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not isfinite(number):
-        raise ValueError(f"the number {text[:20]} is too large")
-    return number
+    return msgspec.json.encode(value, order="sorted").decode()

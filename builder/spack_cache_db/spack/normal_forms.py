@@ -188,15 +188,18 @@ def printed_variants(parameters: Mapping[str, VariantValue]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65536, typed=True)
 def _printed(name: str, value: VariantValue) -> str:
+    if isinstance(value, tuple) and name == "patches":
+        value = tuple(each[:PATCH_PRINTED] for each in value)
+    return normal_variant(variant_of(name, value).text)
+
+
+def variant_of(name: str, value: VariantValue) -> Variant:
+    """Return the variant that a record has as a name and a value."""
     if isinstance(value, bool):
-        variant = Variant(name, (str(value),), "bool")
-    elif isinstance(value, str):
-        variant = Variant(name, (value,), "single")
-    elif name == "patches":
-        variant = Variant(name, tuple(sorted(each[:PATCH_PRINTED] for each in value)), "multi")
-    else:
-        variant = Variant(name, tuple(sorted(value)), "multi")
-    return normal_variant(variant.text)
+        return Variant(name, (str(value),), "bool")
+    if isinstance(value, str):
+        return Variant(name, (value,), "single")
+    return Variant(name, tuple(sorted(value)), "multi")
 
 
 def normal_compiler(text: str) -> str:

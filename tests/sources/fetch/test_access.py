@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -23,7 +22,6 @@ from tests.sources.fetch.mirrors import (
     index,
     layout_2,
     layout_3,
-    litter,
     written,
 )
 from tests.sources.fetch.object_store import for_login, signature
@@ -121,15 +119,6 @@ def test_the_nearest_login() -> None:
         assert access.login(url) == login, url
 
 
-def test_secrets_are_not_printed() -> None:
-    """What is printed of a login has its user alone."""
-    printed = repr(ConfiguredMirror("s3://b", login=Login("me", SECRET, SESSION)))
-
-    assert "me" in printed
-    assert SECRET not in printed
-    assert SESSION not in printed
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("session", [None, SESSION])
 def test_a_bucket_with_a_login(
@@ -153,40 +142,6 @@ def test_a_bucket_with_a_login(
     assert read_address(files["mirror.json"]).url == "s3://bucket/a+b"
     for secret in (SECRET, SESSION, "Signature"):
         assert secret.encode() not in b"".join(files.values()) + repr(reports).encode()
-
-
-@pytest.mark.slow
-def test_a_bucket_by_variables(site: Site, output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variables of Amazon's tools hold for addresses of which nothing is configured."""
-    signed_bucket(site, layout_2(NEW))
-    monkeypatch.setenv("S3_ENDPOINT_URL", site.url)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-
-    assert fetch("s3://bucket", output, limits=QUICK).faults == ()
-    assert files_in(output / "bucket" / "root")["build_cache/index.json"] == NEW
-
-
-@pytest.mark.slow
-def test_a_bucket_for_anybody(site: Site, output: Path) -> None:
-    """Without a login nothing is signed."""
-    site.serve(below("bucket", layout_3(NEW)))
-    path = configured(output.parent, fetch={"url": "s3://bucket", "endpoint_url": site.url})
-
-    assert bring(path, output).faults == ()
-    assert {each.headers.get("authorization") for each in site.asked} == {None}
-
-
-@pytest.mark.slow
-def test_a_secret_that_is_wrong(site: Site, output: Path) -> None:
-    """A wrong secret is told as what a login may not read."""
-    signed_bucket(site, layout_3(NEW) | layout_2(NEW))
-    pair = {"url": "s3://bucket", "endpoint_url": site.url, "access_pair": [KEY, "wrong"]}
-
-    message = says(bring(configured(output.parent, **pair), output))
-
-    assert message.endswith("expected a mirror with an index, or a login that may read it")
-    assert litter(output) == []
 
 
 @pytest.mark.slow
@@ -236,21 +191,6 @@ def test_a_folder_of_this_machine(tmp_path: Path, output: Path, layout: object) 
 
         assert (report.faults, report.changed) == ((), changed)
         assert data in files_in(output / "r" / "root").values()
-
-
-@pytest.mark.slow
-def test_what_is_no_folder_with_a_mirror(tmp_path: Path, output: Path) -> None:
-    """Nothing, a file, a pipe and a folder without an index are told as any mirror without one."""
-    (tmp_path / "file").write_text("x")
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "d" / "build_cache").mkdir(parents=True)
-    os.mkfifo(tmp_path / "d" / "build_cache" / "index.json")
-    urls = [(tmp_path / name).as_uri() for name in ("none", "file", "pipe", "d")]
-
-    report = fetch(urls, output, limits=QUICK)
-
-    assert len(report.faults) == len(urls)
-    assert {each.message.partition(" v3")[0] for each in report.faults} == {"has neither"}
 
 
 @pytest.mark.slow

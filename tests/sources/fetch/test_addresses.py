@@ -12,7 +12,6 @@ from spack_cache_db.sources.fetch.addresses import (
     FetchFault,
     Map,
     MirrorRequest,
-    mirror_place,
     mirror_request,
     mirror_url,
     parse_map,
@@ -40,30 +39,6 @@ SUM = "0123456789abcdef" * 4
 def test_a_mirror_is_known_by_its_index(ending: str) -> None:
     """The URL of an index is as good as that of its mirror."""
     assert mirror_url(f"https://host/a/b{ending}") == "https://host/a/b"
-
-
-@pytest.mark.parametrize(
-    ("ending", "view"),
-    [
-        ("", None),
-        ("/index.manifest.json", None),
-        ("/e4s/index.manifest.json", "e4s"),
-        ("/sub/e4s/index.manifest.json", "sub/e4s"),
-    ],
-)
-def test_the_index_of_a_view(ending: str, view: str | None) -> None:
-    """The URL of a view's index names the mirror and the view."""
-    url = "https://host/a" + (f"/v3/manifests/index{ending}" if ending else "")
-
-    assert mirror_place(url) == ("https://host/a", view)
-
-
-@pytest.mark.parametrize(
-    "url", ["https://host", "https://host:8/a/blobs", "http://[::1]:8/a", "oci://host/a/b:tag"]
-)
-def test_other_urls_stay(url: str) -> None:
-    """What leads to no index stays as it is."""
-    assert mirror_url(url) == url
 
 
 @pytest.mark.parametrize(
@@ -108,31 +83,6 @@ def test_no_password_is_told() -> None:
         assert "secret" not in str(caught.value.faults[0])
 
 
-@pytest.mark.parametrize(
-    ("url", "release"),
-    [
-        ("https://host/a/b", "b"),
-        ("https://host", "host"),
-        ("https://me:secret@host:8", "host"),
-        ("https://host/a%20b", "a b"),
-        ("oci://host:5000/a/b", "b"),
-        ("oci://host:5000/a/b:tag", "b"),
-    ],
-)
-def test_names_from_a_url(url: str, release: str) -> None:
-    """The release is the last part of the path, or the host; the stack is the root."""
-    asked = mirror_request(url, None, None)
-
-    assert (asked.release, asked.stack) == (release, "root")
-
-
-def test_names_that_are_given() -> None:
-    """Names that are given count."""
-    asked = mirror_request("https://host/a", "v1.0", "e4s", ("x",))
-
-    assert (asked.release, asked.stack, asked.views) == ("v1.0", "e4s", ("x",))
-
-
 BAD_NAMES = ["", ".", "..", ".hidden", "a/b", "/", "../../x", "a\0b", "a\nb", "a\\b", "x" * 201]
 
 
@@ -144,15 +94,6 @@ def test_names_that_lead_elsewhere(name: str) -> None:
     for asked in ((name, None, ()), (None, name, ()), *((None, None, (view,)) for view in views)):
         with pytest.raises(FetchFault, match=r"is no name of a (release|stack|view), expected one"):
             mirror_request("https://host/a", *asked)
-
-
-@pytest.mark.parametrize(
-    "url", ["https://host/%2e%2e", "https://host/a%2f..%2fb", "https://host/.."]
-)
-def test_names_from_a_url_that_lead_elsewhere(url: str) -> None:
-    """A name that is hidden by the URL's own spelling is found out."""
-    with pytest.raises(FetchFault, match="is no name of a release"):
-        mirror_request(url, None, None)
 
 
 @given(st.text(max_size=300))
@@ -186,13 +127,6 @@ def test_maps() -> None:
 def test_the_text_of_a_map() -> None:
     """A map is two addresses with an equals sign between."""
     assert parse_map("s3://b/p/=https://host/x/") == Map("s3://b/p", "https://host/x")
-
-
-@pytest.mark.parametrize("text", ["", "s3://b", "s3://b=", "s3://b=gs://c", "b=https://c", "=x"])
-def test_the_text_of_no_map(text: str) -> None:
-    """What maps nothing is refused."""
-    with pytest.raises(ValueError, match=r"maps nothing, expected s3://bucket=https://host"):
-        parse_map(text)
 
 
 URL = "https://host/list.json"
@@ -289,10 +223,3 @@ def test_what_is_no_manifest(text: bytes) -> None:
     message = str(caught.value)
     assert message.startswith("is no manifest of releases: ")
     assert message.endswith("expected a mirror, or a manifest {release: [{label, url}]}")
-
-
-@pytest.mark.parametrize("empty", [{}, {"develop": []}])
-def test_an_empty_manifest(empty: object) -> None:
-    """A manifest without a stack is a fault, so that nothing is taken for vanished."""
-    with pytest.raises(FetchFault, match=r"^names no stack "):
-        read_release_manifest(URL, data(empty))

@@ -44,18 +44,6 @@ def bring_named(site: Site, output: Path) -> FetchReport:
     return fetch([f"{site.url}/list.json"], output, options, QUICK)
 
 
-def test_names_come_from_the_url(site: Site, output: Path) -> None:
-    """The last part of the path is the release, the stack is the root."""
-    site.serve(below("caches/v1", layout_3(ONE)))
-
-    assert fetch([f"{site.url}/caches/v1/"], output, limits=QUICK).faults == ()
-
-    assert folders(output) == ["v1/root"]
-    assert (
-        read_address((output / "v1/root/mirror.json").read_bytes()).url == f"{site.url}/caches/v1"
-    )
-
-
 def test_good_ones_are_kept(site: Site, output: Path) -> None:
     """Every fault of every mirror is told, sorted; what is good is there."""
     site.serve(below("b", layout_3(ONE)) | below("d", layout_2(TWO)) | below("c", layout_2(TWO)))
@@ -87,21 +75,6 @@ def test_two_mirrors_for_one_folder(site: Site, output: Path) -> None:
         "/y/v1: goes to v1/root as /x/v1 does; fetch it with another --release"
     ]
     assert blob_path(ONE) in files_in(output / "v1" / "root")
-
-
-def test_another_mirror_in_the_folder(site: Site, output: Path) -> None:
-    """What was fetched from elsewhere is not written over."""
-    site.serve(below("x/v1", layout_3(ONE)) | below("y/v1", layout_3(TWO)))
-    fetch([f"{site.url}/x/v1"], output, limits=QUICK)
-    before = files_in(output, hidden=True)
-
-    report = fetch([f"{site.url}/y/v1"], output, limits=QUICK)
-
-    assert faults(report, site) == [
-        f"/y/v1: {output}/v1/root has the index of /x/v1: "
-        "name another with --release or --stack, or remove it"
-    ]
-    assert files_in(output, hidden=True) == before
 
 
 def test_a_manifest_of_releases(site: Site, output: Path) -> None:
@@ -150,34 +123,6 @@ def test_nothing_vanishes_with_a_broken_manifest(site: Site, output: Path) -> No
     assert folders(output) == ["develop/root"]
 
 
-def test_a_mirror_that_its_manifest_moved(site: Site, output: Path) -> None:
-    """A stack whose manifest names another address for it today is fetched from there."""
-    site.serve(below("a", layout_3(ONE)) | below("b", layout_3(TWO)))
-    named(site, develop={"root": "a"})
-    bring_named(site, output)
-    named(site, develop={"root": "b"})
-
-    assert bring_named(site, output).faults == ()
-
-    fetched = files_in(output / "develop" / "root")
-    assert read_address(fetched.pop("mirror.json")).url == f"{site.url}/b"
-    assert fetched == layout_3(TWO)
-
-
-def test_views_are_of_mirrors(site: Site, output: Path) -> None:
-    """A manifest of releases, and an image, have no views."""
-    site.serve(below("a", layout_3(ONE)))
-    named(site, develop={"root": "a"})
-    urls = [f"{site.url}/list.json", "oci://host/name"]
-
-    report = fetch(urls, output, FetchOptions(views=("x",)), QUICK)
-
-    assert faults(report, site) == [
-        "/list.json: is a manifest of releases, which has no views: no --view",
-        "oci://host/name: is an image, which has no views: no --view",
-    ]
-
-
 def test_so_many_at_once(site: Site, output: Path) -> None:
     """No more requests are under way than `jobs` says, and no fewer."""
     names = "abcdefgh"
@@ -222,31 +167,6 @@ def test_a_manifest_of_too_many_mirrors(site: Site, output: Path) -> None:
 
     assert fault.message == "names 20 mirrors, expected at most 19 (--max-mirrors)"
     assert len(site.asked) == 1
-
-
-def test_more_mirrors_than_a_run_takes(site: Site, output: Path) -> None:
-    """So many mirrors are fetched, each other one is named."""
-    site.serve({key: each for name in "abc" for key, each in below(name, layout_3(ONE)).items()})
-    limits = FetchLimits(pause=0.01, max_mirrors=2, jobs=1)
-
-    report = fetch([f"{site.url}/{name}" for name in "abc"], output, limits=limits)
-
-    assert [line.partition(", ")[0] for line in faults(report, site)] == [
-        "/c: is one of more than 2 mirrors"
-    ]
-    assert (report.mirrors, report.brought) == (3, 2)
-
-
-def test_more_bytes_than_a_run_takes(site: Site, output: Path) -> None:
-    """What comes beyond is not kept."""
-    site.serve(below("a", layout_3(index("zlib", size=100_000))))
-
-    (fault,) = fetch(
-        [f"{site.url}/a"], output, limits=FetchLimits(pause=0.01, max_total=50_000)
-    ).faults
-
-    assert "more than 50,000 bytes were sent in this run" in fault.message
-    assert files_in(output) == {}
 
 
 def test_a_file_that_takes_too_long(site: Site, output: Path) -> None:

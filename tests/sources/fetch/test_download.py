@@ -20,7 +20,6 @@ from tests.sources.fetch.downloads import (
 from tests.sources.fetch.mirrors import (
     LAYOUT_2,
     below,
-    blob_path,
     files_in,
     index,
     layout_2,
@@ -32,7 +31,6 @@ from tests.sources.fetch.server import (
     Site,
     cut,
     drop,
-    encoded,
     instead,
     status,
     whole,
@@ -94,24 +92,6 @@ def test_a_length_that_is_too_large(site: Site, output: Path, length: int) -> No
     assert files_in(output) == {}
 
 
-def test_a_length_that_is_too_small(site: Site, output: Path) -> None:
-    """A server that promises less than it sends gives what a sum refuses."""
-    with_sum(site)
-    site.always[BLOB] = instead(DATA, content_length=1000)
-
-    assert says(bring(site, output)).startswith("has the checksum ")
-    assert files_in(output) == {}
-
-
-def test_a_length_that_is_too_small_without_a_sum(site: Site, output: Path) -> None:
-    """Without a sum, an index that ends too early is known by its end."""
-    without_sum(site)
-    site.always[INDEX] = instead(DATA, content_length=1000)
-
-    assert says(bring(site, output)).startswith("is no whole index: ")
-    assert files_in(output) == {}
-
-
 def test_more_than_the_limit(site: Site, output: Path) -> None:
     """What says that it is too large is not read, what does not say so is read to the limit."""
     without_sum(site, whole, lambda handler, data: _endless(handler))
@@ -130,35 +110,6 @@ def _endless(handler: Handler) -> None:
         handler.wfile.write(b" " * 65536)
 
 
-def test_an_empty_file(site: Site, output: Path) -> None:
-    """Nothing at all is no index."""
-    without_sum(site)
-    site.always[INDEX] = instead(b"")
-
-    assert says(bring(site, output)).startswith("is no whole index: ")
-
-
-def test_content_encodings(site: Site, output: Path) -> None:
-    """What is sent encoded lies decoded in the folder, and its tag is that of what was sent."""
-    without_sum(site)
-    site.always[INDEX] = encoded("gzip")
-
-    report = bring(site, output)
-
-    assert (report.faults, fetched(output)) == ((), DATA)
-    assert report.size < 20_000
-
-
-def test_an_encoded_blob(site: Site, output: Path) -> None:
-    """Sums are those of what lies in the folder."""
-    with_sum(site)
-    site.always[BLOB] = encoded("gzip")
-
-    assert bring(site, output).faults == ()
-
-    assert fetched(output, blob_path(DATA)) == DATA
-
-
 def test_a_bomb(site: Site, output: Path) -> None:
     """A small body that unfolds beyond the limit is refused, and not kept."""
     bomb = b" " * 64_000_000
@@ -171,24 +122,3 @@ def test_a_bomb(site: Site, output: Path) -> None:
 
     assert says(report) == "has more than 1,000,000 bytes, expected less (--max-size)"
     assert files_in(output, hidden=True).keys() <= {"r/s/.fetched.json"}
-
-
-def test_an_encoding_that_is_broken(site: Site, output: Path) -> None:
-    """A body that is not in the encoding it says is asked for again, then refused."""
-    without_sum(site)
-    site.always[INDEX] = instead(DATA, content_encoding="gzip")
-
-    assert says(bring(site, output)).startswith("sends broken gzip: ")
-    assert len(site.paths(INDEX)) == 5
-    assert files_in(output) == {}
-
-
-@pytest.mark.parametrize("name", ["br", "zstd", "deflate", "gzip, gzip"])
-def test_an_encoding_that_is_not_known(site: Site, output: Path, name: str) -> None:
-    """An encoding that nobody asked for is refused by name."""
-    without_sum(site)
-    site.always[INDEX] = instead(DATA, content_encoding=name)
-
-    assert (
-        says(bring(site, output)) == f"sends the content encoding {name!r}, expected gzip or none"
-    )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.sources.fetch import FetchOptions, FetchReport, fetch
-from tests.sources.fetch.mirrors import QUICK, below, blob_path, index, layout_2, layout_3, sha256
+from tests.sources.fetch.mirrors import QUICK, below, index, layout_2, layout_3, sha256
 from tests.sources.fetch.object_store import for_login
 from tests.sources.fetch.server import Answer, Handler, Site, serve, status
 
@@ -141,18 +141,3 @@ def test_a_signature(site: Site, stranger: Site, output: Path, layout: object) -
     assert {each.headers["x-amz-security-token"] for each in site.asked} == {SESSION}
     assert len(stranger.asked) == len(files)
     assert secrets_of(stranger) == {}
-
-
-def test_a_way_back_has_no_login(site: Site, output: Path) -> None:
-    """A redirect to another origin and back to the first ends the login."""
-    with serve() as other:
-        site.serve(below("m", {blob_path(DATA): DATA}))
-        site.always["/a/build_cache/index.json"] = status(302, location=f"{other.url}/back")
-        other.always["/back"] = status(302, location=f"{site.url}/m/{blob_path(DATA)}")
-
-        fetch(site.url.replace("://", f"://{USER}:{SECRET}@") + "/a", output, limits=QUICK)
-
-        asked = {each.path: each.headers.get("authorization") for each in site.asked}
-        assert asked["/a/build_cache/index.json"]
-        assert asked[f"/m/{blob_path(DATA)}"] is None
-        assert secrets_of(other) == {}

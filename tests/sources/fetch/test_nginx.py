@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.server import free_port
-from spack_cache_db.sources.fetch import FetchOptions, fetch
+from spack_cache_db.sources.fetch import fetch
 from tests.programs import needed, serving
 from tests.sources.fetch.mirrors import (
     QUICK,
@@ -87,12 +87,3 @@ def test_mirrors(tmp_path: Path, output: Path, settings: str) -> None:
     assert fetched == below("three/root", layout_3(DATA)) | below("two/root", layout_2(DATA, False))
     assert any(" gzip " in line for line in asked(tmp_path)) == ("gzip" in settings)
     assert any(line.startswith("304 ") for line in asked(tmp_path))
-
-
-def test_views(tmp_path: Path, output: Path) -> None:
-    """Views of a mirror are found by name."""
-    with nginx(tmp_path) as url:
-        report = fetch([f"{url}/three"], output, FetchOptions(views=("e4s",)), QUICK)
-
-    assert report.faults == ()
-    assert "v3/manifests/index/e4s/index.manifest.json" in files_in(output / "three" / "root")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from spack_cache_db.sources.fetch.addresses import FetchFault, MirrorRequest
 from spack_cache_db.sources.fetch.stack_folder import (
     STATE_FILE,
     StackFolder,
-    stacks_of,
 )
 from spack_cache_db.sources.fetch.web import Tags
 from tests.sources.fetch.mirrors import files_in, litter
@@ -25,33 +23,6 @@ TAGS = Tags('"1"')
 def opened(output: Path, wanted: MirrorRequest = MIRROR) -> StackFolder:
     """Return the folder as a new run finds it."""
     return StackFolder(output, wanted)
-
-
-def test_nothing_is_made_before_there_is_something(output: Path) -> None:
-    """A mirror that gives nothing leaves nothing."""
-    opened(output)
-
-    assert not output.exists()
-
-
-def test_what_was_fetched_is_known(output: Path) -> None:
-    """A later run knows a file, as long as it has the same bytes and comes from the same place."""
-    opened(output).write("build_cache/index.json", b"data", f"{URL}/x", TAGS)
-
-    known = opened(output).unchanged("build_cache/index.json", f"{URL}/x")
-    assert known is not None
-    assert (known.size, known.tags) == (4, TAGS)
-    assert opened(output).unchanged("build_cache/index.json", f"{URL}/y") is None
-    assert opened(output).unchanged("build_cache/index.json.hash", f"{URL}/x") is None
-    (output / "v1/root/build_cache/index.json").write_bytes(b"dato")
-    assert opened(output).unchanged("build_cache/index.json", f"{URL}/x") is None
-
-
-def test_the_address_is_there_before_the_index(output: Path) -> None:
-    """Whatever has a name lies beside the address of its mirror."""
-    opened(output).write("index.json", b"data", URL, TAGS)
-
-    assert json.loads((output / "v1/root" / ADDRESS_FILE).read_bytes()) == {"url": URL}
 
 
 def test_only_what_was_fetched_is_removed(output: Path) -> None:
@@ -90,31 +61,3 @@ def test_another_address(output: Path) -> None:
     (output / "v1/root" / ADDRESS_FILE).write_bytes(b"{}")
     with pytest.raises(FetchFault, match="broken address of a mirror"):
         opened(output)
-
-
-def test_stacks_of_a_manifest(output: Path) -> None:
-    """The stacks that a manifest named are told from all others, sorted."""
-    for release, manifest in (
-        ("b", "https://m"),
-        ("a", "https://m"),
-        ("c", "https://n"),
-        ("d", None),
-    ):
-        folder = opened(output, MirrorRequest(URL, release, "root", manifest=manifest))
-        folder.write("index.json", b"data", URL, TAGS)
-
-    assert [*stacks_of(output, "https://m")] == [output / "a/root", output / "b/root"]
-
-
-@pytest.mark.parametrize("key", ["files", "url", "index.json", "manifest"])
-def test_what_is_recorded_twice_is_not_believed(output: Path, key: str) -> None:
-    """A record whose keys stand twice is not what this program wrote: all comes anew."""
-    opened(output).write("index.json", b"data", URL, TAGS)
-    assert opened(output).unchanged("index.json", URL)
-
-    state = output / "v1/root" / STATE_FILE
-    text = state.read_text()
-    state.write_text(text.replace(f'"{key}":', f'"{key}":null,"{key}":', 1))
-    assert state.read_text() != text
-
-    assert opened(output).unchanged("index.json", URL) is None

@@ -73,15 +73,6 @@ def test_a_mirror_with_a_view(
     assert built(output) == binaries
 
 
-def test_a_view_that_is_configured_instead_of_another(mirror: str, output: Path) -> None:
-    """The view of an earlier run goes when the configuration names another one."""
-    for view in ("myview", "sub/view2"):
-        path = configured(output.parent, one={"url": mirror, "view": view})
-        assert fetch([], output, FetchOptions(mirrors=path), QUICK).faults == ()
-
-    assert [row[1] for row in built(output)] == ['["sub/view2"]']
-
-
 @pytest.mark.parametrize("ending", ["", "/index.manifest.json"])
 def test_views_that_are_named(mirror: str, output: Path, ending: str) -> None:
     """`--view` takes a name with slashes; the URL of a view's index is that of the view alone."""
@@ -107,14 +98,6 @@ def test_a_view_that_is_missing(mirror: str, output: Path) -> None:
     assert files_in(output) == {}
 
 
-@pytest.mark.parametrize("view", ["../x", "a//b", "/a", "a/", ".hidden/a", "a/../b"])
-def test_views_that_lead_elsewhere(site: Site, output: Path, view: str) -> None:
-    """No part of a view's name leads out of the folder of views."""
-    options = FetchOptions(views=(view,))
-
-    assert "is no name of a view" in says(fetch(f"{site.url}/m", output, options, QUICK))
-
-
 def test_filters(mirror: str, output: Path) -> None:
     """What a mirror leaves out is recorded, counted by `fetch` and `build`, and not listed."""
     filters: dict[str, Any] = {"include_binary": ["tlib", "tapp"], "exclude_binary": ["^tprov"]}
@@ -135,22 +118,3 @@ def test_filters(mirror: str, output: Path) -> None:
     assert address == Address(mirror, ("tlib", "tapp"), ("^tprov",))
     assert [row[2] for row in built(output) if row[0] == "some"] == ["tlib", "tlib"]
     assert len([row for row in built(output) if row[0] == "all"]) == 5
-
-
-def test_filters_that_change(mirror: str, output: Path) -> None:
-    """Another filter in the configuration counts from the next run on, without a new download."""
-    for specs, count in ((["tlib"], 2), (["tapp"], 1), ([], 5)):
-        path = configured(output.parent, one={"url": mirror, "include_binary": specs})
-        report = fetch([], output, FetchOptions(mirrors=path), QUICK)
-
-        assert (report.faults, len(built(output))) == ((), count)
-
-
-def test_a_filter_that_is_no_spec(mirror: str, output: Path) -> None:
-    """A filter that cannot be read is a fault of its mirror, before anything is asked for."""
-    path = configured(output.parent, one={"url": mirror, "exclude_binary": ["zlib@@"]})
-
-    (fault,) = fetch([], output, FetchOptions(mirrors=path), QUICK).faults
-
-    assert "the mirror one 'zlib@@' is not a spec: " in str(fault)
-    assert not output.joinpath("one").exists()

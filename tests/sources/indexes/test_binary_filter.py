@@ -112,7 +112,7 @@ def test_answers_are_those_of_spack(name: str) -> None:
     """Of two real indexes, one from before Spack 1.0, the binaries that Spack 1.2 finds."""
     records = Installs(gzip.decompress((DATA / "indexes" / name).read_bytes()))
     known = Graph(records)
-    binaries = sorted(each for each in records if records.entry(each).record.in_buildcache)
+    binaries = sorted(each for each in records if records.entry(each).is_binary)
     wrong = []
     for text, places in ANSWERS[name]:
         (query,) = parse_filter([text])

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from spack_cache_db.build import build, check
+from spack_cache_db.build import build
 from spack_cache_db.build.verification import verify
 from spack_cache_db.errors import InputError
 from tests.commands import peak_memory
-from tests.indexes import MIRRORS, REAL_FILE, edge, hash_of, index, node, old_node, real, record
+from tests.indexes import MIRRORS, REAL_FILE, edge, index, node, real, record
 from tests.pagetexts import SAMPLES
 
 
@@ -86,28 +86,6 @@ def test_whole_mirrors_of_five_versions_of_spack(tmp_path: Path) -> None:
     assert (found.indexes, found.records, found.faults, found.differences) == (5, 108, (), ())
 
 
-@pytest.mark.slow
-def test_release_and_stack_come_from_folders_or_from_options(tmp_path: Path) -> None:
-    """`<release>/<stack>/index.json`; what is asked for comes first; else both are root."""
-    for release, stack in (("develop", "e4s"), ("v1.0", "hep")):
-        folder = tmp_path / "in" / release / stack
-        folder.mkdir(parents=True)
-        (folder / "index.json").write_bytes(index(record(node(f"pkg-{stack}"))))
-
-    build(tmp_path / "in", tmp_path / "a.db")
-    build(tmp_path / "in" / "develop" / "e4s" / "index.json", tmp_path / "b.db")
-    build(tmp_path / "in" / "develop", tmp_path / "c.db", release="v2", stack="mine")
-
-    assert [row[:2] for row in rows(tmp_path / "a.db", PLACES)] == [
-        ("develop", "e4s"), ("v1.0", "hep"),
-    ]  # fmt: skip
-    assert [row[:2] for row in rows(tmp_path / "b.db", PLACES)] == [("root", "root")]
-    assert [row[:2] for row in rows(tmp_path / "c.db", PLACES)] == [("v2", "mine")]
-    assert verify(tmp_path / "c.db", tmp_path / "in" / "develop", release="v2", stack="mine") == (
-        verify(tmp_path / "b.db", tmp_path / "in" / "develop" / "e4s" / "index.json")
-    )
-
-
 def test_stacks_of_a_release_meet_in_one_listing(tmp_path: Path) -> None:
     """A spec of two stacks is listed once in their release, with both; its records stay two."""
     for stack, names in (("e4s", ("a", "b")), ("hep", ("b",)), ("root", ("a", "b"))):
@@ -126,22 +104,6 @@ def test_stacks_of_a_release_meet_in_one_listing(tmp_path: Path) -> None:
     assert verify(tmp_path / "x.db", tmp_path / "in").differences == ()
 
 
-@pytest.mark.parametrize("version", ["5", "6", "7"])
-def test_older_databases(tmp_path: Path, version: str) -> None:
-    """Every version of the database gives the same listings and edges, and is given back."""
-    records = [{"spec": old_node("a", version, "b"), "ref_count": 0}]
-    records += [{"spec": old_node("b", version), "ref_count": 1}]
-    (tmp_path / "index.json").write_bytes(index(*records, version=version))
-
-    build(tmp_path / "index.json", tmp_path / "x.db")
-
-    sql = "SELECT package, compiler FROM builds ORDER BY package"
-    assert rows(tmp_path / "x.db", sql) == [("a", "gcc@12.2.0"), ("b", "gcc@12.2.0")]
-    sql = "SELECT package, dependency_package, types FROM dependency_edges"
-    assert rows(tmp_path / "x.db", sql) == [("a", "b", "link")]
-    assert verify(tmp_path / "x.db", tmp_path / "index.json").differences == ()
-
-
 def test_externals_are_known_and_never_binaries(tmp_path: Path) -> None:
     """What is not in the cache has its record and its edges, and counts nowhere."""
     outside = node("glibc", external={"path": "/usr", "module": None, "extra_attributes": {}})
@@ -156,24 +118,6 @@ def test_externals_are_known_and_never_binaries(tmp_path: Path) -> None:
     assert rows(tmp_path / "x.db", sql) == [("a", 1, 1), ("glibc", 0, 0)]
     sql = "SELECT dependency_package FROM dependency_edges WHERE package = 'a'"
     assert rows(tmp_path / "x.db", sql) == [("glibc",)]
-
-
-def test_the_database_of_an_installation(tmp_path: Path) -> None:
-    """What is installed can be browsed; what is not, and externals, are known."""
-    folder = tmp_path / "opt" / ".spack-db"
-    folder.mkdir(parents=True)
-    facts = {"path": "/opt/a", "explicit": True, "installation_time": 1.5}
-    records = [
-        {"spec": node("a"), "ref_count": 0, "installed": True, **facts},
-        {"spec": node("gone"), "ref_count": 0, "installed": False, **facts},
-    ]
-    (folder / "index.json").write_bytes(index(*records))
-    (tmp_path / "opt" / "share.txt").write_text("not read")
-
-    build(tmp_path / "opt", tmp_path / "x.db")
-
-    assert rows(tmp_path / "x.db", "SELECT package FROM builds") == [("a",)]
-    assert verify(tmp_path / "x.db", tmp_path / "opt").differences == ()
 
 
 def test_a_page_and_an_index_meet_in_one_spec(tmp_path: Path) -> None:
@@ -221,25 +165,6 @@ def faults(path: Path, tmp_path: Path) -> str:
     return str(error.value)
 
 
-def test_all_faults_of_an_index_are_named(tmp_path: Path) -> None:
-    """Edges that lead to no hash and nodes that are none, each told, and nothing is written."""
-    records = [
-        record(node("a", {**edge("nowhere", "link"), "name": ["nowhere"]})),
-        record(node("b", arch={"platform": "linux"})),
-        record(node("c", parameters=[1])),
-        record(node("d")),
-    ]
-    (tmp_path / "index.json").write_bytes(index(*records))
-
-    said = faults(tmp_path / "index.json", tmp_path).splitlines()
-
-    assert len(said) == 3
-    for name, words in (("a", "Expected `str`"), ("b", "platform_os"), ("c", "Expected `object`")):
-        (line,) = [each for each in said if hash_of(name) in each]
-        assert words in line
-        assert line.startswith(f"{tmp_path / 'index.json'}: ")
-
-
 def test_a_checksum_that_is_wrong_is_named(tmp_path: Path) -> None:
     """The sum beside an index of layout 2, and the blobs of layout 3, are held against the data."""
     folder = tmp_path / "v2" / "build_cache"
@@ -257,20 +182,3 @@ def test_a_checksum_that_is_wrong_is_named(tmp_path: Path) -> None:
 def is_spec_blob(path: Path) -> bool:
     """Whether a file is a compressed spec file."""
     return path.is_file() and b'"spec"' in gzip.decompress(path.read_bytes())[:64]
-
-
-def test_a_mirror_with_nothing_in_it_is_named(tmp_path: Path) -> None:
-    """A folder that looks like a mirror, and has neither an index nor a spec file."""
-    (tmp_path / "in" / "build_cache").mkdir(parents=True)
-
-    assert "neither an index nor a spec file" in faults(tmp_path / "in", tmp_path)
-
-
-def test_check_tells_the_same_without_building(tmp_path: Path) -> None:
-    """Faults and problems of indexes, as of pages."""
-    (tmp_path / "index.json").write_bytes(index(record(node("a"), extra=1)))
-
-    found, problems = check(tmp_path / "index.json")
-
-    assert found == ()
-    assert "the key extra is not known" in str(problems[0])

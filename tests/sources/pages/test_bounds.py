@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.errors import InputError, LineFault
-from spack_cache_db.sources import RawFile, strictness
+from spack_cache_db.errors import InputError
+from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.columns import Writer
 from spack_cache_db.sources.pages import page_format, page_parser
 from spack_cache_db.sources.pages.page_reader import PageReader
@@ -86,19 +86,6 @@ def test_no_field_of_a_spec_is_without_a_bound(field: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"versions": ["1" * 200], "compiler": "g" * 200, "os": "o" * 200, "size": "1" * 4096},
-        {"variants": ["k" * 200 + "=" + "v" * 3895, *(f"k{number}=v" for number in range(999))]},
-        {"stacks": ["s" * 200, *(f"s{number}" for number in range(999))], "tarball": "u" * 4096},
-    ],
-)
-def test_a_spec_at_the_bounds_is_read(changes: dict[str, Any]) -> None:
-    """The bounds themselves are allowed."""
-    read(page(specs=[spec(**changes)]))
-
-
-@pytest.mark.parametrize(
     ("changes", "said"),
     [
         (
@@ -147,24 +134,6 @@ def test_json_that_would_fill_the_memory_is_not_decoded(meta: str, details: str,
 def test_yaml_that_would_fill_the_memory_is_not_decoded(entries: bytes, said: str) -> None:
     """Each small key has a bound, and so has their number."""
     assert fault(b"---\n" + entries + b"\n---").startswith(said)
-
-
-def test_a_wrong_byte_is_found_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Text is decoded in parts, and a character may lie in two of them."""
-    monkeypatch.setattr(strictness, "CHUNK", 3)
-    good = "---\ntitle: é😀éé😀\n".encode()
-    read_front_matter = page_parser.read_front_matter
-    assert read_front_matter(good + b"---").values == {"title": "é😀éé😀"}
-    for wrong in (b"\xff", b"\xf0\x9f", b"\xe9"):
-        with pytest.raises(LineFault, match=f"byte 0x{wrong[0]:02x}") as caught:
-            read_front_matter(good + b"a" + wrong)
-        assert caught.value.line == 3
-
-
-def test_a_wrong_page_has_one_fault() -> None:
-    """Where every listing of a page is wrong, the first fault says enough."""
-    data = page_of("zlib", "develop", META, json.dumps([{}] * 1000))
-    assert fault(data) == ("6: spec_details: Object missing required field `hash` - at `$[0]`")
 
 
 def test_the_pages_of_the_site_are_far_from_the_bounds() -> None:

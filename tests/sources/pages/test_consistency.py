@@ -19,7 +19,7 @@ from spack_cache_db.sources.pages.consistency import (
     declared_meta,
     page_problems,
 )
-from spack_cache_db.sources.pages.page_format import Meta, Page
+from spack_cache_db.sources.pages.page_format import Page
 from spack_cache_db.sources.pages.page_parser import parse_page, read_details
 from spack_cache_db.sources.pages.page_reader import PageReader, as_set, normal_configuration
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec
@@ -52,28 +52,6 @@ def problems(data: bytes) -> list[Problem]:
             Counter(as_set("stack", each.stacks) for each in read_details(found)).items(),
         )
     )
-
-
-@pytest.mark.parametrize("path", SAMPLE_PAGES, ids=lambda path: f"{path.parent.name}-{path.name}")
-def test_meta_of_the_samples_is_what_their_specs_imply(path: Any) -> None:
-    """Computed, not copied; no sample has a problem."""
-    found = parsed(path.read_bytes())
-    assert computed(found) == declared_meta(found.meta)
-    assert problems(path.read_bytes()) == []
-
-
-def test_meta_is_counted_over_all_specs() -> None:
-    """Lists sorted, each value once; stacks with the number of their specs."""
-    assert computed(parsed(page(specs=SPECS))) == {
-        "versions": ["1.0"],
-        "compilers": ["gcc@13.2.0"],
-        "oss": ["ubuntu24.04"],
-        "platforms": ["linux"],
-        "targets": ["x86_64_v3", "zen3"],
-        "stacks": ["e4s", "root"],
-        "num_specs": 2,
-        "num_specs_by_stack": {"e4s": 1, "root": 2},
-    }
 
 
 @pytest.mark.parametrize(
@@ -121,11 +99,6 @@ def test_what_does_not_add_up_is_told_and_kept(
     )
 
 
-def test_two_spellings_of_a_compiler_are_no_problem() -> None:
-    """`gcc@=13.2.0` in `meta` is `gcc@13.2.0` in the specs."""
-    assert problems(page(specs=SPECS, meta={"compilers": ["gcc@=13.2.0"]})) == []
-
-
 def told(data: bytes) -> tuple[Problem, ...]:
     """Return the problems of a page, as its reader tells them."""
     writer = Writer()
@@ -155,29 +128,6 @@ def test_a_page_that_adds_up_does_not_hide_one_that_does_not() -> None:
         "stacks",
         "num_specs_by_stack",
     }
-
-
-def test_every_key_of_meta_is_held_against_the_specs() -> None:
-    """A key that is added to the record has to be counted, and compared."""
-    found = parsed(page(specs=SPECS))
-    assert {*computed(found)} == {*declared_meta(found.meta)} == {*Meta.__struct_fields__}
-
-
-@pytest.mark.parametrize("key", Meta.__struct_fields__)
-def test_a_page_that_is_wrong_in_one_key_has_one_problem(key: str) -> None:
-    """The quick look for whether there is anything to tell looks at each key."""
-    others = {"num_specs": 7, "num_specs_by_stack": {"e4s": 7, "root": 2}}
-    found = problems(page(specs=SPECS, meta={key: others.get(key, ["other"])}))
-    assert [problem.code for problem in found] == [key]
-
-
-def test_an_odd_variant_is_told_in_every_page_that_has_it() -> None:
-    """However many pages of the unit have it."""
-    writer = Writer()
-    reader = PageReader(writer)
-    for release in ("develop", "v0.20"):
-        reader.keep(parsed(page(release=release, specs=[spec(1, variants=["a b"])])))
-    assert [len(each.problems) for each in writer.columns.documents] == [1, 1]
 
 
 PRINTABLE = st.text(max_size=2).filter(str.isprintable)

@@ -7,43 +7,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spack_cache_db.errors import LineFault
-from spack_cache_db.sources.pages.page_format import Json
 from spack_cache_db.sources.pages.page_parser import read_front_matter
 from tests.pagetexts import page
 
 SMALL = b'---\ntitle: "zlib"\nlayout: cache\nmeta: {"a": 1}\n---'
-
-
-def test_small_keys_are_read_and_big_ones_left_as_json() -> None:
-    """Each key with its line; JSON with its line."""
-    front = read_front_matter(SMALL)
-    assert front.values == {"title": "zlib", "layout": "cache"}
-    assert front.json == {"meta": Json(b'{"a": 1}', 4)}
-    assert front.lines == {"title": 2, "layout": 3, "meta": 4}
-
-
-@pytest.mark.parametrize("ending", [b"", b"\n", b"\n\n \n", b"\r\n", b"  \n"])
-def test_the_last_line_may_end_in_any_way(ending: bytes) -> None:
-    """With or without a newline; blanks after it are nothing."""
-    assert read_front_matter(SMALL + ending).values == read_front_matter(SMALL).values
-
-
-def test_line_ends_of_windows_are_line_ends() -> None:
-    """A page that went through Windows says the same."""
-    front = read_front_matter(SMALL.replace(b"\n", b"\r\n"))
-    assert (front.values, front.json) == (
-        {"title": "zlib", "layout": "cache"},
-        {"meta": Json(b'{"a": 1}', 4)},
-    )
-
-
-@pytest.mark.parametrize(
-    "text", ["v0.20", "2025-04-20", "yes", "null", "1e3", "0x10", "~", "1.10", "12:30"]
-)
-def test_every_scalar_is_text(text: str) -> None:
-    """YAML would make numbers, dates and truths of releases and names."""
-    front = read_front_matter(f"---\ntitle: {text}\ncategories: [package, {text}]\n---".encode())
-    assert front.values == {"title": text, "categories": ["package", text]}
 
 
 def test_an_entry_may_go_on_over_several_lines() -> None:

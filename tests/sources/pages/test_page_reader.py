@@ -7,24 +7,20 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from spack_cache_db.errors import InputError
 from spack_cache_db.records import Configuration
 from spack_cache_db.sources import RawFile
-from spack_cache_db.sources.columns import TABLES, Columns, PageFacts, Tarball, Writer
+from spack_cache_db.sources.columns import TABLES, Columns, Writer
 from spack_cache_db.sources.pages.page_format import Json, SpecDetail
 from spack_cache_db.sources.pages.page_parser import parse_page, read_details
 from spack_cache_db.sources.pages.page_reader import (
     PageReader,
-    as_set,
-    kept_variant,
     normal_configuration,
 )
-from spack_cache_db.spack.normal_forms import readable_variant
-from tests.pagetexts import MORE_SAMPLES, page, spec, spec_hash
+from tests.pagetexts import page, spec, spec_hash
 
 PREFIX = "https://example.org/v1"
 ARCH = "linux-ubuntu24.04-x86_64_v3"
@@ -37,51 +33,6 @@ def columns(*pages: bytes) -> Columns:
     for number, data in enumerate(pages):
         reader.add(RawFile(f"in/{number}.md", f"{number}.md", data))
     return writer.columns
-
-
-def derived(number: int, compiler: str = "gcc-13.2.0") -> str:
-    """Return the URL that the layout of mirrors gives to a spec."""
-    return (
-        f"{PREFIX}/build_cache/{ARCH}/{compiler}/zlib-1.0/"
-        f"{ARCH}-{compiler}-zlib-1.0-{spec_hash(number)}.spack"
-    )
-
-
-def test_what_is_said_twice_is_held_once() -> None:
-    """Specs, configurations and stack sets of several pages share their texts."""
-    found = columns(
-        page(release="develop", specs=[spec(1), spec(2, stacks=["root", "e4s"])]),
-        page(release="v0.20", specs=[spec(1), spec(3, target="zen3")]),
-    )
-    listings = found.tables["listings"]
-    assert found.things["hashes"] == [spec_hash(1), spec_hash(2), spec_hash(3)]
-    assert [each.target for each in found.things["configurations"]] == ["x86_64_v3", "zen3"]
-    assert found.things["stack_sets"] == [("e4s", "root")]
-    assert [*listings["spec"]] == [1, 2, 1, 3]
-    assert [*listings["configuration"]] == [1, 1, 1, 2]
-    assert [*listings["document"]] == [1, 1, 2, 2]
-    assert [*listings["stacks"]] == [1] * 4
-
-
-def test_a_page_is_a_document() -> None:
-    """With where it lies, its release, its package and its era."""
-    (found,) = columns(page("zlib", "v0.20")).documents
-    assert (found.location, found.path, found.release) == ("in/0.md", "0.md", "v0.20")
-    assert (found.page, found.problems) == (PageFacts("zlib", "A"), ())
-
-
-def test_two_spellings_of_one_thing_are_one() -> None:
-    """`gcc@=13.2.0` of then is `gcc@13.2.0` of now."""
-    then = spec(2, compiler="gcc@=13.2.0", variants=["~cuda", "build_system=cmake"])
-    found = columns(page(specs=[spec(1), then]))
-    assert len(found.things["configurations"]) == 1
-    assert [*found.tables["listings"]["configuration"]] == [1, 1]
-
-
-def test_one_spelling_in_two_packages_is_two_configurations() -> None:
-    """The package is the page's, not the detail's."""
-    found = columns(page("zlib", specs=[spec(1)]), page("zstd", specs=[spec(2)]))
-    assert [each.package for each in found.things["configurations"]] == ["zlib", "zstd"]
 
 
 def changed(detail: SpecDetail, field: str) -> SpecDetail:
@@ -125,29 +76,6 @@ def test_every_field_of_a_detail_reaches_the_columns(field: str) -> None:
         # The first is the hash.
         assert (said[0][1:] != said[1][1:]) == (field != "hash")
         assert said[0] != said[1]
-
-
-def test_a_size_that_is_not_known_is_none() -> None:
-    """Pages print a dash for it."""
-    found = columns(page(specs=[spec(1), spec(2, size="1 MB"), spec(3, size="")]))
-    sizes = [*found.tables["listings"]["size"]]
-    assert (found.things["sizes"], sizes) == (["1 MB", ""], [0, 1, 2])
-
-
-def test_a_url_of_the_usual_layout_is_held_by_its_prefix() -> None:
-    """The rest follows from the spec; `gcc@=13.2.0` is spelled `gcc-13.2.0` there."""
-    specs = [spec(1, tarball=derived(1)), spec(2, compiler="gcc@=13.2.0", tarball=derived(2))]
-    found = columns(page(specs=[*specs, spec(3)]))
-    assert found.things["tarballs"] == [Tarball(PREFIX, is_whole=False)]
-    assert [*found.tables["listings"]["tarball"]] == [1, 1, 0]
-
-
-def test_the_urls_of_a_real_page_share_one_prefix() -> None:
-    """All those of the sample of 2023 follow the layout."""
-    found = columns((MORE_SAMPLES / "v0.18" / "axl" / "specs.md").read_bytes())
-    assert found.things["tarballs"] == [
-        Tarball("https://binaries.spack.io/releases/v0.18", is_whole=False)
-    ]
 
 
 def test_a_page_that_cannot_be_kept_leaves_only_its_fault() -> None:
@@ -224,28 +152,6 @@ def test_what_a_row_cannot_hold_is_refused(changes: dict[str, object], message: 
     """Rather than dropped."""
     with pytest.raises(ValueError, match=message):
         configuration(**changes)
-
-
-@given(TEXTS)
-def test_a_set_has_one_order(texts: list[str]) -> None:
-    """Sorted, with every member, whatever the order of the page."""
-    assert as_set("stack", reversed(texts)) == as_set("stack", texts)
-    assert sorted(as_set("stack", texts)) == sorted(texts)
-
-
-@given(TEXTS.filter(bool))
-def test_a_set_refuses_what_stands_twice(texts: list[str]) -> None:
-    """A set cannot give it back."""
-    with pytest.raises(ValueError, match="twice, expected once"):
-        as_set("stack", [*texts, texts[0]])
-
-
-@given(st.text(max_size=12))
-def test_normal_text_is_its_own_normal_form(text: str) -> None:
-    """Applied twice it changes nothing more; what is no variant stays as it is."""
-    assert kept_variant(kept_variant(text)) == kept_variant(text)
-    if readable_variant(text) is None:
-        assert kept_variant(text) == text
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(1)"])

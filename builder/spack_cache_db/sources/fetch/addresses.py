@@ -30,7 +30,7 @@ from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import ROOT, is_name
 from spack_cache_db.sources.indexes import Address
 from spack_cache_db.sources.indexes.binary_filter import parse_filter
-from spack_cache_db.sources.strictness import BROKEN, quoted, read_strictly, said
+from spack_cache_db.sources.strictness import BROKEN, quoted, said
 
 _USER = re.compile(r"(?<=://)[^/?#]*@")
 
@@ -253,7 +253,6 @@ def read_release_manifest(
     """
     try:
         manifest = _MANIFEST.decode(data)
-        read_strictly(data)
     except BROKEN as error:
         expected = "expected a mirror, or a manifest {release: [{label, url}]}"
         raise FetchFault(url, f"is no manifest of releases: {said(error)}; {expected}") from None

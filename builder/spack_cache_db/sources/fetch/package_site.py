@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 import zstandard
 
-from spack_cache_db.bounded_files import sha256_of
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources import File, RawFile, is_archive
 from spack_cache_db.sources.archives import read_archive
@@ -119,13 +118,10 @@ async def _bring(
     limit = min(largest, web.limits.max_size)
     body = await web.read(url, limit, known.tags.conditions() if known else NO_HEADERS)
     if body.data is None:
-        if known is None:
-            raise FetchFault(url, "answers 304, expected 200")
         folder.keep(name)
         return False
     data = await asyncio.to_thread(wanted, url, body.data, web.limits.max_size)
-    folder.write(name, data, url, body.tags)
-    return known is None or known.sha256 != sha256_of(folder.file(name))
+    return folder.write(name, data, url, body.tags)
 
 
 def _package_data(url: str, data: bytes, _: int) -> bytes:

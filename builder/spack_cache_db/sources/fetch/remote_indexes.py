@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from spack_cache_db.errors import FaultsOf
 from spack_cache_db.sources.fetch.addresses import FetchFault, Login, MirrorRequest
-from spack_cache_db.sources.fetch.stack_folder import Download, StackFolder
+from spack_cache_db.sources.fetch.stack_folder import StackFolder
 from spack_cache_db.sources.fetch.web import (
     Headers,
     LoginFault,
@@ -44,7 +44,7 @@ from spack_cache_db.sources.indexes import (
     read_manifest,
 )
 from spack_cache_db.sources.indexes.mirrors import files_without_index
-from spack_cache_db.sources.strictness import BROKEN, decode_once, said
+from spack_cache_db.sources.strictness import BROKEN, said
 
 T = TypeVar("T")
 
@@ -107,10 +107,8 @@ async def _copy(web: Web, folder: StackFolder, url: str, names: list[str]) -> bo
     changed = False
     for name in names:
         at = f"{url}/{quote(name)}"
-        known = folder.unchanged(name, at)
         answer = await web.read(at, web.limits.max_size)
-        folder.write(name, answer.data or b"", at, answer.tags)
-        changed |= folder.unchanged(name, at) != known
+        changed |= folder.write(name, answer.data or b"", at, answer.tags)
     return changed
 
 
@@ -133,14 +131,12 @@ async def _layout_3(web: Web, folder: StackFolder, url: str, name: str) -> bool:
     at = f"{url}/{name}"
     known = folder.unchanged(name, at)
     answer = await web.read(at, MAX_MANIFEST, known.tags.conditions() if known else {})
-    data = answer.data if answer.data is not None or not known else folder.read(name, MAX_MANIFEST)
-    if data is None:
-        raise FetchFault(at, "answers 304, which was not asked for")
+    data = answer.data if answer.data is not None else folder.read(name, MAX_MANIFEST) or b""
     blob = _index_of(at, data)
     require_size(at, blob.length, web.limits.max_size)
     try:
         path = blob.path.as_posix()
-        changed = await Download(folder, path, f"{url}/{path}", blob.checksum).run(web)
+        changed = await folder.bring(web, path, f"{url}/{path}", blob.checksum)
     except NotThereFault as fault:
         raise MismatchFault(at, f"names {path}, which {fault}") from None
     if answer.data is None:
@@ -185,7 +181,7 @@ async def _layout_2(web: Web, folder: StackFolder, url: str) -> bool:
 
 async def _index_of_layout_2(web: Web, folder: StackFolder, url: str, sha256: str | None) -> bool:
     try:
-        return await Download(folder, LAYOUT_2_INDEX, f"{url}/{LAYOUT_2_INDEX}", sha256).run(web)
+        return await folder.bring(web, LAYOUT_2_INDEX, f"{url}/{LAYOUT_2_INDEX}", sha256)
     except NotThereFault as fault:
         message = f"has neither {LAYOUT_3} nor {LAYOUT_2_INDEX}, expected a mirror with an index"
         if fault.is_closed:
@@ -266,7 +262,7 @@ def read_reference(url: str) -> Reference:
 def read_layer(url: str, data: bytes) -> Layer:
     """Return the layer of the image at a URL, from its manifest; `FetchFault` if it has not one."""
     try:
-        layers = decode_once(data, _IMAGE).layers
+        layers = _IMAGE.decode(data).layers
     except BROKEN as error:
         raise FetchFault(url, f"is no image: {said(error)}") from None
     if len(layers) != 1:
@@ -327,8 +323,9 @@ class Registry:
         layer = read_layer(self._url, answer.data or b"")
         require_size(self._url, layer.size, self._web.limits.max_size)
         url, sha256 = f"{self._place}/blobs/{layer.digest}", layer.digest.removeprefix("sha256:")
-        blob = Download(folder, INDEX_NAME, url, sha256)
-        return await self._allowed(lambda login: blob.run(self._web, login))
+        return await self._allowed(
+            lambda login: folder.bring(self._web, INDEX_NAME, url, sha256, login)
+        )
 
     async def _allowed(self, ask: Callable[[Headers], Awaitable[T]]) -> T:
         """Ask, and once more with a login or a token if the registry wants one."""
@@ -358,7 +355,7 @@ class Registry:
         at = f"{realm}{'&' if '?' in realm else '?'}{words}"
         answer = await self._web.read(at, _TOKEN_SIZE, self._basic)
         try:
-            token = decode_once(answer.data or b"", _TOKEN)
+            token = _TOKEN.decode(answer.data or b"")
         except BROKEN as error:
             raise FetchFault(realm, f"gives no token: {said(error)}") from None
         given = token.token or token.access_token

@@ -12,7 +12,6 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -27,18 +26,15 @@ from spack_cache_db.sources.fetch.web import (
     MismatchFault,
     Tags,
     Web,
-    length_of,
-    require_size,
-    tags_of,
 )
 from spack_cache_db.sources.indexes import (
     MAX_ADDRESS,
-    Index,
     IndexFault,
     read_address,
     write_address,
 )
-from spack_cache_db.sources.strictness import BROKEN, decode_once, said
+from spack_cache_db.sources.indexes.index_records import Installs
+from spack_cache_db.sources.strictness import BROKEN
 
 STATE_FILE = ".fetched.json"
 PART_FILE = ".fetched.part"
@@ -75,7 +71,6 @@ class _State(Struct):
 
 
 _STATE = msgspec.json.Decoder(_State)
-_INDEX = msgspec.json.Decoder(Index)
 
 
 class StackFolder:
@@ -98,16 +93,6 @@ class StackFolder:
     def file(self, name: str) -> Path:
         """Return the path of a file by its name in this folder."""
         return self.path / name
-
-    @property
-    def part(self) -> Path:
-        """The path under which a file is written."""
-        return self.path / PART_FILE
-
-    def drop_part(self) -> None:
-        """Remove the part, and the folder if nothing is in it."""
-        self.part.unlink(missing_ok=True)
-        _remove_empty(self.path, self.path.parent.parent)
 
     def unchanged(self, name: str, url: str) -> FetchedFile | None:
         """Return what is recorded of a file, if it came from `url` and nobody changed it."""
@@ -135,23 +120,64 @@ class StackFolder:
         """Record that a file belongs to the mirror as it is today."""
         self._kept.add(name)
 
-    def settle(self, name: str, file: FetchedFile) -> None:
+    async def bring(
+        self,
+        web: Web,
+        name: str,
+        url: str,
+        sha256: str | None = None,
+        headers: Headers = NO_HEADERS,
+    ) -> bool:
+        """Fetch a file; return whether it is another than before.
+
+        Args:
+            web: what asks.
+            name: its path in this folder.
+            url: where it comes from.
+            sha256: the checksum that it must have. Without one it must be a whole index.
+            headers: those of the request.
+
+        Raises:
+            MismatchFault: it is not what it must be.
+            FetchFault: there is none, or none that can be read.
+        """
+        known = await asyncio.to_thread(self.unchanged, name, url)
+        if known is not None and known.sha256 == sha256:
+            self.keep(name)
+            return False
+        unless = known.tags.conditions() if known is not None and sha256 is None else {}
+        part = self.path / PART_FILE
+        try:
+            tags = await web.save(url, part, {**headers, **unless})
+            if tags is None:
+                self.keep(name)
+                return False
+            file = await asyncio.to_thread(_checked, part, url, sha256, tags)
+            self._settle(name, file)
+        finally:
+            part.unlink(missing_ok=True)
+            _remove_empty(self.path, self.path.parent.parent)
+        return known is None or file.sha256 != known.sha256
+
+    def _settle(self, name: str, file: FetchedFile) -> None:
         """Give the part that is whole its name."""
         self._write_address()
         self._state.files[name] = file
         self._save()
         self.file(name).parent.mkdir(parents=True, exist_ok=True)
-        put_in_place(self.part, self.file(name))
+        put_in_place(self.path / PART_FILE, self.file(name))
         self.keep(name)
 
-    def write(self, name: str, data: bytes, url: str, tags: Tags) -> None:
-        """Write a small file from its bytes."""
+    def write(self, name: str, data: bytes, url: str, tags: Tags) -> bool:
+        """Write a small file from its bytes; return whether it is another than before."""
         file = FetchedFile(shown(url), len(data), hashlib.sha256(data).hexdigest(), tags)
-        if self.unchanged(name, url) == file:
+        known = self.unchanged(name, url)
+        if known == file:
             self.keep(name)
-            return
-        _write_new(self.part, data)
-        self.settle(name, file)
+            return False
+        _write_new(self.path / PART_FILE, data)
+        self._settle(name, file)
+        return known is None or known.sha256 != file.sha256
 
     def remove(self, name: str) -> None:
         """Remove a file, unless a link leads out of this folder to it."""
@@ -163,7 +189,7 @@ class StackFolder:
 
     def finish(self) -> None:
         """Remove the files of earlier runs that the mirror has no longer, and the part."""
-        self.part.unlink(missing_ok=True)
+        (self.path / PART_FILE).unlink(missing_ok=True)
         for name in self._state.files.keys() - self._kept:
             self.remove(name)
             _remove_empty(self.file(name).parent, self.path)
@@ -202,77 +228,18 @@ class StackFolder:
             raise FetchFault(request.url, f"{self.path} has the index of {url}: {advice}")
 
 
-@dataclass(frozen=True, slots=True)
-class Download:
-    """A file to fetch.
-
-    Args:
-        folder: where it goes.
-        name: its path in there.
-        url: where it comes from.
-        sha256: the checksum that it must have. Without one it must be a whole index.
-    """
-
-    folder: StackFolder
-    name: str
-    url: str
-    sha256: str | None = None
-
-    async def run(self, web: Web, headers: Headers = NO_HEADERS) -> bool:
-        """Fetch the file; return whether it is another than before.
-
-        Raises:
-            MismatchFault: it is not what it must be.
-            FetchFault: there is none, or none that can be read.
-        """
-        known = await asyncio.to_thread(self.folder.unchanged, self.name, self.url)
-        if known is not None and known.sha256 == self.sha256:
-            self.folder.keep(self.name)
-            return False
-        unless = known.tags.conditions() if known is not None and self.sha256 is None else {}
+def _checked(part: Path, url: str, sha256: str | None, tags: Tags) -> FetchedFile:
+    """Return what is recorded of a download; `MismatchFault` if it is not what it must be."""
+    found = sha256_of(part)
+    if sha256 is None:
         try:
-            sha256 = await web.persist(self.url, lambda: self._attempt(web, {**headers, **unless}))
-        finally:
-            self.folder.drop_part()
-        return known is None or sha256 not in (None, known.sha256)
-
-    async def _attempt(self, web: Web, headers: Headers) -> str | None:
-        """Fetch the whole file; return its checksum, None if it is as before."""
-        async with web.opened(self.url, headers) as response:
-            if response.status_code == 304:
-                if "If-None-Match" not in headers and "If-Modified-Since" not in headers:
-                    raise FetchFault(self.url, "answers 304, which was not asked for")
-                self.folder.keep(self.name)
-                return None
-            limit, size, tags = web.limits.max_size, 0, tags_of(response)
-            require_size(self.url, length_of(response) or 0, limit)
-            _write_new(self.folder.part, b"")
-            with self.folder.part.open("ab") as stream:
-                async for data in web.body(self.url, response):
-                    size += len(data)
-                    require_size(self.url, size, limit)
-                    stream.write(data)
-        return await asyncio.to_thread(self._settle, tags, limit)
-
-    def _settle(self, tags: Tags, limit: int) -> str:
-        """Give the file its name if it is what it must be; return its checksum."""
-        path = self.folder.part
-        sha256 = sha256_of(path)
-        if self.sha256 is None:
-            self._require_index(read_file(path, limit))
-        elif sha256 != self.sha256:
-            words = f"has the checksum {sha256}, expected {self.sha256} as the mirror says"
-            raise MismatchFault(self.url, words)
-        size = path.stat().st_size
-        self.folder.settle(self.name, FetchedFile(shown(self.url), size, sha256, tags))
-        return sha256
-
-    def _require_index(self, data: bytes) -> None:
-        """Raise `MismatchFault` unless data is a whole index: there is no checksum of it."""
-        try:
-            _INDEX.decode(data)
-        except BROKEN as error:
-            raise MismatchFault(self.url, f"is no whole index: {said(error)}") from None
+            Installs(read_file(part, part.stat().st_size))
+        except IndexFault as error:
+            raise MismatchFault(url, f"is no whole index: {error}") from None
+    elif found != sha256:
+        words = f"has the checksum {found}, expected {sha256} as the mirror says"
+        raise MismatchFault(url, words)
+    return FetchedFile(shown(url), part.stat().st_size, found, tags)
 
 
 def stacks_of(output: Path, manifest: str) -> Iterator[Path]:
@@ -299,7 +266,7 @@ def _read_state(folder: Path) -> _State:
     Names that are not written here are left out: they are another's.
     """
     try:
-        state = decode_once(read_file(folder / STATE_FILE, _MAX_STATE), _STATE)
+        state = _STATE.decode(read_file(folder / STATE_FILE, _MAX_STATE))
     except (OSError, *BROKEN):
         return _State()
     state.files = {name: file for name, file in state.files.items() if _OWN_NAME.fullmatch(name)}

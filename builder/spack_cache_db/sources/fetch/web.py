@@ -6,8 +6,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from importlib.metadata import version
 from io import FileIO
 from pathlib import Path
@@ -196,9 +194,57 @@ class Web:
 
     async def read(self, url: str, limit: int, headers: Headers = NO_HEADERS) -> Body:
         """Return a small body; `FetchFault` if there is none of at most `limit` bytes."""
-        return await self.persist(url, lambda: self._read(url, limit, headers))
 
-    async def persist(self, url: str, attempt: Callable[[], Awaitable[T]]) -> T:
+        async def attempt() -> Body:
+            data = bytearray()
+            tags = await self._take(url, limit, headers, data.extend)
+            return Body(None if tags is None else bytes(data), tags or Tags())
+
+        return await self._persist(url, attempt)
+
+    async def save(self, url: str, path: Path, headers: Headers) -> Tags | None:
+        """Write a large body to a new file.
+
+        Returns:
+            The tags of the body; None if it is still what the request's conditions name.
+
+        Raises:
+            FetchFault: there is none within the limits.
+        """
+
+        async def attempt() -> Tags | None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+            with path.open("xb") as stream:
+                return await self._take(url, self.limits.max_size, headers, stream.write)
+
+        return await self._persist(url, attempt)
+
+    async def _take(
+        self, url: str, limit: int, headers: Headers, take: Callable[[bytes], object]
+    ) -> Tags | None:
+        """Take a body, decoded; return its tags, None for what the conditions name."""
+        async with self._opened(url, headers) as response:
+            if response.status_code == 304:
+                return None
+            left, seen, size = length_of(response), 0, 0
+            require_size(url, left, limit)
+            self._expected += left
+            try:
+                async for data in response.aiter_bytes():
+                    came, seen = response.num_bytes_downloaded - seen, response.num_bytes_downloaded
+                    left -= came
+                    self._count(url, came)
+                    size += len(data)
+                    require_size(url, size, limit)
+                    take(data)
+            finally:
+                # What did not come is asked for again, or not at all.
+                self._expected -= left
+                self._count(url, 0)
+        return tags_of(response)
+
+    async def _persist(self, url: str, attempt: Callable[[], Awaitable[T]]) -> T:
         """Return what an attempt returns, after as many as it takes and the limits allow.
 
         Raises:
@@ -226,7 +272,7 @@ class Web:
         raise SilenceFault(url, f"{message}; tried {tries} time{'s' if tries > 1 else ''}")
 
     @asynccontextmanager
-    async def opened(self, url: str, headers: Headers) -> AsyncIterator[httpx.Response]:
+    async def _opened(self, url: str, headers: Headers) -> AsyncIterator[httpx.Response]:
         """Open a response that is worth reading: its status is 200 or 304.
 
         Raises:
@@ -241,7 +287,7 @@ class Web:
                 auth = signature or httpx.USE_CLIENT_DEFAULT
                 response = await self._client.send(request, stream=True, auth=auth)
             try:
-                _require_good(url, response)
+                _require_good(url, response, headers)
                 yield response
             finally:
                 await response.aclose()
@@ -258,43 +304,13 @@ class Web:
         except TimeoutError:
             raise PassingTrouble("does not answer in time") from None
 
-    async def body(self, url: str, response: httpx.Response) -> AsyncIterator[bytes]:
-        """Yield what is sent, decoded.
-
-        Raises:
-            FetchFault: the run has received more than it may.
-        """
-        left, seen = length_of(response) or 0, 0
-        self._expected += left
-        try:
-            async for data in response.aiter_bytes():
-                came, seen = response.num_bytes_downloaded - seen, response.num_bytes_downloaded
-                left -= came
-                self._count(came)
-                if self.received > self.limits.max_total:
-                    words = f"more than {self.limits.max_total:,} bytes were sent in this run"
-                    raise FetchFault(url, f"{words}, expected less (--max-total)")
-                yield data
-        finally:
-            # What did not come is asked for again, or not at all.
-            self._expected -= left
-            self._count(0)
-
-    async def _read(self, url: str, limit: int, headers: Headers) -> Body:
-        async with self.opened(url, headers) as response:
-            if response.status_code == 304:
-                return Body(None, tags_of(response))
-            require_size(url, length_of(response) or 0, limit)
-            data = bytearray()
-            async for part in self.body(url, response):
-                data += part
-                require_size(url, len(data), limit)
-        return Body(bytes(data), tags_of(response))
-
-    def _count(self, size: int) -> None:
+    def _count(self, url: str, size: int) -> None:
         self.received += size
         if self._progress is not None:
             self._progress(self.received, max(self._expected, self.received))
+        if size and self.received > self.limits.max_total:
+            words = f"more than {self.limits.max_total:,} bytes were sent in this run"
+            raise FetchFault(url, f"{words}, expected less (--max-total)")
 
 
 def tags_of(response: httpx.Response) -> Tags:
@@ -303,10 +319,10 @@ def tags_of(response: httpx.Response) -> Tags:
     return Tags(*(each if each.isascii() and each.isprintable() else "" for each in said))
 
 
-def length_of(response: httpx.Response) -> int | None:
-    """Return the bytes that a response says it sends; None if it does not."""
+def length_of(response: httpx.Response) -> int:
+    """Return the bytes that a response says it sends; 0 if it does not."""
     text: str = response.headers.get("Content-Length", "")
-    return int(text) if text.isdecimal() and len(text) < 20 else None
+    return int(text) if text.isdecimal() and len(text) < 20 else 0
 
 
 def encoding_of(response: httpx.Response) -> str:
@@ -343,8 +359,8 @@ async def _without_login(request: httpx.Request) -> None:
             request.headers.pop(name, None)
 
 
-def _require_good(url: str, response: httpx.Response) -> None:
-    """Raise unless a response is worth reading: its status is 200 or 304.
+def _require_good(url: str, response: httpx.Response, headers: Headers) -> None:
+    """Raise unless a response is worth reading: 200, or 304 if the request had a condition.
 
     Raises:
         PassingTrouble: it says that the trouble may pass.
@@ -362,7 +378,8 @@ def _require_good(url: str, response: httpx.Response) -> None:
     if status in _NOT_THERE:
         words = f"answers {status}, expected an index there"
         raise NotThereFault(url, words, is_closed=status == 403)
-    if status not in (200, 304):
+    has_condition = any(name.startswith("If-") for name in headers)
+    if status != 200 and not (status == 304 and has_condition):
         # Amazon S3 says so of a signature for another region.
         region = response.headers.get("x-amz-bucket-region", "")
         words = f" and the bucket's region, {region}, in AWS_DEFAULT_REGION" if region else ""
@@ -378,16 +395,9 @@ def _origin(url: httpx.URL) -> str:
 
 
 def _retry_after(response: httpx.Response) -> float | None:
-    """Return the seconds that a server asks for (RFC 9110 section 10.2.3)."""
+    """Return the seconds that a server asks for (RFC 9110 section 10.2.3); None for a date."""
     text: str = response.headers.get("Retry-After", "")
-    if text.isdecimal():
-        return float(text[:9])
-    try:
-        date = parsedate_to_datetime(text)
-        date = date if date.tzinfo else date.replace(tzinfo=UTC)
-        return max(0.0, (date - datetime.now(UTC)).total_seconds())
-    except (ValueError, OverflowError):
-        return None
+    return float(text[:9]) if text.isdecimal() else None
 
 
 def _said(error: httpx.TransportError) -> str:

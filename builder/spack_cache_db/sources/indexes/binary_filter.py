@@ -8,16 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
-import msgspec
-from msgspec import UNSET
-
-from spack_cache_db.sources.indexes import Address, Arch, IndexFault, SpecNode
-from spack_cache_db.sources.indexes.index_reader import read_arch, use_of
+from spack_cache_db.sources.indexes import Address, IndexFault
 from spack_cache_db.sources.indexes.index_records import IndexRecords
-from spack_cache_db.sources.strictness import BROKEN
 from spack_cache_db.spack.constraints import (
     LEGACY_COMPILERS,
     Dependency,
@@ -28,36 +23,14 @@ from spack_cache_db.spack.constraints import (
     version_matches,
 )
 from spack_cache_db.spack.lexer import QuerySyntaxError
-from spack_cache_db.spack.normal_forms import LANGUAGES, Variant, split_compiler
+from spack_cache_db.spack.nodes import Edge, Node, Use
+from spack_cache_db.spack.normal_forms import LANGUAGES, Variant, split_compiler, variant_of
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.targets import target_matches
 
-_EVERY_TYPE = frozenset(("build", "link", "run", "test"))
-_AT_RUN_TIME = frozenset(("link", "run"))
-_PARAMETERS = msgspec.json.Decoder(dict[str, bool | str | tuple[str, ...]])
-
-
-class Edge(NamedTuple):
-    """An edge of a node; `node` is None if the index has no record of the dependency."""
-
-    name: str
-    hash: str
-    types: frozenset[str]
-    virtuals: frozenset[str]
-
-
-class Node(NamedTuple):
-    """The parts of a record that a spec can constrain."""
-
-    name: str
-    version: str
-    hash: str = ""
-    namespace: str | None = None
-    arch: Arch | None = None
-    parameters: Mapping[str, Any] = {}
-    variants: Mapping[str, Variant] = {}
-    compiler: tuple[str, str | None] | None = None
-    edges: tuple[Edge, ...] = ()
+_AT_RUN_TIME = {"link", "run"}
+_COMPILER = Use(("build",), LANGUAGES)
+"""How the compiler is used that a node up to specfile 4 names."""
 
 
 def parse_filter(texts: Iterable[str]) -> tuple[SpecQuery, ...]:
@@ -77,15 +50,24 @@ class Graph:
     def __init__(self, records: IndexRecords) -> None:
         self._records = records
         self._nodes: dict[str, Node | None] = {}
+        self._variants: dict[str, Mapping[str, Variant]] = {}
 
     def node(self, dag_hash: str) -> Node | None:
         """Return a node; None if the index has no record of it that can be read."""
         if dag_hash not in self._nodes:
             try:
-                self._nodes[dag_hash] = node_of(self._records.entry(dag_hash).node)
-            except (KeyError, IndexFault, *BROKEN):
+                self._nodes[dag_hash] = self._records.entry(dag_hash).node
+            except (KeyError, IndexFault):
                 self._nodes[dag_hash] = None
         return self._nodes[dag_hash]
+
+    def variants(self, node: Node) -> Mapping[str, Variant]:
+        """Return the variants of a node by name."""
+        if node.hash not in self._variants:
+            self._variants[node.hash] = {
+                name: variant_of(name, value) for name, value in node.parameters.items()
+            }
+        return self._variants[node.hash]
 
     @cached_property
     def providers(self) -> frozenset[tuple[str, str]]:
@@ -95,7 +77,7 @@ class Graph:
             (virtual, edge.name)
             for node in nodes
             for edge in node.edges
-            for virtual in edge.virtuals
+            for virtual in edge.use.virtuals
         )
 
     def satisfies(self, node: Node, query: SpecQuery) -> bool:
@@ -117,20 +99,19 @@ class Graph:
         for edge in node.edges:
             yield from self._end(edge, asked)
         if node.compiler is not None:
-            name, version = node.compiler
-            compiler = Node(name, version or "")
-            edge = Edge(name, "", frozenset(("build",)), frozenset(LANGUAGES))
-            yield from self._end(edge, asked, compiler)
+            name, version = split_compiler(node.compiler)
+            name = LEGACY_COMPILERS.get(name, name)
+            yield from self._end(Edge(name, "", _COMPILER), asked, _bare(name, version or ""))
         if asked.direct:
             return
-        waiting = deque(edge for edge in node.edges if edge.types & _AT_RUN_TIME)
+        waiting = deque(edge for edge in node.edges if _AT_RUN_TIME.intersection(edge.use.types))
         seen = {edge.hash for edge in waiting}
         while waiting:
             edge = waiting.popleft()
             yield from self._end(edge, asked)
             below = self.node(edge.hash)
             for deeper in below.edges if below else ():
-                if deeper.types & _AT_RUN_TIME and deeper.hash not in seen:
+                if _AT_RUN_TIME.intersection(deeper.use.types) and deeper.hash not in seen:
                     seen.add(deeper.hash)
                     waiting.append(deeper)
 
@@ -138,13 +119,12 @@ class Graph:
         """Yield the end of an edge if the edge is as asked."""
         name = _package(asked.node.name)
         is_virtual = name is not None and name != edge.name
-        if is_virtual and name not in edge.virtuals:
+        types, virtuals = {*edge.use.types}, {*edge.use.virtuals}
+        if is_virtual and name not in virtuals:
             return
-        if not edge.virtuals.issuperset(asked.virtuals) or not edge.types.issuperset(
-            asked.deptypes
-        ):
+        if not virtuals.issuperset(asked.virtuals) or not types.issuperset(asked.deptypes):
             return
-        found = end or self.node(edge.hash) or Node(edge.name, "")
+        found = end or self.node(edge.hash) or _bare(edge.name)
         if is_virtual:
             _require_no_version(asked.node)
             yield found
@@ -159,24 +139,26 @@ class Graph:
                 _require_no_version(query)
                 return True
             return False
-        arch = node.arch
+        flags = {name: each for name, each in node.parameters.items() if isinstance(each, tuple)}
         return (
             (query.namespace in (None, node.namespace) or node.namespace is None)
             and node.hash.startswith(query.hash or "")
             and version_matches(query.versions, node.version)
-            and (arch is not None or (query.platform, query.os, query.target) == (None, None, None))
-            and (arch is None or _is_for(arch, query))
-            and flags_match(query.flags, node.parameters)
+            and query.platform in (None, node.platform)
+            and query.os in (None, node.os)
+            and (query.target is None or target_matches(query.target, node.target))
+            and flags_match(query.flags, flags)
             and all(self._has_variant(node, each) for each in query.variants)
         )
 
     def _has_variant(self, node: Node, asked: VariantConstraint) -> bool:
         if not asked.propagate:
-            return asked.name in node.variants and variant_matches(asked, node.variants[asked.name])
+            variants = self.variants(node)
+            return asked.name in variants and variant_matches(asked, variants[asked.name])
         return all(
-            variant_matches(asked, each.variants[asked.name])
-            for each in self._all_below(node)
-            if asked.name in each.variants
+            variant_matches(asked, variants[asked.name])
+            for variants in map(self.variants, self._all_below(node))
+            if asked.name in variants
         )
 
     def _all_below(self, node: Node) -> Iterator[Node]:
@@ -214,45 +196,6 @@ class BinaryFilter(NamedTuple):
         return any(graph.satisfies(node, each) for each in self.exclude)
 
 
-def node_of(node: SpecNode) -> Node:
-    """Return the record of a node as it is compared; `BROKEN` if it cannot be read."""
-    compiler: tuple[str, str | None] | None = None
-    if node.compiler is not UNSET:
-        compiler = node.compiler.name, node.compiler.version
-    elif node.annotations is not UNSET and node.annotations.compiler is not UNSET:
-        compiler = split_compiler(node.annotations.compiler)
-    edges = []
-    for each in node.edges:
-        use = use_of(each.type if each.parameters is UNSET else bytes(each.parameters))
-        edges.append(Edge(each.name, each.hash, frozenset(use.types), frozenset(use.virtuals)))
-    parameters, variants = _parameters(bytes(node.parameters))
-    return Node(
-        node.name,
-        node.version,
-        node.hash,
-        node.namespace,
-        read_arch(bytes(node.arch)),
-        parameters,
-        variants,
-        compiler and (LEGACY_COMPILERS.get(compiler[0], compiler[0]), compiler[1]),
-        tuple(edges),
-    )
-
-
-@lru_cache(maxsize=65536)
-def _parameters(text: bytes) -> tuple[Mapping[str, Any], Mapping[str, Variant]]:
-    values = _PARAMETERS.decode(text)
-    return values, {name: _variant(name, value) for name, value in values.items()}
-
-
-def _variant(name: str, value: bool | str | tuple[str, ...]) -> Variant:
-    if isinstance(value, bool):
-        return Variant(name, (str(value),), "bool")
-    if isinstance(value, str):
-        return Variant(name, (value,), "single")
-    return Variant(name, tuple(sorted(value)), "multi")
-
-
 def _require_no_version(query: SpecQuery) -> None:
     """Raise `IndexFault` if a version is asked of a virtual package."""
     if query.versions is not None:
@@ -264,10 +207,6 @@ def _package(name: str | None) -> str | None:
     return None if name is None else LEGACY_COMPILERS.get(name, name)
 
 
-def _is_for(arch: Arch, query: SpecQuery) -> bool:
-    target = arch.target if isinstance(arch.target, str) else arch.target.name
-    return (
-        query.platform in (None, arch.platform)
-        and query.os in (None, arch.platform_os)
-        and target_matches(query.target, target)
-    )
+def _bare(name: str, version: str = "") -> Node:
+    """Return a node of which only the name is known, and perhaps the version."""
+    return Node(name, version, "", "", "", "", {})

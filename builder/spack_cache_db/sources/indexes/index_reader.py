@@ -1,20 +1,15 @@
-"""Records of an index → columns; each spelling is looked up once.
+"""Records of an index → columns.
 
-Architecture, parameters and edges are long texts of which few differ, so numbers stand for their
-bytes. Configurations are in the normal form of pages, so that both kinds of source meet in one.
+Configurations are in the normal form of pages, so that both kinds of source meet in one.
+Parameters and externals are compared as JSON: few of them differ.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
-from operator import attrgetter
-from typing import Any, NamedTuple
-
-import msgspec
-from msgspec import UNSET, UnsetType
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Configuration, Problem
@@ -23,31 +18,17 @@ from spack_cache_db.sources.columns import (
     TABLES,
     Document,
     IndexFacts,
-    Interned,
     NodeFacts,
     Tarball,
     Texts,
-    Use,
     Writer,
 )
-from spack_cache_db.sources.indexes import (
-    Arch,
-    BuildSpec,
-    EdgeParameters,
-    IndexFault,
-    NodeDependency,
-    Record,
-    SpecNode,
-    require_hash,
-)
+from spack_cache_db.sources.indexes import IndexFault
 from spack_cache_db.sources.indexes.index_records import Entry, IndexRecords
 from spack_cache_db.sources.strictness import (
     BROKEN,
     MAX_NAME,
     as_json,
-    decode_once,
-    named,
-    read_strictly,
     require_bounded,
     require_name,
     require_short,
@@ -55,43 +36,18 @@ from spack_cache_db.sources.strictness import (
     short,
 )
 from spack_cache_db.spack.lexer import is_hash
-from spack_cache_db.spack.normal_forms import (
-    LANGUAGES,
-    NO_COMPILER,
-    normal_compiler,
-    printed_variants,
-)
-
-INSTALLATION = (
-    "path", "installed", "explicit", "installation_time", "deprecated_for", "origin",
-)  # fmt: skip
-"""The keys of a record that only the database of an installation has."""
-
-UNKNOWN_KEYS = "unknown_keys"
-"""The key under which those of a record that are not known are kept: a list of [path, value]."""
-
-_installation = attrgetter(*INSTALLATION)
-_NO_INSTALLATION = (UNSET,) * len(INSTALLATION)
+from spack_cache_db.spack.nodes import Node, compiler_of, configuration_of, require_hash
+from spack_cache_db.spack.normal_forms import NO_COMPILER
 
 RECORDS_PER_CALL = 5000
 
 _COLUMNS = {
-    table: [name for name in columns if name != "document"]
-    for table, columns in TABLES.items()
-    if table != "edges"
+    table: [name for name in columns if name != "document"] for table, columns in TABLES.items()
 }
 """The columns of each table that are of a row and not of the whole index, in their order."""
 
-NODE_REST = ("compiler", "patches", "annotations")
-"""The keys of a node that are kept as they are, beside those that have columns."""
-
-_node_rest = attrgetter(*NODE_REST)
-
-_ARCH = msgspec.json.Decoder(Arch)
-_EDGE = msgspec.json.Decoder(EdgeParameters)
-_PARAMETERS = msgspec.json.Decoder(dict[str, bool | str | tuple[str, ...]])
-
-NO_LANGUAGE = len(LANGUAGES)
+_PLACE = ("path", "module")
+"""The keys of an external that are kept: where the system has it."""
 
 
 class BinaryPlace(NamedTuple):
@@ -105,157 +61,62 @@ class BinaryPlace(NamedTuple):
     unknown_keys: frozenset[str] = frozenset()
 
 
-class Uses(dict[bytes | tuple[str, ...] | UnsetType, int]):
-    """Numbers of uses by what an edge says: the text of its `parameters`, or its `type`.
-
-    `language[number]` is the place in `LANGUAGES` of the first that the use provides, or
-    `NO_LANGUAGE`. Asking for what is no `parameters` object raises `msgspec.DecodeError`.
-    """
-
-    def __init__(self, uses: Interned[Use]) -> None:
-        super().__init__()
-        self._uses = uses
-        self.language: dict[int, int] = {}
-
-    def __missing__(self, key: bytes | tuple[str, ...] | UnsetType) -> int:
-        use = use_of(key)
-        number = self[key] = self._uses[use]
-        provided = [at for at, each in enumerate(LANGUAGES) if each in use.virtuals]
-        self.language[number] = min(provided, default=NO_LANGUAGE)
-        return number
-
-    def of(self, dependencies: tuple[NodeDependency, ...]) -> list[int]:
-        """Return the number of each edge's use; raise as asking for one does."""
-        return [
-            self[each.type if each.parameters is UNSET else bytes(each.parameters)]
-            for each in dependencies
-        ]
-
-
-def use_of(key: bytes | tuple[str, ...] | UnsetType) -> Use:
-    """Return a use from what an edge says (see `Uses`)."""
-    if isinstance(key, bytes):
-        parameters = decode_once(key, _EDGE)
-        direct = None if parameters.direct is UNSET else parameters.direct
-        return Use(_set(parameters.deptypes), _set(parameters.virtuals), direct)
-    return Use(_set(() if key is UNSET else key), (), None)
-
-
-def _set(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return words sorted; `ValueError` for one that cannot stand in a list with commas."""
-    for word in words:
-        if not word or "," in word:
-            raise ValueError(f"{named(word)!r} is no type or virtual, expected a word")
-        require_name("type or virtual", word)
-    return tuple(sorted(words))
-
-
-@lru_cache(maxsize=4096)
-def read_arch(text: bytes) -> Arch:
-    """Return the architecture of a node from its JSON; `BROKEN` if it cannot be read."""
-    return decode_once(text, _ARCH)
-
-
-@lru_cache(maxsize=65536)
-def variants_of(text: bytes) -> tuple[str, ...]:
-    """Return the variants of a `parameters` object in normal form, sorted, without flags.
-
-    Raises:
-        msgspec.DecodeError: it is none.
-        ValueError: a key stands twice.
-    """
-    parameters = decode_once(text, _PARAMETERS)
-    return printed_variants(parameters)
-
-
 class Spellings:
     """Numbers of configurations and of `NodeFacts` by what nodes of an index say."""
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
-        self._said = Interned[bytes]()
         self._configurations: dict[object, int] = {}
         self._nodes: dict[object, int] = {}
 
-    def numbers(self, node: SpecNode, compiler: str) -> tuple[int, int]:
+    def numbers(self, node: Node, compiler: str) -> tuple[int, int]:
         """Return the number of a node's configuration, and that of the node.
 
         Raises:
-            msgspec.DecodeError: a part of it is none of Spack's.
-            ValueError: a text of it is too long.
+            ValueError: a value of it is not one of Spack's, or too long.
         """
-        arch, parameters = self._said[bytes(node.arch)], self._said[bytes(node.parameters)]
-        key = (node.name, node.version, compiler, arch, parameters)
+        parameters = as_json(node.parameters)
+        key = (*node[:2], *node[3:6], compiler, parameters)
         configuration = self._configurations.get(key)
         if configuration is None:
-            configuration = self._configuration(node, compiler)
-            self._configurations[key] = configuration
-        external = None if node.external is UNSET else bytes(node.external)
-        rest = (node.namespace, node.package_hash, arch, parameters, _node_rest(node), external)
-        facts = self._nodes.get(rest)
-        if facts is None:
-            facts = self._nodes[rest] = self._texts.nodes[_facts(node)]
-        return configuration, facts
-
-    def _configuration(self, node: SpecNode, compiler: str) -> int:
-        arch = read_arch(bytes(node.arch))
-        configuration = Configuration(
-            node.name,
-            node.version,
-            compiler,
-            arch.platform_os,
-            arch.platform,
-            arch.target if isinstance(arch.target, str) else arch.target.name,
-            variants_of(bytes(node.parameters)),
+            found = configuration_of(node, compiler)
+            require_bounded(found)
+            configuration = self._configurations[key] = self._texts.configurations[found]
+        external = None
+        if node.external is not None:
+            external = as_json(
+                {key: node.external[key] for key in _PLACE if node.external.get(key)}
+            )
+        facts = NodeFacts(
+            node.namespace or "",
+            node.package_hash,
+            parameters,
+            external,
+            has_compiler=node.compiler is not None,
         )
-        require_bounded(configuration)
-        return self._texts.configurations[configuration]
-
-
-def _facts(node: SpecNode) -> NodeFacts:
-    target = read_arch(bytes(node.arch)).target
-    require_name("namespace", node.namespace)
-    external = None
-    if node.external is not UNSET:
-        external = read_strictly(bytes(node.external))
-        if not isinstance(external, dict):
-            raise ValueError("external is no object")
-        external = as_json(external)
-    return NodeFacts(
-        namespace=node.namespace,
-        package_hash=None if node.package_hash is UNSET else node.package_hash,
-        parameters=as_json(read_strictly(bytes(node.parameters))),
-        target=None if isinstance(target, str) else as_json(msgspec.to_builtins(target)),
-        external=external,
-        rest=as_json(said_of(node, NODE_REST)),
-    )
-
-
-def said_of(record: Record | SpecNode, keys: Iterable[str]) -> dict[str, Any]:
-    """Return the keys that a record says something of, as plain values."""
-    values = {key: getattr(record, key) for key in keys}
-    said = {key: value for key, value in values.items() if value is not UNSET}
-    plain: dict[str, Any] = msgspec.to_builtins(said)
-    return plain
+        number = self._nodes.get(facts)
+        if number is None:
+            require_name("namespace", facts.namespace)
+            number = self._nodes[facts] = self._texts.nodes[facts]
+        return configuration, number
 
 
 class _Rows:
-    """What one index gives: rows of `TABLES`, one after the other, and the columns of its edges.
+    """The rows of one index for `TABLES`, each as its numbers one after the other.
 
-    `stacks` is the number of its set of stacks; `numbers` is the number of each hash that the index
-    has; `names` the name of each spec, and `named` what edges call it; `compilers` are those that
-    are specs, by their hashes. `unrecorded` are the hashes and names that edges have, and the index
-    has no record of.
+    Attributes:
+        tables: the rows.
+        stacks: the number of the index's set of stacks.
+        numbers: the number of each hash that the index has.
+        compilers: the nodes that provide languages, by their hashes.
+        unrecorded: the names of hashes of which the index has no record.
     """
 
     def __init__(self, stacks: int, numbers: dict[str, int]) -> None:
         self.tables = {table: array("I") for table in _COLUMNS}
-        self.edges = {name: array("I") for name in ("spec", "dependency", "use")}
         self.stacks = stacks
         self.numbers = numbers
-        self.names: dict[int, str] = {}
-        self.named: dict[int, str] = {}
-        self.compilers: dict[str, str] = {}
+        self.compilers: dict[str, Node | None] = {}
         self.unrecorded: dict[str, str] = {}
 
 
@@ -266,7 +127,6 @@ class IndexReader:
         self._writer = writer
         self._texts = writer.texts
         self._spellings = Spellings(writer.texts)
-        self._uses = Uses(writer.texts.uses)
 
     def add(
         self,
@@ -287,9 +147,8 @@ class IndexReader:
             InputError: with every fault of the index; nothing of it is kept.
         """
         facts, hashes = document.index_facts, self._texts.hashes
-        if facts is None:
-            raise TypeError("the document is no index")
-        # What is no hash is refused below, and may not meet those of other documents.
+        assert facts is not None
+        # Keys that are no hashes are refused below, and may not meet those of other documents.
         numbers = {dag_hash: hashes[dag_hash] for dag_hash in known if is_hash(dag_hash)}
         rows = _Rows(self._texts.stack_sets[(facts.stack,)], numbers)
         faults: list[str] = []
@@ -298,13 +157,16 @@ class IndexReader:
             if share and count and count % RECORDS_PER_CALL == 0:
                 share(count / len(known))
             try:
-                entry, place = self._add_record(rows, dag_hash, known, listed)
+                entry = known.entry(dag_hash)
+                place = listed(entry)
+                self._add_entry(rows, entry, known, place, facts)
             except IndexFault as fault:
                 faults.append(str(fault))
+            except BROKEN as error:
+                faults.append(f"{dag_hash}: {said(error)}, expected a node of Spack's")
             else:
-                unknown.update({each.place() for each in entry.unknown})
+                unknown.update(entry.unknown)
                 in_manifests.update(place.unknown_keys if place else ())
-        faults += self._misnamed(rows)
         if faults:
             raise InputError(Fault(document.location, 0, each) for each in faults)
         problems = [*unknown_keys("record", unknown), *unknown_keys("manifest", in_manifests)]
@@ -329,131 +191,51 @@ class IndexReader:
             values = rows.tables[table]
             each = {name: values[at :: len(columns)] for at, name in enumerate(columns)}
             self._writer.append(table, number, **each)
-        self._writer.append("edges", number, **rows.edges)
-
-    def _add_record(
-        self,
-        rows: _Rows,
-        dag_hash: str,
-        known: IndexRecords,
-        listed: Callable[[Entry], BinaryPlace | None],
-    ) -> tuple[Entry, BinaryPlace | None]:
-        entry = known.entry(dag_hash)
-        try:
-            return entry, self._add_entry(rows, entry, known, listed(entry))
-        except BROKEN as error:
-            try:
-                entry = known.tolerant_entry(dag_hash)
-                return entry, self._add_entry(rows, entry, known, listed(entry))
-            except BROKEN:
-                words = f"{dag_hash}: {said(error)}, expected a node of Spack's"
-                raise IndexFault(words) from None
 
     def _add_entry(
-        self, rows: _Rows, entry: Entry, known: IndexRecords, listed: BinaryPlace | None
-    ) -> BinaryPlace | None:
-        """Add a record whole, or nothing of it; return where its binary lies."""
-        node, texts = entry.node, self._texts
-        uses = self._uses.of(node.edges)
-        ends = self._ends(rows, node)
-        compiler = self._compiler(rows, node, uses, known)
-        configuration, facts = self._spellings.numbers(node, compiler)
-        rest = self._record(rows, entry)
+        self,
+        rows: _Rows,
+        entry: Entry,
+        known: IndexRecords,
+        listed: BinaryPlace | None,
+        document: IndexFacts,
+    ) -> None:
+        """Add a record whole, or nothing of it."""
+        node, texts, tables = entry.node, self._texts, rows.tables
+
+        def provider(dag_hash: str) -> Node | None:
+            if dag_hash not in rows.compilers:
+                found = known.entry(dag_hash).node if dag_hash in known else None
+                rows.compilers[dag_hash] = found
+            return rows.compilers[dag_hash]
+
+        configuration, facts = self._spellings.numbers(node, compiler_of(node, provider))
+        edges = {
+            (self._end(rows, each.name, each.hash), texts.uses[each.use]) for each in node.edges
+        }
+        build_spec = self._end(rows, *node.build_spec) if node.build_spec else 0
         spec = rows.numbers[node.hash]
-        rows.names[spec] = node.name
-        tables, edges = rows.tables, rows.edges
-        pairs = {*zip(ends, uses, strict=True)}
-        if len(pairs) < len(ends):
-            ends, uses = [end for end, _ in pairs], [use for _, use in pairs]
-        edges["spec"].extend([spec] * len(ends))
-        edges["dependency"].extend(ends)
-        edges["use"].extend(uses)
+        for end, use in edges:
+            tables["edges"].extend((spec, end, use))
         if listed is None:
             tables["unlisted"].extend((spec, configuration))
         else:
             size = texts.sizes[listed.size] if listed.size else 0
             tarball = texts.tarballs[listed.tarball] if listed.tarball else 0
             tables["listings"].extend((spec, configuration, rows.stacks, size, tarball))
-        tables["records"].extend((spec, facts, *rest))
-        return listed
+        install = entry.install if document.is_installed else None
+        number = texts.installs[install] if install else 0
+        tables["records"].extend((spec, facts, number, build_spec))
 
-    def _compiler(self, rows: _Rows, node: SpecNode, uses: list[int], known: IndexRecords) -> str:
-        """Return the compiler that a page prints, which nodes up to specfile 4 name themselves.
-
-        Since specfile 5 it is the dependency that provides C, or else C++, or else Fortran (Spack
-        1.1 `spec.py`, `DeprecatedCompilerSpec.factory`).
-        """
-        if node.compiler is not UNSET:
-            return normal_compiler(f"{node.compiler.name}@{node.compiler.version}")
-        if node.annotations is not UNSET and node.annotations.compiler is not UNSET:
-            return normal_compiler(node.annotations.compiler)
-        languages = [*map(self._uses.language.__getitem__, uses)]
-        first = min(languages, default=NO_LANGUAGE)
-        if first == NO_LANGUAGE:
-            return NO_COMPILER
-        provider = node.edges[languages.index(first)]
-        compiler = rows.compilers.get(provider.hash)
-        if compiler is None:
-            compiler = provider.name
-            if provider.hash in known:
-                version = known.entry(provider.hash).node.version
-                compiler = normal_compiler(f"{compiler}@{version}")
-            rows.compilers[provider.hash] = compiler
-        return compiler
-
-    def _ends(self, rows: _Rows, node: SpecNode) -> list[int]:
-        """Return the numbers of what a node depends on."""
-        ends = [rows.numbers.get(each.hash) or self._unrecorded(rows, each) for each in node.edges]
-        called = rows.named
-        for end, each in zip(ends, node.edges, strict=True):
-            if called.setdefault(end, each.name) != each.name:
-                raise _two_names(node, each, called[end])
-        return ends
-
-    def _unrecorded(self, rows: _Rows, other: NodeDependency | BuildSpec) -> int:
-        """Return the number of a spec of which nothing is known but its hash and name."""
-        require_hash(other.hash)
-        require_short("package", other.name, MAX_NAME)
-        rows.unrecorded[other.hash] = other.name
-        number = rows.numbers[other.hash] = self._texts.hashes[other.hash]
+    def _end(self, rows: _Rows, name: str, dag_hash: str) -> int:
+        """Return the number of a dependency; of one without a record, the name is kept."""
+        number = rows.numbers.get(dag_hash)
+        if number is None:
+            require_hash(dag_hash)
+            require_short("package", name, MAX_NAME)
+            rows.unrecorded[dag_hash] = name
+            number = rows.numbers[dag_hash] = self._texts.hashes[dag_hash]
         return number
-
-    def _misnamed(self, rows: _Rows) -> Iterator[str]:
-        """Yield a fault for each spec that an edge calls by a name which is not its own."""
-        for number, called in rows.named.items():
-            own = rows.names.get(number, called)
-            if own != called:
-                dag_hash = self._texts.hashes.things[number - 1]
-                words = f"is called {named(called)} by what depends on it"
-                yield f"{dag_hash}: {words}, its own name is {named(own)}"
-
-    def _record(self, rows: _Rows, entry: Entry) -> tuple[int, ...]:
-        """Return the numbers of a record behind that of its node, as in `_COLUMNS`."""
-        texts, record, node = self._texts, entry.record, entry.node
-        rest = dict(entry.rest or ())
-        if _installation(record) != _NO_INSTALLATION:
-            rest |= said_of(record, INSTALLATION)
-        if entry.unknown:
-            rest[UNKNOWN_KEYS] = entry.unknown
-        return (
-            0 if record.ref_count is UNSET else record.ref_count + 1,
-            0 if record.in_buildcache is UNSET else 1 + record.in_buildcache,
-            texts.rests[as_json(rest)] if rest else 0,
-            0 if node.full_hash is UNSET else texts.old_hashes[node.full_hash],
-            0 if node.build_hash is UNSET else texts.old_hashes[node.build_hash],
-            0 if node.build_spec is UNSET else self._build_spec(rows, node, node.build_spec),
-        )
-
-    def _build_spec(self, rows: _Rows, node: SpecNode, build_spec: BuildSpec) -> int:
-        number = rows.numbers.get(build_spec.hash) or self._unrecorded(rows, build_spec)
-        if rows.named.setdefault(number, build_spec.name) != build_spec.name:
-            raise _two_names(node, build_spec, rows.named[number])
-        return number
-
-
-def _two_names(node: SpecNode, called: NodeDependency | BuildSpec, other: str) -> IndexFault:
-    names = f"{named(called.name)} here and {named(other)} elsewhere"
-    return IndexFault(f"{node.hash}: {called.hash} is called {names}, expected one name")
 
 
 def _unrecorded(dag_hash: str, name: str) -> Problem:
@@ -469,8 +251,7 @@ def unknown_keys(what: str, counts: Mapping[str, int]) -> Iterator[Problem]:
         what: `record` or `manifest`.
         counts: how many of them have each key.
     """
-    fate = "kept as it is" if what == "record" else "passed over"
     for place, count in sorted(counts.items()):
         have = f"{what} has" if count == 1 else f"{what}s have"
-        message = f"the key {short(place)} is not known and {fate}: {count:,} {have} it"
+        message = f"the key {short(place)} is not known and left out: {count:,} {have} it"
         yield Problem("unknown_key", message)

@@ -15,12 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from msgspec import UNSET
-
 from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.errors import Fault, FaultsOf, InputError, LineFault, counted
 from spack_cache_db.records import FILTERED, Problem
-from spack_cache_db.sources import ADDRESS_FILE, MirrorFolder, Place, RawFile, Share
+from spack_cache_db.sources import ADDRESS_FILE, File, Place, RawFile, Share
 from spack_cache_db.sources.columns import (
     SPEC_FILE,
     Document,
@@ -37,10 +35,10 @@ from spack_cache_db.sources.indexes import (
     SPEC,
     TARBALL,
     IndexFault,
+    Manifest,
     decompressed,
     read_address,
     read_manifest,
-    unknown_manifest_keys,
 )
 from spack_cache_db.sources.indexes.binary_filter import BinaryFilter, Graph
 from spack_cache_db.sources.indexes.index_reader import BinaryPlace, IndexReader, unknown_keys
@@ -96,7 +94,7 @@ class MirrorReader:
         """Read an index or a spec file; `InputError` with all its faults if it cannot be kept."""
         self._reader.add(*open_file(file, self._place), self.share)
 
-    def add_mirror(self, mirror: MirrorFolder) -> None:
+    def add_mirror(self, mirror: File) -> None:
         """Read the folder of a mirror (as `add`); an index without faults is kept all the same."""
         faults: list[Fault] = []
         for index in open_mirror(mirror, self._place):
@@ -126,7 +124,7 @@ def open_file(file: RawFile, place: Place) -> OpenIndex:
         return _opened(document, SpecFileRecords([found]))
 
 
-def open_mirror(mirror: MirrorFolder, place: Place) -> Iterator[OpenIndex | Fault]:
+def open_mirror(mirror: File, place: Place) -> Iterator[OpenIndex | Fault]:
     """Yield all indexes of a mirror, or one made of its spec files, and what is wrong with others.
 
     Where its address cannot be read, binaries have no URL.
@@ -157,7 +155,7 @@ def files_without_index(folder: Path) -> list[str]:
     Raises:
         InputError: a manifest cannot be read.
     """
-    found = _Mirror(MirrorFolder(str(folder), ""), Place())
+    found = _Mirror(File(str(folder), "", "mirror"), Place())
     paths = found.index_paths()
     if paths:
         names = [path.relative_to(folder).as_posix() for path in paths]
@@ -173,7 +171,7 @@ def binaries_left_out(folder: Path) -> list[str]:
     """Return a line for each index of a mirror whose filters leave out binaries."""
     return [
         f"{opened.document.location}: {problem.message}"
-        for opened in open_mirror(MirrorFolder(str(folder), ""), Place())
+        for opened in open_mirror(File(str(folder), "", "mirror"), Place())
         if not isinstance(opened, Fault)
         for problem in opened.document.problems
         if problem.code == FILTERED
@@ -213,7 +211,7 @@ class _Mirror:
     `url` is the mirror's address, None where nothing says it; `faults` are those of its file.
     """
 
-    def __init__(self, mirror: MirrorFolder, place: Place) -> None:
+    def __init__(self, mirror: File, place: Place) -> None:
         self.folder = folder = Path(mirror.location)
         self.url: str | None = None
         self.faults: tuple[Fault, ...] = ()
@@ -246,16 +244,15 @@ class _Mirror:
         if path is None:
             return BinaryPlace(tarball=self._prefix)
         try:
-            data = read_file(path, MAX_MANIFEST)
-            blob = read_manifest(data).blob(TARBALL)
+            manifest = read_manifest(read_file(path, MAX_MANIFEST))
         except (IndexFault, OSError) as error:
             words = unreadable(error) if isinstance(error, OSError) else error
             raise IndexFault(f"{path.relative_to(self.folder)}: {words}") from None
-        unknown = frozenset(unknown_manifest_keys(data))
+        blob = manifest.blob(TARBALL)
         if blob is None:
-            return BinaryPlace(unknown_keys=unknown)
+            return BinaryPlace(unknown_keys=manifest.unknown)
         tarball = Tarball(f"{self._base}/{blob.path}", is_whole=True) if self._base else None
-        return BinaryPlace(str(blob.length), tarball, unknown)
+        return BinaryPlace(str(blob.length), tarball, manifest.unknown)
 
     def index_paths(self) -> list[Path]:
         """Return the manifests of its indexes and views, or its plain indexes; sorted.
@@ -285,7 +282,7 @@ class _Mirror:
         graph, found = Graph(records), set()
         for dag_hash in records:
             try:
-                is_binary = _is_binary(records.entry(dag_hash))
+                is_binary = records.entry(dag_hash).is_binary
             except IndexFault:
                 continue  # The reader of the index reports it.
             if is_binary and self._filter.leaves_out(graph, dag_hash):
@@ -296,9 +293,9 @@ class _Mirror:
         """Open an index from the path of its manifest, or its own."""
         view, unknown = None, Counter[str]()
         if path.name == _INDEX_MANIFEST:
-            manifest = read_file(path, MAX_MANIFEST)
+            manifest = read_manifest(read_file(path, MAX_MANIFEST))
             data = self._blob(manifest, INDEX)
-            unknown.update(unknown_manifest_keys(manifest))
+            unknown.update(manifest.unknown)
             below = path.parent.relative_to(self.folder / MANIFESTS).as_posix()
             view = None if below == "." else below
         else:
@@ -318,7 +315,7 @@ class _Mirror:
 
         def spec_file(path: Path) -> SpecFile:
             if path.name.endswith(_SPEC_MANIFEST):
-                data = self._blob(read_file(path, MAX_MANIFEST), SPEC)
+                data = self._blob(read_manifest(read_file(path, MAX_MANIFEST)), SPEC)
             else:
                 data = read_file(path, MAX_SPEC_FILE)
             digest.update(hashlib.sha256(data).digest())
@@ -334,14 +331,14 @@ class _Mirror:
         document = _document(location, self._mirror.path or ".", digest, release, facts)
         return _opened(document, SpecFileRecords(found), self)
 
-    def _blob(self, manifest: bytes, media_type: str) -> bytes:
-        """Return the bytes of the blob that a manifest names, given its bytes.
+    def _blob(self, manifest: Manifest, media_type: str) -> bytes:
+        """Return the bytes of the blob that a manifest names.
 
         Raises:
             IndexFault: it names none of this media type, or the blob is not what it says.
             OSError: a file cannot be read.
         """
-        blob = read_manifest(manifest).blob(media_type)
+        blob = manifest.blob(media_type)
         if blob is None:
             kind = "index" if media_type == INDEX else "spec file"
             raise IndexFault(f"names no {kind}, expected one")
@@ -443,16 +440,8 @@ def _opened(document: Document, records: IndexRecords, mirror: _Mirror | None = 
         document = document._replace(problems=(*document.problems, problem))
 
     def listed(entry: Entry) -> BinaryPlace | None:
-        if not _is_binary(entry) or entry.node.hash in left_out:
+        if not entry.is_binary or entry.node.hash in left_out:
             return None
         return mirror.binary(entry.node.hash) if mirror else BinaryPlace()
 
     return OpenIndex(document, records, listed)
-
-
-def _is_binary(entry: Entry) -> bool:
-    """Return whether a record is that of a binary, which not all versions of indexes say."""
-    record = entry.record
-    if record.in_buildcache is not UNSET:
-        return record.in_buildcache
-    return entry.node.external is UNSET and record.installed is not False

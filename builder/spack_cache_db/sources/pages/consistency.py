@@ -10,9 +10,17 @@ from typing import Any
 import msgspec
 
 from spack_cache_db.records import Configuration, Problem
-from spack_cache_db.schema import FACETS
 from spack_cache_db.sources.pages.page_format import Meta
 from spack_cache_db.spack.normal_forms import normal_compiler, readable_variant
+
+LISTS = {
+    "versions": "version",
+    "compilers": "compiler",
+    "oss": "os",
+    "platforms": "platform",
+    "targets": "target",
+}
+"""The keys of `meta` that list what a column of the configurations has."""
 
 StackSets = Collection[tuple[tuple[str, ...], int]]
 """Sets of stacks, each with the number of its listings."""
@@ -79,7 +87,7 @@ def computed_meta(distinct: Collection[Configuration], stack_sets: StackSets) ->
     return {
         **{
             key: sorted({getattr(each, column) for each in distinct})
-            for key, column in FACETS.items()
+            for key, column in LISTS.items()
         },
         "stacks": sorted(stacks),
         "num_specs": sum(count for _, count in stack_sets),
@@ -90,7 +98,7 @@ def computed_meta(distinct: Collection[Configuration], stack_sets: StackSets) ->
 def declared_meta(meta: Meta) -> Facts:
     """Return the `meta` that a page declares, in normal form: sorted, compilers without `@=`."""
     return {
-        **{key: sorted(getattr(meta, key)) for key in (*FACETS, "stacks")},
+        **{key: sorted(getattr(meta, key)) for key in (*LISTS, "stacks")},
         "compilers": sorted(set(map(_compiler, meta.compilers))),
         "num_specs": meta.num_specs,
         "num_specs_by_stack": dict(sorted(meta.num_specs_by_stack.items())),

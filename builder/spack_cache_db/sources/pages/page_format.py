@@ -16,7 +16,6 @@ from spack_cache_db.sources.strictness import (
     MAX_NAME,
     MAX_TEXTS,
     quoted,
-    read_strictly,
     require_few,
     require_short,
     said,
@@ -118,8 +117,6 @@ def decode_meta(source: Json) -> Meta:
     longest = max(map(len, chain.from_iterable(texts)), default=0)
     if not is_plain or longest > MAX_NAME or max(map(len, texts)) > MAX_TEXTS:
         _require_bounded(source, texts)
-    key_count = len(meta.__struct_fields__)
-    _require_distinct_keys(source, "meta", key_count + sum(map(len, texts)))
     return meta
 
 
@@ -141,7 +138,6 @@ def decode_details(source: Json) -> tuple[SpecDetail, ...]:
         LineFault: it does not have that form. The message has the path of the first fault.
     """
     details = _decoded(_DETAILS, source, "spec_details")
-    _require_distinct_keys(source, "spec_details", sum(map(_text_count, details)))
     _require_distinct_hashes(source, [detail.hash for detail in details])
     return details
 
@@ -162,27 +158,6 @@ def _require_countable(source: Json, key: str) -> None:
         if items > MAX_ITEMS:
             message = f"{key} has about {items:,} values, expected at most {MAX_ITEMS:,} in a page"
             raise LineFault(source.line, message)
-
-
-def _text_count(detail: SpecDetail) -> int:
-    """Return how many strings the JSON of a detail has: nine keys, six texts, and its lists."""
-    lists = len(detail.versions) + len(detail.variants) + len(detail.stacks)
-    return 15 + lists + 2 * (detail.tarball is not UNSET)
-
-
-def _require_distinct_keys(source: Json, key: str, text_count: int) -> None:
-    """Reject JSON with a key twice: decoders keep the last one.
-
-    A repeated key is a string more than were decoded. Quotes are counted only where none is
-    escaped; otherwise the JSON is read again with every key.
-    """
-    text = source.text
-    if b"\\" not in text and text.count(b'"') == 2 * text_count:
-        return
-    try:
-        read_strictly(text)
-    except BROKEN as error:
-        raise LineFault(source.line, f"{key}: {said(error)}") from None
 
 
 def _require_distinct_hashes(source: Json, hashes: list[str]) -> None:
