@@ -27,9 +27,8 @@ class Place(NamedTuple):
     def of(self, path: str, view: str | None = None) -> tuple[str, str]:
         """Return release and stack of the index of a mirror.
 
-        What is given here comes first; then a named view of a mirror is a stack; then come the
-        first two folders of `path`, the index's path within the input; what lies in none of
-        them is of the release and the stack `ROOT`.
+        Names that are given here come first, then the view of a mirror as a stack, then the first
+        two folders of `path`, the index's path within the input, then `ROOT`.
         """
         folders = [*path.split("/")[:-1], "", ""]
         release = self.release or folders[0] or ROOT
@@ -66,7 +65,7 @@ def is_database(path: Path) -> bool:
 
 
 ADDRESS_FILE = "mirror.json"
-"""What says where a mirror is, beside an index that was fetched from it."""
+"""The file with the address of a mirror, beside an index that was fetched from it."""
 
 ENTRIES_PER_UNIT = 800
 """Enough that handing a unit to a process costs nothing beside reading it."""
@@ -95,7 +94,7 @@ class RawFile(NamedTuple):
 
 
 Unit = tuple[File | Fault, ...]
-"""What one process reads in one go, and folders that cannot be listed."""
+"""Files that one process reads in one go, and folders that cannot be listed."""
 
 Share = Callable[[float], None]
 """Called with how much of a unit has been read, from 0 to 1."""
@@ -129,7 +128,7 @@ def plan(paths: Iterable[str]) -> list[Unit]:
             if not files and not here:
                 faults.append(Fault(path, 0, "the folder holds no file, expected pages or indexes"))
         for file in files:
-            # What is named twice is read once, by the first of its names within the input.
+            # A file that is named twice is read once, by the first of its names.
             found[file.location] = min(found.get(file.location, file), file)
     if faults:
         raise InputError(faults)

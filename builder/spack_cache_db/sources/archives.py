@@ -45,7 +45,7 @@ _BROKEN_ARCHIVE = (
     RuntimeError,
     ValueError,
 )
-"""What the readers of Python raise for archives that were cut, damaged or made up."""
+"""Raised by the readers of Python for archives that were cut, damaged or made up."""
 
 
 MAX_PATH = 4096
@@ -73,7 +73,7 @@ def decompressed(location: str, raw: IO[bytes]) -> _Readable:
 
 
 class _Readable(Protocol):
-    """What the layers of an archive have in common."""
+    """The methods that the layers of an archive have in common."""
 
     def read(self, size: int, /) -> bytes: ...
 

@@ -33,14 +33,14 @@ FORMS = (PUBLISHED, LISTED, NAMED)
 
 
 class PageFacts(NamedTuple):
-    """What only a page says as a document: its package, and the era of its format."""
+    """The package of a page, and the era of its format."""
 
     package: str
     format: str
 
 
 class IndexFacts(NamedTuple):
-    """What only an index says as a document.
+    """The facts of an index as a document.
 
     `format` is the version of its database, or the layout of a mirror's spec files; `url` is the
     address of the mirror, where it is known. `whole` is the location of what has all binaries of
@@ -62,7 +62,7 @@ SPEC_FILE = "spec file "
 
 
 class Origin(NamedTuple):
-    """What a database records of the options with which it was built.
+    """The options with which a database was built.
 
     Attributes:
         location: where the database is, as the user would type it.
@@ -124,7 +124,7 @@ class Refusal(NamedTuple):
 
 
 class NodeFacts(NamedTuple):
-    """What a node of an index says of a spec beyond its configuration and its dependencies.
+    """The facts of a node beyond its configuration and its dependencies.
 
     Many specs share one. `parameters` (variants and compiler flags) and `external` (where the
     system has it) are JSON with sorted keys. `has_compiler` says that the node is of before Spack
@@ -185,7 +185,7 @@ DOCUMENTS = "documents"
 
 
 class Meaning(NamedTuple):
-    """What the numbers of a column mean.
+    """The meaning of the numbers of a column.
 
     `of` names the dictionary in `Texts` to which they refer, or `DOCUMENTS`. `is_optional` says
     that a source need not know it, which is 0.
@@ -198,7 +198,7 @@ class Meaning(NamedTuple):
 _DOCUMENT, _SPEC = Meaning(DOCUMENTS), Meaning("hashes")
 
 TABLES: Mapping[str, Mapping[str, Meaning]] = {
-    # What a release has; several documents may list one spec in one release.
+    # Specs in releases; several documents may list one spec in one release.
     "listings": {
         "document": _DOCUMENT,
         "spec": _SPEC,
@@ -245,7 +245,7 @@ def _no_rows() -> dict[str, dict[str, array[int]]]:
 
 @dataclass(slots=True)
 class Columns:
-    """What a unit of the input says.
+    """The content of a unit of the input.
 
     `things` are those of each dictionary in `Texts`; `tables` has an array of numbers for each
     column of `TABLES`; `packages` are what package data says, which is of no release; `origins` are
@@ -370,7 +370,7 @@ class KnownVariant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackageFacts:
-    """What one file says of a package.
+    """The content of one file about a package.
 
     Attributes:
         location: the file's path as the user would type it.

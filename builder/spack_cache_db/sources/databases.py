@@ -58,7 +58,7 @@ _ODD = (
     msgspec.MsgspecError,
     zstandard.ZstdError,
 )
-"""What reading raises where a database has values, or ids without rows, that no build writes."""
+"""Raised where a database has values, or ids without rows, that no build writes."""
 
 MAX_PACKAGES = 2**28
 """Bytes of package data that one row may unpack to."""

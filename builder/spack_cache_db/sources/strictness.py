@@ -1,7 +1,7 @@
-"""What no source may contain: text that is too long or odd, and JSON with a key twice.
+"""Bounds of the texts in sources, and how messages quote them.
 
-Search words and lists grow faster than the text they are made of, so bounds are far above all that
-is known, and what is beyond them is refused, by name. JSON is read as it is, nothing guessed.
+Search words and lists grow faster than the text they are made of. Bounds are far above all known
+sources; anything beyond them is refused by name.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def require_few(word: str, count: int) -> None:
 
 
 BROKEN = (msgspec.DecodeError, RecursionError, ValueError)
-"""What reading JSON raises that is none, or is not what was expected."""
+"""Raised by reading what is not JSON, or JSON of another form than expected."""
 
 LONGEST = 200
 """Characters of what a message repeats."""

@@ -1,6 +1,6 @@
 """The room of `fetch`: downloads indexes of mirrors and package data. Read `batch` first.
 
-What callers use stands here and loads nothing; `batch` is loaded when something is fetched.
+Its public names stand here and load nothing; `batch` is loaded when something is fetched.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
-    """What is wanted of the URLs.
+    """The mirrors and package data to fetch.
 
     Args:
         release: the release of a mirror; of a manifest of releases, the only one that is wanted.
@@ -73,7 +73,7 @@ class FetchOptions:
 
 @dataclass(frozen=True, slots=True)
 class FetchReport:
-    """What a run did: mirrors in all, those without a fault, those that had something new.
+    """The result of a run: mirrors in all, those without a fault, those that had something new.
 
     A mirror is also counted if its configuration is faulty. `size` are the bytes received,
     `seconds` the time of the run.
@@ -110,7 +110,7 @@ def fetch(
         progress: called with bytes received and expected.
 
     Returns:
-        What came; mirrors with a fault are in its `faults`.
+        The report; mirrors with a fault are in its `faults`.
 
     Raises:
         ArgumentError: the output is not a path.

@@ -61,7 +61,7 @@ _WITHIN = re.compile(
     r"(?:/build_cache(?:/index\.json)?|/v3/manifests/index(?:/(?P<view>.+))?/index\.manifest\.json"
     r"|/blobs/sha256/[0-9a-f]{2}/[0-9a-f]{64})?/*\Z"
 )
-"""What leads from a mirror to its index: manifests of releases name indexes, not mirrors."""
+"""The end of an index's URL: manifests of releases name indexes, not mirrors."""
 
 _TAG = re.compile(r"(?<=/)([^/:]+):[^/]*\Z")
 
@@ -100,7 +100,7 @@ class MirrorRequest(NamedTuple):
 
     @property
     def address(self) -> Address:
-        """What the file beside the index says of the mirror."""
+        """The content of the file beside the index that describes the mirror."""
         return Address(shown(self.url), self.include_binary, self.exclude_binary)
 
 
@@ -143,7 +143,7 @@ def mirror_place(text: str, maps: Sequence[Map] = ()) -> tuple[str, str | None]:
     # A bucket has neither a user nor a port, and a file of this machine no host.
     is_other = parts.netloc != {"s3": host, "file": ""}.get(parts.scheme, parts.netloc)
     if parts.scheme not in SCHEMES or is_other:
-        # Of the store, not of what lies in it: one line for the many stacks of a manifest.
+        # One line for the store, not for each of the many stacks of a manifest.
         store = f"{parts.scheme}://{host}"
         known = ", ".join(f"{each}://" for each in SCHEMES)
         raise FetchFault(
@@ -223,7 +223,7 @@ _MANIFEST = msgspec.json.Decoder(dict[str, tuple[_Stack, ...]])
 
 
 class NamedMirrors(NamedTuple):
-    """What a manifest names: mirrors, every (release, stack), and what is wrong with the others."""
+    """The content of a manifest: mirrors, every (release, stack), and the faults of the others."""
 
     mirrors: tuple[MirrorRequest, ...]
     stacks: frozenset[tuple[str, str]]
@@ -279,7 +279,7 @@ def _mirror_of(manifest: str, release: str, stack: _Stack, maps: Sequence[Map]) 
     require_folder_name(manifest, "release", release)
     require_folder_name(manifest, "stack", stack.label)
     if stack.url.startswith("file:") and not manifest.startswith("file:"):
-        # Whoever writes the manifest would choose which files of this machine are read.
+        # The author of the manifest would choose which files of this machine are read.
         raise FetchFault(stack.url, f"is named by {shown(manifest)}, expected no file from there")
     url, view = mirror_place(stack.url, maps)
     return mirror_request(url, release, stack.label, view=view)._replace(manifest=manifest)
@@ -299,7 +299,7 @@ _EXPECTED = "expected Spack's configuration, lines of the form 'name: URL' under
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who asks a mirror; what is printed of it has no secret."""
+    """The login for a mirror; its text has no secret."""
 
     user: str
     secret: str = field(repr=False)
@@ -347,7 +347,7 @@ class _Pair(Struct, frozen=True):
 
 
 class _Connection(Struct, frozen=True):
-    """What may stand in a mirror or in its `fetch`; None is null, which overrides as well."""
+    """The keys of a mirror or of its `fetch`; None is null, which overrides as well."""
 
     url: str | UnsetType | None = UNSET
     endpoint_url: str | UnsetType | None = UNSET

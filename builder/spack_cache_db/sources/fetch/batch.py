@@ -117,7 +117,7 @@ class _Run:
     def _access(self, configured: Iterable[ConfiguredMirror]) -> Access:
         known = []
         for each in configured:
-            # What is no URL is told when it is asked for.
+            # A text that is no URL is reported when it is asked for.
             with suppress(FetchFault):
                 known.append(replace(each, url=mirror_url(each.url, self._options.maps)))
         return Access(known, os.environ)
@@ -209,7 +209,7 @@ class _Run:
 async def _release_manifest(web: Web, url: str) -> bytes | None:
     """Return what is at a URL, if that looks like a manifest of releases.
 
-    What a mirror answers for its own address is anything: a list of files, a refusal.
+    A mirror may answer anything for its own address: a list of files, a refusal.
     """
     try:
         data = (await web.read(url, _MANIFEST_SIZE)).data

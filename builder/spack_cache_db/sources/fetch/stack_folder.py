@@ -64,7 +64,7 @@ class FetchedFile(Struct, frozen=True):
 
 
 class _State(Struct):
-    """What is recorded of a folder; names are paths within it."""
+    """The record of a folder; names are paths within it."""
 
     manifest: str | None = None
     files: dict[str, FetchedFile] = {}

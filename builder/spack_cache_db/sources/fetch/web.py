@@ -140,7 +140,7 @@ def _object_url(url: str, endpoint: str | None) -> str:
 
 
 class Tags(Struct, frozen=True, omit_defaults=True):
-    """What a server calls the state of a file (RFC 9110 section 8.8); empty where it does not."""
+    """The validators of a file that a server sends (RFC 9110 section 8.8), empty without."""
 
     etag: str = ""
     last_modified: str = ""
@@ -239,7 +239,7 @@ class Web:
                     require_size(url, size, limit)
                     take(data)
             finally:
-                # What did not come is asked for again, or not at all.
+                # The rest is asked for again, or not at all.
                 self._expected -= left
                 self._count(url, 0)
         return tags_of(response)

@@ -1,4 +1,4 @@
-"""What Spack's mirrors say of themselves: addresses, manifests and blobs, signatures, compression.
+"""Files of Spack's mirrors: addresses, manifests and blobs, signatures, compression.
 
 Manifests and blobs are those of layout 3 (Spack 1.0 `url_buildcache.py`). This module knows neither
 a disk nor a network.

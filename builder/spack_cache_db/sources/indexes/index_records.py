@@ -137,7 +137,7 @@ class Installs(dict[str, Raw]):
             try:
                 record = msgspec.json.decode(text)
             except BROKEN:
-                continue  # Whoever reads the record says what is wrong.
+                continue  # Reading the record reports it.
             if isinstance(record, dict):
                 if "in_buildcache" in record:
                     return False

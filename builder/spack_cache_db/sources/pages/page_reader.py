@@ -162,7 +162,7 @@ class PageReader:
         parts = self._tarballs.split(url, configuration, dag_hash)
         known = self._texts.tarballs.get(parts)
         if known is None:
-            # What follows a known prefix is made of the configuration, which has bounds.
+            # The rest of a URL is made of the configuration, which has bounds.
             require_short("tarball", url, MAX_TEXT)
             require_no_formula("tarball", url)
             known = self._texts.tarballs[parts]
