@@ -125,9 +125,6 @@ _OF_INDEXES = re.compile(rb"\s*\{\s*\"(?:database|spec|_meta)\"")
 
 _LIST = msgspec.json.Decoder(list[Raw])
 
-_ORDINARY = re.compile(r"\w[\w.+=-]{0,99}", re.ASCII)
-"""A name in which nothing can be wrong: nearly every one."""
-
 T = TypeVar("T", bound=Sized)
 
 
@@ -160,7 +157,7 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
     try:
         if file.data[:64].lstrip().startswith(b"["):
             return _facts_of_list(file, _LIST.decode(file.data))
-        return [_within_bounds(_published(file), file.data)]
+        return [_within_bounds(_published(file))]
     except BROKEN as error:
         raise InputError([Fault(file.location, *_fault_of(file.data, error))]) from None
 
@@ -173,7 +170,7 @@ def _facts_of_list(file: RawFile, members: Iterable[Raw]) -> list[PackageFacts]:
         begin = file.data.index(member, end)
         line += file.data.count(b"\n", end, begin)
         try:
-            each = _within_bounds(_listed(file, member), member)
+            each = _within_bounds(_listed(file, member))
             if found.setdefault(each.name, each) is not each:
                 raise ValueError(f"the package {named(each.name)} stands twice, expected once")
         except BROKEN as error:
@@ -328,10 +325,10 @@ def _unknown_keys(name: str, unknown: Iterable[str]) -> list[Problem]:
     ]
 
 
-def _within_bounds(facts: PackageFacts, data: bytes) -> PackageFacts:
-    """Return what some JSON says of a package; `ValueError` if it is too long or cannot be stored.
+def _within_bounds(facts: PackageFacts) -> PackageFacts:
+    """Return facts as they are; `ValueError` if a text is too long or cannot be stored.
 
-    No text has more characters than all of the JSON has bytes.
+    A description may have any other character: recipes are written by many hands.
     """
     if not is_package(facts.name):
         raise ValueError(f"has the name {named(facts.name)}, expected one that Spack can read")
@@ -341,19 +338,8 @@ def _within_bounds(facts: PackageFacts, data: bytes) -> PackageFacts:
         "dependency": (*facts.dependencies, *facts.dependents),
     }
     for word, some in names.items():
-        if None in map(_ORDINARY.fullmatch, some):
-            for name in some:
-                require_name(word, name)
-    if len(data) > MAX_DESCRIPTION or b"\\u0000" in data:
-        _require_texts(facts)
-    return facts
-
-
-def _require_texts(facts: PackageFacts) -> None:
-    """Raise `ValueError` if a text is too long or cannot be stored.
-
-    A description may have any other character: recipes are written by many hands.
-    """
+        for name in some:
+            require_name(word, name)
     texts = [(column.replace("_", " "), text) for column, text in facts.texts.items()]
     for variant in facts.variants.values():
         texts.append(("default", str(variant.default)))
@@ -365,3 +351,4 @@ def _require_texts(facts: PackageFacts) -> None:
             raise ValueError(f"has a {word} of {count}")
         if "\0" in text:
             raise ValueError(f"has a {word} with the character NUL, expected text")
+    return facts

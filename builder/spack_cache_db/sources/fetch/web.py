@@ -325,12 +325,6 @@ def length_of(response: httpx.Response) -> int:
     return int(text) if text.isdecimal() and len(text) < 20 else 0
 
 
-def encoding_of(response: httpx.Response) -> str:
-    """Return the content encoding in which a response is sent; nothing for none."""
-    encoding: str = response.headers.get("Content-Encoding", "").strip().lower()
-    return "" if encoding == "identity" else encoding
-
-
 def require_size(url: str, size: int, limit: int) -> None:
     """Raise `FetchFault` if there are more bytes than the limit."""
     if size > limit:
@@ -384,8 +378,8 @@ def _require_good(url: str, response: httpx.Response, headers: Headers) -> None:
         region = response.headers.get("x-amz-bucket-region", "")
         words = f" and the bucket's region, {region}, in AWS_DEFAULT_REGION" if region else ""
         raise FetchFault(url, f"answers {status}, expected 200{words}")
-    encoding = encoding_of(response)
-    if encoding not in ("", "gzip"):
+    encoding = response.headers.get("Content-Encoding", "").strip().lower()
+    if encoding not in ("", "identity", "gzip"):
         raise FetchFault(url, f"sends the content encoding {encoding!r}, expected gzip or none")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 from functools import lru_cache
 from typing import Any
 
@@ -109,36 +109,12 @@ def page_problems(
     meta: Meta, distinct: Collection[Configuration], stack_sets: StackSets
 ) -> Iterator[Problem]:
     """Yield the contradictions in one page (arguments as in `computed_meta`)."""
-    if _adds_up(meta, distinct, stack_sets):
-        return
     declared = declared_meta(meta)
     computed = computed_meta(distinct, stack_sets)
     for key, value in declared.items():
         if value != computed[key]:
             text = msgspec.json.encode(value).decode()
             yield Problem(key, _difference(key, value, computed[key]), value=text)
-
-
-def _adds_up(meta: Meta, distinct: Collection[Configuration], stack_sets: StackSets) -> bool:
-    """Return whether a page agrees with its summary: nearly always, and quick to compute."""
-    if not distinct:
-        return False
-    listed: Any = Configuration._make(zip(*distinct, strict=True))
-    return (
-        _same(meta.versions, listed.version)
-        and set(map(_compiler, meta.compilers)) == set(listed.compiler)
-        and _same(meta.oss, listed.os)
-        and _same(meta.platforms, listed.platform)
-        and _same(meta.targets, listed.target)
-        and meta.num_specs == sum([count for _, count in stack_sets])
-        and meta.num_specs_by_stack == (stacks := _count_stacks(stack_sets))
-        and _same(meta.stacks, stacks)
-    )
-
-
-def _same(declared: Collection[str], listed: Iterable[str]) -> bool:
-    distinct = set(declared)
-    return distinct == set(listed) and len(distinct) == len(declared)
 
 
 def _count_stacks(stack_sets: StackSets) -> dict[str, int]:
