@@ -129,13 +129,6 @@ def test_a_keeplist_is_what_an_environment_needs(mirror: Path, tmp_path: Path) -
         assert (refused.exit_code, refused.stdout) == (2, "")
 
 
-def test_a_keeplist_without_dependencies_is_whole(samples_file: Path, tmp_path: Path) -> None:
-    """Of a file that knows no dependencies it has the binaries that specs are answered with."""
-    (tmp_path / "mine.txt").write_text("py-mpi4py@4: target=:zen3\n")
-    done = run("cover", tmp_path / "mine.txt", samples_file, "--keeplist")
-    assert (done.exit_code, len(done.stdout.split())) == (0, 1)
-
-
 GROUP = """
 spack:
   specs: [app, {group: more, specs: [gone]}, {group: missing, specs: [nothing-here]}]
@@ -244,11 +237,3 @@ def test_a_keeplist_needs_every_include(mirror: Path, tmp_path: Path) -> None:
     assert "elsewhere" in rest.stderr
     assert "elsewhere" in spack_cache_db.retention(mirror, [path]).notes[0]
     assert run("cover", path, mirror, "--allow-missing").exit_code == 2
-
-
-def test_a_machine_takes_nothing_from_a_keeplist(mirror: Path, tmp_path: Path) -> None:
-    """A mirror is kept for all machines: what a lockfile names is kept wherever it runs."""
-    path = tmp_path / "spack.lock"
-    path.write_bytes(lock_of(node("app"), node("tool")))
-    done = run("cover", path, mirror, "--keeplist", "--host", "riscv64")
-    assert tuple(done.stdout.split()) == hashes("app", "lib", "tool")

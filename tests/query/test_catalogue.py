@@ -10,15 +10,10 @@ import pytest
 
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.catalogue import (
-    Presence,
-    configurations_by_id,
-    configurations_of_package,
     found_specs,
-    hashes_beginning,
-    joined,
     specs_in_scope,
 )
-from spack_cache_db.query.conditions import ANYWHERE, Condition, Conditions, Verdict
+from spack_cache_db.query.conditions import ANYWHERE, Condition, Conditions
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.site.pages.search import load_find
 from tests.conftest import Build
@@ -53,16 +48,6 @@ def test_a_limit_keeps_the_first(order: sqlite3.Connection) -> None:
     specs = specs_in_scope(order, [1], ANYWHERE, limit=2)
 
     assert [each.hash for each in specs[1]] == [spec_hash(9), spec_hash(8)]
-
-
-def test_a_limit_counts_what_satisfies_a_query(order: sqlite3.Connection) -> None:
-    """Specs that do not satisfy what is asked of dependencies take no place of the others."""
-    hashes = [spec_hash(number) for number in (9, 7, 6)]
-    rows = order.execute("SELECT id FROM specs WHERE hash IN (?, ?, ?)", hashes)
-    satisfying = Condition("specs", "^x", Verdict(frozenset(row[0] for row in rows)))
-    specs = specs_in_scope(order, [1], (satisfying,), limit=2)
-
-    assert [each.hash for each in specs[1]] == hashes[:2]
 
 
 def test_each_spec_is_told_with_its_own_places(order: sqlite3.Connection) -> None:
@@ -169,57 +154,7 @@ def test_a_spec_that_no_release_lists_counts_nowhere(
         assert rows == {spec_hash(1)}, view
 
 
-def test_hashes_beginning(order: sqlite3.Connection) -> None:
-    """Hashes come in order, and no more than are wanted."""
-    assert hashes_beginning(order, "aaaaaaa", 2) == (spec_hash(5), spec_hash(6))
-    assert hashes_beginning(order, spec_hash(7), 9) == (spec_hash(7),)
-    assert hashes_beginning(order, "zzz", 9) == ()
-
-
-def test_where_any_of_several_is(order: sqlite3.Connection) -> None:
-    """Releases in the file's order, stacks sorted, the first and the last day; None is no day."""
-    parts = [
-        Presence((EARLY,), ("ml",), "2025-01-05", "2025-01-05"),
-        Presence((DEVELOP,), ("e4s",), None, None),
-        Presence((LATE, EARLY), (), "2025-01-05", "2025-02-02"),
-    ]
-
-    assert joined(read_lookups(order), parts) == Presence(
-        (DEVELOP, LATE, EARLY), ("e4s", "ml"), "2025-01-05", "2025-02-02"
-    )
-
-
 WORDS = """
 SELECT configuration, package, version, compiler, os, platform, target, variants, count(*)
 FROM builds JOIN specs USING (hash) GROUP BY configuration
 """
-
-
-def test_words_are_those_of_the_view(all_samples: sqlite3.Connection) -> None:
-    """Every configuration has the words of its specs in `builds`, and counts them."""
-    expected = {row[0]: row[1:] for row in all_samples.execute(WORDS)}
-
-    found = configurations_by_id(read_lookups(all_samples), [*expected])
-
-    assert {
-        each.id: (*each.configuration[:-1], " ".join(each.configuration.variants), each.spec_count)
-        for each in found
-    } == expected
-
-
-def test_the_order_is_that_of_the_ids(all_samples: sqlite3.Connection) -> None:
-    """Configurations come in the order in which they were asked for."""
-    lookups = read_lookups(all_samples)
-
-    found = configurations_by_id(lookups, [3, 1, 2])
-
-    assert [each.id for each in found] == [3, 1, 2]
-
-
-def test_a_package_has_all_of_its_configurations(all_samples: sqlite3.Connection) -> None:
-    """By package and by id the same is found."""
-    lookups = read_lookups(all_samples)
-    rows = all_samples.execute("SELECT id, package FROM configurations").fetchall()
-    for package in {package for _, package in rows}:
-        ids = [key for key, each in rows if each == package]
-        assert configurations_of_package(lookups, package) == (configurations_by_id(lookups, ids))

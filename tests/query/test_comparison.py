@@ -10,7 +10,6 @@ from typing import Any
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.comparison import (
-    Change,
     Differences,
     differences,
     distinctions,
@@ -18,8 +17,7 @@ from spack_cache_db.query.comparison import (
 )
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.dependency_graph import read_needs
-from spack_cache_db.spack.normal_forms import FLAG_NAMES
-from tests.graphs import installs, run_time, used
+from tests.graphs import run_time, used
 from tests.indexes import edge, hash_of, index, node, record
 
 Dependency = dict[str, Any]
@@ -134,15 +132,6 @@ def test_its_own_recipe_and_flags_are_compared(tmp_path: Path) -> None:
     }
 
 
-def test_several_specs_of_a_package_are_told_together(tmp_path: Path) -> None:
-    """Where one needs two versions of a package to be built, both stand there."""
-    both = to("cmake", "cmake", "build"), to("cmake2", "cmake", "test")
-    tops = {"this": named("this", "top", *both), "one": named("one", "top", both[0])}
-    found = compared(tmp_path, tops)
-
-    assert found["one"] == Differences((Change("cmake", "", "3.31.0", None),), is_build_only=True)
-
-
 def test_what_was_not_read_is_not_compared(tmp_path: Path) -> None:
     """A spec whose dependencies were too many differs in nothing that is known."""
     tops = {name: named(name, "top", *edges, *BASE) for name, edges in TOPS.items()}
@@ -150,22 +139,6 @@ def test_what_was_not_read_is_not_compared(tmp_path: Path) -> None:
     assert compared(tmp_path, tops, most=3) == {}
     some = compared(tmp_path / "more", tops, most=7).keys()
     assert set() < some < tops.keys() - {"this"}
-
-
-def test_facts_are_those_of_the_index(real_index: sqlite3.Connection) -> None:
-    """Each spec of the real index comes with its namespace, its recipe, and its flags."""
-    numbers = dict(real_index.execute("SELECT id, hash FROM specs"))
-    facts = read_facts(read_lookups(real_index), numbers)
-
-    for number, each in facts.items():
-        told = installs()[numbers[number]]["spec"]
-        assert each.configuration.package == told["name"]
-        assert each.namespace == told["namespace"]
-        assert each.recipe == (told.get("package_hash") or "")
-        flags = {name: told["parameters"].get(name, []) for name in sorted(FLAG_NAMES)}
-        assert each.flags == " ".join(
-            f'{name}="{" ".join(values)}"' for name, values in flags.items() if values
-        )
 
 
 def groups_of(conn: sqlite3.Connection) -> dict[int, list[int]]:

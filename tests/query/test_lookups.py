@@ -7,32 +7,9 @@ import sqlite3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.query.connection import LAZY, KeptRows, read_lookups
-from spack_cache_db.records import Configuration
-from spack_cache_db.schema import CONFIGURATION
+from spack_cache_db.query.connection import KeptRows, read_lookups
 from tests.conftest import Build
 from tests.pagetexts import page, spec
-
-
-def test_every_column_of_a_configuration_has_its_words(samples: sqlite3.Connection) -> None:
-    """The columns are those of the record, and all but two kinds of words are known at once."""
-    lookups = read_lookups(samples)
-
-    assert tuple(CONFIGURATION) == Configuration._fields == tuple(lookups.words)
-    assert {column for column, words in lookups.words.items() if not words} == set(LAZY)
-
-
-def test_versions_and_sets_of_variants_are_read_once(samples: sqlite3.Connection) -> None:
-    """What was learned needs no connection any more."""
-    lookups = read_lookups(samples)
-    lookups.learn({1, 2}, {1})
-    before = dict(lookups.words["version"])
-
-    lookups.learn({2, 1}, {1})
-
-    assert lookups.words["version"] == before
-    assert before.keys() == lookups.positions.keys() == {1, 2}
-    assert lookups.words["variants"].keys() == {1}
 
 
 def test_releases_and_stacks(built: Build) -> None:
