@@ -18,8 +18,7 @@ from spack_cache_db.query.cache import Binary, Cache, Retention, binaries, info,
 from spack_cache_db.query.catalogue import FoundSpec
 from spack_cache_db.query.changes import Diff, diff
 from spack_cache_db.query.conditions import UnsupportedQuery
-from spack_cache_db.query.coverage import cover
-from spack_cache_db.query.covered import Cover, CoveredNode, CoveredSpec
+from spack_cache_db.query.coverage import Cover, CoveredNode, CoveredSpec, cover
 from spack_cache_db.query.package_data import PackageData, PackageStatus, behind, package_data
 from spack_cache_db.query.questions import UnknownNameError
 from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch

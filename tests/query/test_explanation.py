@@ -18,8 +18,7 @@ from spack_cache_db.build import build
 from spack_cache_db.query.answers import find, matching
 from spack_cache_db.query.conditions import Conditions, UnsupportedQuery, configuration_conditions
 from spack_cache_db.query.connection import read_lookups
-from spack_cache_db.query.coverage import cover
-from spack_cache_db.query.covered import CoveredSpec
+from spack_cache_db.query.coverage import CoveredSpec, cover
 from spack_cache_db.query.explanation import (
     WhyNot,
     why_corrected,

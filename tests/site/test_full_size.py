@@ -16,8 +16,7 @@ from spack_cache_db.query.answers import find
 from spack_cache_db.query.catalogue import found_specs, specs_in_scope
 from spack_cache_db.query.conditions import Condition
 from spack_cache_db.query.connection import read_lookups
-from spack_cache_db.query.coverage import cover
-from spack_cache_db.query.covered import CoveredSpec
+from spack_cache_db.query.coverage import CoveredSpec, cover
 from spack_cache_db.query.questions import question_of
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.site.pages.filters import EVERYWHERE, Filters, Narrowing

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from spack_cache_db.environments import Environment
     from spack_cache_db.query.conditions import Conditions
     from spack_cache_db.query.connection import Lookups
-    from spack_cache_db.query.covered import Cover, CoveredNode, CoveredSpec
+    from spack_cache_db.query.coverage import Cover, CoveredNode, CoveredSpec
 
     Answer = CoveredSpec | CoveredNode
     Names = dict[str, str | None]
@@ -231,7 +231,7 @@ def _not_kept(path: str, spec: Answer) -> str:
 
 def _end_folder(folder: str, covered: list[_Covered], options: dict[str, Any]) -> NoReturn:
     """Print the answers for the environments of a folder, each with its path in the folder."""
-    from spack_cache_db.query.covered import Cover
+    from spack_cache_db.query.coverage import Cover
 
     only = options["only"]
     covered = [each._replace(path=str(Path(each.path).relative_to(folder))) for each in covered]
@@ -343,7 +343,7 @@ def _in_a_cell(text: str) -> str:
 
 def _text(spec: Answer) -> str:
     """Return the answer for one spec, on one line."""
-    from spack_cache_db.query.covered import CoveredNode
+    from spack_cache_db.query.coverage import CoveredNode
 
     release = f" in {spec.release}" if spec.release else ""
     if isinstance(spec, CoveredNode):

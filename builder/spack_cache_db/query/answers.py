@@ -68,10 +68,6 @@ FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN release_specs AS sho
   AND shown.spec BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')
 WHERE releases.id IN (SELECT value FROM json_each(:releases)) AND {_IN_STACK}
 """
-ALL_SHOWN = f"""
-SELECT shown.release, shown.spec, shown.configuration FROM release_specs AS shown
-WHERE shown.release IN (SELECT value FROM json_each(:releases)) AND {_IN_STACK}
-"""
 _COLUMNS = ("release", "date", "specs", "configurations", "added", "removed")
 Shown = dict[int, dict[int, int]]
 """By the ids of releases: the specs that satisfy a query there, each with its configuration."""
@@ -475,10 +471,6 @@ def shown_specs(
     found: Shown = {each: {} for each in (lookups.releases if releases is None else releases)}
     places = {"stack": asked(conditions, "stack"), "releases": json.dumps([*found])}
     every = without(conditions, "release", "stack")
-    if not every:
-        for release, spec, configuration in select(lookups.conn, ALL_SHOWN, **places):
-            found[release][spec] = configuration
-        return found
     configurations = configuration_ids(lookups, every)
     specs: Set[int] = specs_of_configurations(lookups.conn, configurations)
     if (prefix := asked(every, "hash")) is not None:

@@ -24,8 +24,7 @@ from spack_cache_db.query.catalogue import (
 from spack_cache_db.query.changes import diff
 from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.connection import Database, Lookups, OpenFile, connected, opened, select
-from spack_cache_db.query.coverage import cover, cover_environment
-from spack_cache_db.query.covered import Cover, CoveredNode, CoveredSpec
+from spack_cache_db.query.coverage import Cover, CoveredNode, CoveredSpec, cover, cover_environment
 from spack_cache_db.query.dependency_graph import read_nodes, read_run_time
 from spack_cache_db.query.package_data import behind, package_data
 from spack_cache_db.query.package_names import known_names

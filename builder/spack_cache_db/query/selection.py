@@ -92,9 +92,7 @@ _PLACES = {
 _OWN = "spec_count > 0"
 _COLUMNS = ", ".join(CONFIGURATION)
 _ROWS = f"SELECT id, {_COLUMNS}, spec_count, 1 FROM configurations"
-ROWS_OF_PACKAGES = f"""
-{_ROWS} WHERE package IN (SELECT value FROM json_each(:ids)) ORDER BY {{}}
-"""
+ROWS_OF_PACKAGE = f"{_ROWS} WHERE package = :package ORDER BY {{}}"
 EVERY_ROW = f"{_ROWS} ORDER BY {{}}"
 # SQLite gives the other columns of the row that has the least id (SQLite docs, "SELECT", 2.5).
 GROUPS = f"""
@@ -287,7 +285,6 @@ class Candidates:
     def __init__(self, lookups: Lookups, scope: Conditions = ANYWHERE) -> None:
         self.lookups = lookups
         self._scope = scope
-        self._rows: dict[int | None, _Rows] = {}
         self._kept: dict[object, object] = {}
 
     def once(self, key: object, read: Callable[[], T]) -> T:
@@ -296,28 +293,18 @@ class Candidates:
             self._kept[key] = read()
         return cast("T", self._kept[key])
 
-    def prepare(self, names: Iterable[str | None]) -> None:
-        """Read the configurations of several packages at once; None is all packages."""
-        wanted = {*names}
-        order, late = preference(self.lookups, self._scope)
-        if None in wanted:
-            every = select(self.lookups.conn, EVERY_ROW.format(order), **late)
-            self._rows[None] = self._read(every)
-        ids = {self.lookups.packages[name] for name in wanted if name in self.lookups.packages}
-        found: dict[int, list[Candidate]] = {key: [] for key in sorted(ids - self._rows.keys())}
-        read = select_in(self.lookups.conn, ROWS_OF_PACKAGES.format(order), found, **late)
-        for row in self._read(read):
-            found[row.key("package")].append(row)
-        self._rows.update((key, tuple(rows)) for key, rows in found.items())
-
     def rows(self, name: str | None) -> _Rows:
         """Return the configurations of a package, or of all packages, in order."""
-        key = None if name is None else self.lookups.packages.get(name)
-        if name is not None and key is None:
+        package = self.lookups.packages.get(name or "")
+        if name is not None and package is None:
             return ()
-        if key not in self._rows:
-            self.prepare([name])
-        return self._rows[key]
+
+        def read() -> _Rows:
+            order, late = preference(self.lookups, self._scope)
+            sql = (EVERY_ROW if package is None else ROWS_OF_PACKAGE).format(order)
+            return self._read(select(self.lookups.conn, sql, package=package, **late))
+
+        return self.once(("rows", package), read)
 
     def groups(self, columns: Iterable[str]) -> _Rows:
         """Return all configurations, one for each group that is equal in these columns."""

@@ -14,8 +14,7 @@ from spack_cache_db.environments import Limits, Surroundings, UnreadableEnvironm
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.errors import BuilderError, Fault
 from spack_cache_db.query.connection import Lookups, select
-from spack_cache_db.query.coverage import cover_environment
-from spack_cache_db.query.covered import Cover, CoveredNode, CoveredSpec
+from spack_cache_db.query.coverage import Cover, CoveredNode, CoveredSpec, cover_environment
 from spack_cache_db.query.package_names import known_names
 from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing
 from spack_cache_db.site.sandbox.sql_functions import LONGEST, LOOK_AT_THE_TIME
