@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from spack_cache_db.environments import UserSpec
-from spack_cache_db.environments.required_queries import required_query
+from spack_cache_db.environments import UserSpec, required_query
 
 
 def asked_text(spec: UserSpec) -> str:

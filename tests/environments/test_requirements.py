@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from spack_cache_db.environments import Limits, PackageRules
+from spack_cache_db.environments import Limits, PackageRules, required_query, ways
 from spack_cache_db.environments.manifest import read_manifest
-from spack_cache_db.environments.required_queries import required_query, ways
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 
 BOTH = ["b@1", "b@2", "c@1 +x", "c@2 +x"]

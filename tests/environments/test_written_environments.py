@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.environments import Surroundings
+from spack_cache_db.environments import Surroundings, ways
 from spack_cache_db.environments.formats import read_environment
-from spack_cache_db.environments.required_queries import ways
 from tests.environments.asked import asked_text
 
 DATA = Path(__file__).parents[1] / "data" / "written_environments.txt"

@@ -77,13 +77,8 @@ def find(spec: str, file: Path, **options: Any) -> None:
         results = matching(lookups, search.question.conditions)
         if limit is None and form not in ("json", "csv"):
             limit = most_rows(options)
-        found = found_part(
-            lookups,
-            results,
-            slice(limit),
-            with_hashes=hashes or options["install"],
-            with_differences=hashes,
-        )
+        with_hashes = hashes or options["install"]
+        found = found_part(lookups, results, slice(limit), with_hashes=with_hashes)
         search.say_notes(names, is_found=bool(found))
         if found or form in ("json", "csv"):
             most = most_rows(options) if options["limit"] is None else None

@@ -35,8 +35,8 @@ from spack_cache_db.environments import (
     Requirement,
     UserSpec,
     read_spec,
+    ways,
 )
-from spack_cache_db.environments.required_queries import ways
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained

@@ -220,15 +220,7 @@ def find(
         scope = (*scope, *explicitly(lookups.conn)) if explicit else scope
         question = question_of(lookups, parsed, scope)
         results = matching(lookups, question.conditions)
-        found = FoundList(
-            found_part(
-                lookups,
-                results,
-                slice(limit),
-                with_hashes=with_hashes,
-                with_differences=with_hashes,
-            )
-        )
+        found = FoundList(found_part(lookups, results, slice(limit), with_hashes=with_hashes))
         found.notes = notes_on(lookups, question)
         return found
 
@@ -257,30 +249,25 @@ def counted_part(lookups: Lookups, results: ResultSet, part: slice) -> list[Coun
 
 
 def found_part(
-    lookups: Lookups,
-    results: ResultSet,
-    part: slice,
-    *,
-    with_hashes: bool,
-    with_differences: bool = False,
+    lookups: Lookups, results: ResultSet, part: slice, *, with_hashes: bool
 ) -> list[Found]:
     """Return some of the configurations that satisfy conditions, and where they are.
 
     Args:
-        lookups: the small tables of the file.
-        results: all that satisfy them.
+        lookups: the small tables of the database.
+        results: all configurations that satisfy them.
         part: which of these.
-        with_hashes: tell of each spec as well.
-        with_differences: and of what tells it apart from the others of its configuration.
+        with_hashes: also return each spec, and what tells it apart from the others of its
+            configuration.
     """
     found = counted_part(lookups, results, part)
     ids, of_specs = [each.id for each in found], is_of_specs(results.conditions)
-    told: dict[int, tuple[FoundSpec, ...]] = {}
+    specs: dict[int, tuple[FoundSpec, ...]] = {}
     if with_hashes or of_specs:
-        specs = specs_in_scope(lookups.conn, ids, results.conditions)
-        told = _told(lookups, {key: specs[key] for key in ids}, with_differences)
+        in_scope = specs_in_scope(lookups.conn, ids, results.conditions)
+        specs = _specs(lookups, {key: in_scope[key] for key in ids}, with_hashes)
     if of_specs:
-        presence = {key: joined(lookups, each) for key, each in told.items()}
+        presence = {key: joined(lookups, each) for key, each in specs.items()}
     else:
         presence = presence_of_configurations(lookups, ids)
     return [
@@ -291,27 +278,23 @@ def found_part(
             where.stacks,
             where.first_seen,
             where.last_seen,
-            told[each.id] if with_hashes else None,
+            specs[each.id] if with_hashes else None,
         )
         for each in found
         for where in (presence[each.id],)
     ]
 
 
-def _told(
+def _specs(
     lookups: Lookups, specs: dict[int, list[Spec]], with_differences: bool
 ) -> dict[int, tuple[FoundSpec, ...]]:
-    """Return what there is to tell of the specs of each configuration."""
     every = [spec for some in specs.values() for spec in some]
-    told = found_specs(lookups, every)
+    found = found_specs(lookups, every)
     if with_differences:
-        groups = ([spec.id for spec in some] for some in specs.values())
-        known = distinctions(lookups, groups)
-        told = (
-            replace(each, differences=known.get(spec.id, ()))
-            for spec, each in zip(every, told, strict=True)
-        )
-    return {key: tuple(islice(told, len(some))) for key, some in specs.items()}
+        known = distinctions(lookups, ([spec.id for spec in some] for some in specs.values()))
+        pairs = zip(every, found, strict=True)
+        found = (replace(each, differences=known.get(spec.id, ())) for spec, each in pairs)
+    return {key: tuple(islice(found, len(some))) for key, some in specs.items()}
 
 
 def notes_on(lookups: Lookups, question: Question) -> tuple[str, ...]:

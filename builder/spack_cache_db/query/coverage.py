@@ -27,9 +27,10 @@ from spack_cache_db.environments import (
     LockedSpec,
     PackageRules,
     UserSpec,
+    required_query,
+    ways,
 )
 from spack_cache_db.environments.formats import user_specs
-from spack_cache_db.environments.required_queries import required_query, ways
 from spack_cache_db.errors import counted
 from spack_cache_db.query.catalogue import HASHES_AT_ONCE, IN_STACK, Spec, specs_in_scope
 from spack_cache_db.query.comparison import Change

@@ -9,7 +9,7 @@ import json
 import sqlite3
 import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import chain, islice
 from operator import and_
@@ -149,13 +149,13 @@ def read_needs(lookups: Lookups, roots: Iterable[int], most: int) -> Needs:
         roots: the specs.
         most: when so many specs have been read, what more the next ones need is `missing`.
     """
-    known = _kept_edges(lookups)
-    found, direct = _Reading(lookups.conn, known, most), known.all_of(lookups.conn, [*roots])
-    missing, read = list[int](), found.edges
+    known, read = _kept_edges(lookups), dict[int, list[Edge]]()
+    missing: list[int] = []
     ends: set[int] = set()
-    for root, edges in direct.items():
+    for root, edges in known.all_of(lookups.conn, [*roots]).items():
         before = len(read)
-        if not found.add({root: edges}):
+        read[root] = edges
+        if not _follow(lookups.conn, known, read, _ends([edges]) - read.keys(), most):
             missing.append(root)
             ends.update((root,), islice(read, before, None))
     # Only these may need what was not read.
@@ -166,9 +166,9 @@ def read_needs(lookups: Lookups, roots: Iterable[int], most: int) -> Needs:
 
 def read_run_time(lookups: Lookups, roots: Iterable[int]) -> Needs:
     """Return the graph of what some specs need to run, given their ids."""
-    found = _Reading(lookups.conn, _kept_edges(lookups), sys.maxsize)
-    found.follow({*roots})
-    return Needs(found.edges, frozenset())
+    found: dict[int, list[Edge]] = {}
+    _follow(lookups.conn, _kept_edges(lookups), found, {*roots}, sys.maxsize)
+    return Needs(found, frozenset())
 
 
 def read_dependencies(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | None]:
@@ -177,11 +177,10 @@ def read_dependencies(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | N
     Returns:
         The edge of the spec to each; None for what only others link or run.
     """
-    known = _Edges(conn)
-    found = _Reading(conn, known, sys.maxsize)
-    found.follow({spec})
+    known, found = _Edges(conn), dict[int, list[Edge]]()
+    _follow(conn, known, found, {spec}, sys.maxsize)
     direct = {edge.dependency: edge for edge in known.all_of(conn, [spec])[spec]}
-    return {each: direct.get(each) for each in (*found.edges, *direct) if each != spec}
+    return {each: direct.get(each) for each in (*found, *direct) if each != spec}
 
 
 def read_dependents(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | None]:
@@ -343,30 +342,33 @@ class _Edges:
         return Edge(dependency, self._types[types], self._virtuals[virtuals])
 
 
-@dataclass
-class _Reading:
-    """Follows edges, each once, level by level."""
+def _follow(
+    conn: sqlite3.Connection,
+    known: _Edges,
+    found: dict[int, list[Edge]],
+    ahead: set[int],
+    most: int,
+) -> bool:
+    """Add the edges of run time of specs, and of all that these lead to, level by level.
 
-    conn: sqlite3.Connection
-    known: _Edges
-    most: int
-    edges: dict[int, list[Edge]] = field(default_factory=dict)
+    Args:
+        conn: a connection to the database.
+        known: the edges of the database.
+        found: the edges of each spec that was read.
+        ahead: the ids of the specs to begin with.
+        most: once more specs have been read, no further level is.
 
-    def add(self, roots: Mapping[int, list[Edge]]) -> bool:
-        """Read what specs with these edges need; return whether there was room for all of it."""
-        return self.follow(self._found(roots))
+    Returns:
+        Whether there was room for all of it.
+    """
+    while ahead and len(found) <= most:
+        found |= known.of_run_time(conn, ahead)
+        ahead = _ends(found[spec] for spec in ahead) - found.keys()
+    return not ahead
 
-    def follow(self, ahead: set[int]) -> bool:
-        """Read what specs need to run; return whether there was room for all of it."""
-        while ahead and len(self.edges) <= self.most:
-            ahead = self._found(self.known.of_run_time(self.conn, ahead))
-        return not ahead
 
-    def _found(self, read: Mapping[int, list[Edge]]) -> set[int]:
-        """Take the edges of specs; return the specs that they lead to and that are new."""
-        self.edges.update(read)
-        ahead = {edge.dependency for edges in read.values() for edge in edges}
-        return ahead - self.edges.keys()
+def _ends(edges: Iterable[list[Edge]]) -> set[int]:
+    return {edge.dependency for some in edges for edge in some}
 
 
 def _both(one: Edge, other: Edge) -> Edge:

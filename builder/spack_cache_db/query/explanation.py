@@ -152,16 +152,10 @@ class WhyNot:
 
     def sentences(self) -> tuple[str, ...]:
         """Return all of it in sentences, without what should be typed instead."""
-        return tuple(self._sentences())
-
-    def _sentences(self) -> Iterator[str]:
-        if self.read_as is not None:
-            yield f"nothing satisfies {self.read_as!r} either"
-        if self.known is not None:
-            yield self.known_sentence
-        yield from self.missing
-        yield from (each.sentence for each in self.without)
-        yield from self.last_sentences
+        read_as = (f"nothing satisfies {self.read_as!r} either",) if self.read_as else ()
+        known = (self.known_sentence,) if self.known else ()
+        found = tuple(each.sentence for each in self.without)
+        return (*read_as, *known, *self.missing, *found, *self.last_sentences)
 
     @property
     def known_sentence(self) -> str:
