@@ -114,33 +114,3 @@ def test_a_script_needs_no_guard(method: str, archives: list[Path], tmp_path: Pa
     assert (done.stdout, done.stderr, done.returncode) == ("the script runs\n5\n", "", 0)
     built(tmp_path / "y.db", *archives)
     assert digest(output) == digest(tmp_path / "y.db")
-
-
-@pytest.mark.slow
-def test_threads_may_build_at_once(archives: list[Path], tmp_path: Path) -> None:
-    """Each gives what one alone gives, and the script is itself again after the last of them."""
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import multiprocessing, sys\n"
-        "from concurrent.futures import ThreadPoolExecutor\n"
-        "multiprocessing.set_start_method('spawn')\n"
-        "import spack_cache_db\n"
-        "script = sys.modules['__main__']\n"
-        "with ThreadPoolExecutor(4) as pool:\n"
-        "    work = [pool.submit(spack_cache_db.check, sys.argv[1:], jobs=2) for _ in range(4)]\n"
-        "assert {each.result() for each in work} == {((), ())}\n"
-        "assert sys.modules['__main__'] is script\n"
-    )
-    completed([sys.executable, script, *archives], check=True)
-
-
-@pytest.mark.slow
-def test_a_process_that_may_start_none_builds_alone(archives: list[Path], tmp_path: Path) -> None:
-    """Those of `multiprocessing.Pool` may not."""
-    program = (
-        "import multiprocessing, sys, spack_cache_db\n"
-        "with multiprocessing.get_context('fork').Pool(1) as pool:\n"
-        "    arguments = (sys.argv[1:-1], sys.argv[-1])\n"
-        "    print(pool.apply(spack_cache_db.build, arguments, {'jobs': 2}).pages)\n"
-    )
-    assert python(program, *archives, tmp_path / "x.db") == "5\n"

@@ -9,12 +9,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.builds import built, digest, digest_of, many_pages, signalled_after, whole
+from tests.builds import built, many_pages, signalled_after, whole
 from tests.pagetexts import write
 from tests.processes import completed
 
@@ -41,48 +40,6 @@ def new(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     for name, data in many_pages().items():
         write(folder / "pages" / name, specs=data)
     return built(folder / "x.db", folder / "pages")
-
-
-@pytest.fixture
-def build_process(folder: Path) -> Iterator[list[str]]:
-    """The command of a real build of a folder, with two worker processes."""
-    program = (
-        "import sys; from spack_cache_db import sources; sources.ENTRIES_PER_UNIT = 4; "
-        "from spack_cache_db.cli import main; main()"
-    )
-    yield [sys.executable, "-c", program, "build", str(folder), "--jobs", "2"]
-
-
-@pytest.mark.slow
-def test_a_kill_at_any_moment_leaves_a_whole_file(
-    build_process: list[str], old: Path, new: bytes, tmp_path: Path
-) -> None:
-    """SIGKILL five times over a build: the old file or the new one, and no litter at last."""
-    output = tmp_path / "out" / "x.db"
-    command = [*build_process, "-o", str(output)]
-    start = time.monotonic()
-    completed([*build_process, "-o", str(tmp_path / "once.db")], check=True)
-    length = time.monotonic() - start
-    chance = random.Random()
-    killed, met = 0, set()
-    while killed < 5:
-        shutil.copytree(old, output.parent, dirs_exist_ok=True)
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as running:
-            # From half way on most of the time: Python's own start takes long.
-            time.sleep(length * chance.uniform(0.4 if killed % 3 else 0.0, 1.05))
-            if running.poll() is None:
-                killed += 1
-            else:
-                length *= 0.9
-            running.send_signal(signal.SIGKILL)
-        found = digest(output)
-        assert found in (digest(old / "x.db"), digest_of(new))
-        assert whole(output)
-        met.add(found)
-    assert digest(old / "x.db") in met
-    completed(command, check=True)
-    assert digest(output) == digest_of(new)
-    assert {each.name for each in output.parent.iterdir()} == {"x.db", "x.inspect.json"}
 
 
 @pytest.mark.slow

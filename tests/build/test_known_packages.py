@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import random
 import sqlite3
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -133,21 +131,6 @@ def test_a_virtual_package_is_described_by_one_that_provides_it(tmp_path: Path) 
     assert found == [("mpi", "openmpi")]
 
 
-def test_the_file_is_the_same_whatever_the_order(tmp_path: Path) -> None:
-    """From folders or an archive, by one process or two."""
-    archive = tmp_path / "data.tar.gz"
-    with tarfile.open(archive, "w:gz") as tar:
-        tar.add(REAL, "data")
-    build(REAL, tmp_path / "one.db")
-    build([str(REAL / "packages"), str(REAL / "version.json")], tmp_path / "two.db", jobs=2)
-    build(archive, tmp_path / "three.db")
-    first, second, third = (
-        rows(tmp_path / f"{name}.db", "SELECT * FROM known_packages")
-        for name in ("one", "two", "three")
-    )
-    assert first == second == third
-
-
 def test_package_data_changes_no_row_of_the_binaries(tmp_path: Path, samples_file: Path) -> None:
     """And without it, its tables are empty."""
     tables = [
@@ -165,19 +148,3 @@ def test_package_data_changes_no_row_of_the_binaries(tmp_path: Path, samples_fil
         elif name not in own:
             assert rows(with_data, f"SELECT * FROM [{name}]") == without, name
     assert rows(samples_file, "SELECT * FROM package_status") == []
-
-
-def test_the_status_has_packages_without_a_binary(tmp_path: Path) -> None:
-    """With the newest binary of the others, and how many versions Spack has since."""
-    file = tmp_path / "x.db"
-    build([str(REAL), "pages"], file)
-    found = rows(
-        file,
-        "SELECT name, latest_version, newest_version, versions_behind, spec_count "
-        "FROM package_status WHERE name IN ('fftw', 'py-mpi4py') ORDER BY name",
-    )
-    latest = {each["name"]: each for each in json.loads((REAL / "version.json").read_text())}
-    assert found == [
-        ("fftw", latest["fftw"]["latest_version"], None, None, 0),
-        ("py-mpi4py", "4.1.1", "4.0.1", 4, 91),
-    ]

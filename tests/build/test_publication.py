@@ -141,16 +141,6 @@ def test_an_output_among_the_pages_does_not_break_the_next_build(tmp_path: Path)
     assert result.exit_code == 0, result.output
 
 
-def test_a_folder_of_databases_holds_no_pages(tmp_path: Path) -> None:
-    """They are no pages; where nothing else is there, that is told."""
-    folder = write(tmp_path / "in", a=page())
-    build(folder, folder / "x.db")
-    (folder / "a.md").unlink()
-    result = run("build", folder, "-o", tmp_path / "y.db")
-    assert result.exit_code == 1
-    assert result.stderr.splitlines()[0] == f"{folder}: holds no file, expected pages or indexes"
-
-
 @pytest.mark.parametrize("output", ["", "x" * 300, "x" * 250, "y/" * 3000 + "x", ".", "/", "a\0b"])
 def test_a_name_that_no_file_can_have_is_told(output: str, tmp_path: Path) -> None:
     """One line, and no traceback."""
@@ -182,12 +172,6 @@ def test_an_error_leaves_the_old_file(error: type[BaseException], tmp_path: Path
         raise error
     assert output.read_bytes() == b"old"
     assert names(tmp_path) == {"x.db"}
-
-
-def test_a_bug_keeps_its_traceback(tmp_path: Path) -> None:
-    """A broken constraint is our mistake, not a full disk."""
-    with pytest.raises(sqlite3.IntegrityError), publication.replacing(tmp_path / "x.db"):
-        raise sqlite3.IntegrityError("UNIQUE constraint failed")
 
 
 def of_process(path: Path, number: int) -> Path:
@@ -223,14 +207,6 @@ def test_what_a_running_build_writes_is_left_alone(tmp_path: Path) -> None:
         assert names(tmp_path) == {theirs.name}
 
 
-def test_a_leftover_with_our_own_number_is_removed(tmp_path: Path) -> None:
-    """In a container every build may be process 1."""
-    left_over = publication.temporary(tmp_path / "x.db")
-    left_over.write_bytes(b"half")
-    with publication.replacing(tmp_path / "x.db") as temporary:
-        assert temporary.read_bytes() == b""
-
-
 @pytest.fixture
 def built_file(tmp_path: Path) -> Path:
     """A database of one page, with its inspect file."""
@@ -254,13 +230,6 @@ def test_a_build_writes_the_inspect_file(built_file: Path) -> None:
     connection.close()
     assert written["tables"] == counts
     assert counts["specs"] == {"count": 1}
-
-
-def test_it_follows_the_database(built_file: Path) -> None:
-    """The next build replaces both."""
-    build([str(SAMPLES)], built_file)
-    written = json.loads(publication.inspect_path(built_file).read_text())["spack-cache"]
-    assert written["tables"]["specs"] == {"count": 413}
 
 
 def test_it_is_believed_where_it_is_of_this_file(built_file: Path) -> None:
