@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import closing, process, refusal, run, untouched
+from tests.commands import refusal, run
 from tests.pagetexts import SAMPLES, meta_of, page, page_of, spec, write
 from tests.paths import ROOT
 
@@ -101,19 +101,6 @@ def test_check_tells_the_same_faults() -> None:
     ]
 
 
-@pytest.mark.slow
-def test_a_real_process_tells_all_faults_without_a_traceback(output: Path) -> None:
-    """The same through `python -m spack_cache_db`, with two workers."""
-    done = process("build", BAD_PAGES, "-o", output, "--jobs", 2)
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert done.stderr.splitlines() == [
-        *(f"{BAD_PAGES / name}:{FAULTS[name]}" for name in sorted(FAULTS)),
-        closing(len(FAULTS)),
-    ]
-    assert untouched(output)
-
-
 @pytest.mark.parametrize(
     ("meta", "details", "expected"),
     [
@@ -157,56 +144,40 @@ def test_a_page_above_the_limit_is_refused_unread(tmp_path: Path, output: Path) 
     ]
 
 
-@pytest.mark.slow
-def test_an_option_raises_the_limit(tmp_path: Path, output: Path) -> None:
-    """With the limit raised the same file is read, and refused for what it says."""
-    path = tmp_path / "huge.md"
-    with path.open("wb") as stream:
-        stream.writelines([bytes(2**20)] * 70)
-    assert refusal(output, path, "--max-page-size", "71M") == [
-        f"{path}:1: a NUL byte, expected UTF-8 text"
-    ]
-
-
 def test_the_same_page_twice_is_one_page(tmp_path: Path) -> None:
     """Equal bytes in two places are one page."""
     folder = write(tmp_path / "pages", a=page(), b=page())
-    output = tmp_path / "x.db"
-    result = run("build", folder, "-o", output)
-    assert result.exit_code == 0, result.output
-    assert result.stdout.startswith(f"{output}: 1 page, 1 listing, 1 spec, 1 configuration, ")
+    result = run("build", folder, "-o", tmp_path / "x.db")
+    assert result.stdout.startswith(
+        f"{tmp_path / 'x.db'}: 1 page, 1 listing, 1 spec, 1 configuration, "
+    )
 
 
-def test_two_pages_that_differ_are_refused(tmp_path: Path, output: Path) -> None:
-    """Another page of the same package in the same release: the message names both."""
-    folder = write(tmp_path / "pages", a=page(), b=page(specs=[spec(2)]))
-    assert refusal(output, folder) == [
-        f"{folder}/b.md: another page of zlib in develop than {folder}/a.md, "
-        "expected one page per package and release"
-    ]
-
-
-def test_one_hash_in_two_packages_is_refused(tmp_path: Path, output: Path) -> None:
-    """Within a release a hash belongs to one package: the message names both pages."""
-    folder = write(tmp_path / "pages", a=page("zlib"), b=page("zstd"))
-    assert refusal(output, folder) == [
-        f"{folder}/b.md: lists the spec {SPEC}, which {folder}/a.md lists in the same release; "
-        "expected one package"
-    ]
-
-
-def test_an_empty_folder_is_refused(tmp_path: Path, output: Path) -> None:
-    """A folder without files is a mistake, not an empty cache."""
-    folder = write(tmp_path / "pages")
-    assert refusal(output, folder) == [
-        f"{folder}: the folder holds no file, expected pages or indexes"
-    ]
-
-
-def test_a_missing_path_is_refused(tmp_path: Path, output: Path) -> None:
-    """A path that leads nowhere is told like any fault."""
-    path = tmp_path / "nowhere"
-    assert refusal(output, path) == [f"{path}: no such file or folder, expected pages or indexes"]
+@pytest.mark.parametrize(
+    ("pages", "message"),
+    [
+        (
+            {"a": page(), "b": page(specs=[spec(2)])},
+            "{0}/b.md: another page of zlib in develop than {0}/a.md, "
+            "expected one page per package and release",
+        ),
+        (
+            {"a": page("zlib"), "b": page("zstd")},
+            f"{{0}}/b.md: lists the spec {SPEC}, which {{0}}/a.md lists in the same release; "
+            "expected one package",
+        ),
+        ({}, "{0}: the folder holds no file, expected pages or indexes"),
+        (None, "{0}: no such file or folder, expected pages or indexes"),
+    ],
+)
+def test_faults_of_folders(
+    pages: dict[str, bytes] | None, message: str, tmp_path: Path, output: Path
+) -> None:
+    """Two pages that contradict each other are named; so is an input without a file."""
+    folder = tmp_path / "pages"
+    if pages is not None:
+        write(folder, **pages)
+    assert refusal(output, folder) == [message.format(folder)]
 
 
 def test_a_truncated_archive_is_refused(tmp_path: Path, output: Path) -> None:
@@ -258,3 +229,20 @@ def test_the_example_needs_no_input(tmp_path: Path) -> None:
     assert (tmp_path / "example.db").read_bytes() == (tmp_path / "samples.db").read_bytes()
     missing = run("build", "-o", tmp_path / "none.db")
     assert (missing.exit_code, "PATH" in missing.stderr) == (2, True)
+
+
+def test_check_tells_problems_without_failing(tmp_path: Path) -> None:
+    """Contradictions are no faults; `--json` has both lists."""
+    good = run("check", SAMPLES)
+    assert (good.exit_code, good.stdout, good.stderr) == (0, "0 faults, 0 problems\n", "")
+    folder = write(tmp_path / "pages", a=page(meta={"num_specs": 7}))
+    problem = f"{folder}/a.md: meta declares num_specs 7, the page lists 1"
+    result = run("check", folder)
+    assert (result.exit_code, result.stdout) == (0, f"{problem}\n0 faults, 1 problem\n")
+    write(folder, empty=b"")
+    both = run("check", folder, "--json")
+    assert both.exit_code == 1
+    assert json.loads(both.stdout) == {
+        "faults": [f"{folder}/empty.md: the file is empty, expected a page that starts with ---"],
+        "problems": [problem],
+    }

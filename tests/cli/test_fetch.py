@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import process, run
+from tests.commands import run
 from tests.indexes import MIRRORS
 from tests.processes import completed
 from tests.sources.fetch.mirrors import below, files_in, index, layout_2, layout_3, written
@@ -39,17 +39,6 @@ def test_mirrors(site: Site, tmp_path: Path) -> None:
     assert first.stdout.startswith(f"{tmp_path}/m: 2 mirrors, 2 changed, 0.0 MB in ")
     assert second.stdout.startswith(f"{tmp_path}/m: 2 mirrors, 0 changed, 0.0 MB in ")
     assert {name.split("/")[0] for name in files_in(tmp_path / "m")} == {"a", "b"}
-
-
-def test_names(site: Site, tmp_path: Path) -> None:
-    """Release and stack are what the options say."""
-    result = run(
-        *("fetch", f"{site.url}/a", "-o", tmp_path / "m"),
-        *("--release", "v1.0", "--stack", "e4s"),
-    )
-
-    assert result.exit_code == 0, result.output
-    assert (tmp_path / "m" / "v1.0" / "e4s" / "mirror.json").is_file()
 
 
 def test_a_manifest(site: Site, tmp_path: Path) -> None:
@@ -155,29 +144,6 @@ def test_nothing_to_fetch_is_read(tmp_path: Path) -> None:
         "gs://bucket: cannot be downloaded, expected https://, http://, oci://, s3://, file://, "
         "or --map gs://bucket=https://…"
     )
-
-
-def test_the_mirrors_of_a_configuration(tmp_path: Path) -> None:
-    """Each mirror that Spack's configuration names comes under its name; faults have a line."""
-    written(tmp_path / "cache", layout_2(index("zlib")))
-    path = tmp_path / "mirrors.yaml"
-    path.write_text("mirrors:\n  mine: cache\n  other: {push: cache}\n")
-
-    result = run("fetch", "--mirrors", path, "-o", tmp_path / "m")
-
-    assert result.exit_code == 1
-    assert result.stderr.splitlines()[0] == (
-        f"{path}:3: the mirror other has no url to fetch from, expected url: or fetch:"
-    )
-    assert (tmp_path / "m/mine/root/build_cache/index.json").is_file()
-
-
-@pytest.mark.slow
-def test_no_bar_in_a_pipe(site: Site, tmp_path: Path) -> None:
-    """Standard error stays empty where it is no terminal."""
-    result = process("fetch", f"{site.url}/a", "-o", tmp_path / "m")
-
-    assert (result.returncode, result.stderr) == (0, "")
 
 
 @pytest.mark.slow

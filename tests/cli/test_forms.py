@@ -1,0 +1,216 @@
+"""Answers with rows are the same as a table, JSON, CSV and Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spack_cache_db.build import build
+from spack_cache_db.cli import COMMANDS
+from spack_cache_db.cli.output import Heading, print_answer
+from spack_cache_db.query.changes import diff
+from spack_cache_db.row_forms import Rows
+from tests import graphs
+from tests.commands import run
+from tests.indexes import REAL_FILE
+from tests.package_data import REAL
+from tests.pagetexts import SAMPLES
+
+SNAPSHOT, BRANCH = "develop-2025-04-20", "develop"
+TABLES = {
+    "releases": """
+SELECT name, kind, date, package_count, spec_count FROM releases ORDER BY position""",
+    "stacks": """
+SELECT name, release_count, spec_count FROM stacks WHERE NOT is_root ORDER BY name""",
+}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the database of the sample pages, a real index and package data."""
+    output = tmp_path_factory.mktemp("forms") / "x.db"
+    build([SAMPLES, REAL_FILE, REAL], output)
+    return output
+
+
+def rows_of(*arguments: object) -> list[dict[str, Any]]:
+    """Return the rows that a command prints as JSON."""
+    found: list[dict[str, Any]] = json.loads(run(*arguments, "--json").stdout)
+    return found
+
+
+def table_of(text: str) -> list[dict[str, str]]:
+    """Return the rows of CSV."""
+    return [*csv.DictReader(io.StringIO(text, newline=""))]
+
+
+def cell(name: str, value: Any) -> str:
+    """Return a value of JSON as a cell of CSV."""
+    if isinstance(value, list):
+        return ("; " if name == "differences" else " ").join(value)
+    return "" if value is None else str(value)
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        (("releases",), 0),
+        (("stacks",), 0),
+        (("deps", "USER"), 0),
+        (("dependents", "USED"), 0),
+        (("find", "py-mpi4py"), 0),
+        (("find", "py-mpi4py", "--hashes"), 0),
+        (("find", "gmake", "--hashes"), 0),
+        (("history", "py-ml-dtypes target=x86_64_v3"), 0),
+        (("history", "py-ml-dtypes@99"), 1),
+        (("behind",), 1),
+    ],
+    ids=lambda words: " ".join(words) if isinstance(words, tuple) else str(words),
+)
+def test_every_form_has_the_same_rows(command: tuple[str, ...], status: int, file: Path) -> None:
+    """In the same order, with the same exit status; the table has the first column of each row."""
+    user, needs = max(graphs.edges().items(), key=lambda each: len(each[1]))
+    words = [{"USER": user, "USED": next(iter(needs))}.get(word, word) for word in command]
+    plain, as_json, as_csv = (run(*words, file, *form) for form in ((), ("--json",), ("--csv",)))
+    assert {each.exit_code for each in (plain, as_json, as_csv)} == {status}
+    rows = json.loads(as_json.stdout)
+    assert rows
+    assert table_of(as_csv.stdout) == [
+        {name: cell(name, value) for name, value in row.items()} for row in rows
+    ]
+    if command[0] not in ("find", "history"):
+        lines = plain.stdout.splitlines()
+        first = next(iter(rows[0]))
+        assert [line.split()[0] for line in lines] == [first, *(row[first] for row in rows)]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_list_has_each_row_of_its_table(name: str, file: Path) -> None:
+    """The rows are those of the database."""
+    with sqlite3.connect(file) as connection:
+        expected = connection.execute(TABLES[name]).fetchall()
+    assert [tuple(row.values()) for row in rows_of(name, file)] == expected
+
+
+def test_packages_that_are_behind(file: Path) -> None:
+    """The table and Markdown have fewer columns than the data."""
+    (row, *_) = rows_of("behind", file)
+    names = ("name", "newest_version", "latest_version", "versions_behind", "spec_count")
+    shown = [str(row[name]) for name in names]
+    assert len(row) > len(shown) and row["versions_behind"] > 0
+    assert run("behind", file).stdout.splitlines()[1].split() == shown
+    assert f"| {' | '.join(shown)} |" in run("behind", file, "--markdown").stdout
+
+
+@pytest.mark.parametrize("options", [(), ("--package", "py-ml-dtypes")])
+def test_differences(options: tuple[str, ...], file: Path) -> None:
+    """JSON and CSV are the answer of Python; people get the totals, and what is new or gone."""
+    command = ("diff", SNAPSHOT, BRANCH, file, *options)
+    found = diff(file, SNAPSHOT, BRANCH, package=options[1] if options else None)
+    assert json.loads(run(*command, "--json").stdout) == json.loads(json.dumps(found.as_dict()))
+    assert table_of(run(*command, "--csv").stdout) == [
+        {name: cell(name, [*value] if name == "variants" else value) for name, value in row.items()}
+        for row in found.rows.records
+    ]
+    for form in ((), ("--markdown",)):
+        text = run(*command, *form).stdout
+        assert f"{found.specs.added:,} added" in text
+        for name in (*found.packages.added[:40], *found.packages.removed[:40]):
+            assert name in text
+
+
+def test_the_status_of_a_difference(file: Path) -> None:
+    """0 for no difference, 1 for some, 2 for what cannot be answered."""
+    assert run("diff", BRANCH, BRANCH, file).exit_code == 0
+    assert run("diff", SNAPSHOT, BRANCH, file).exit_code == 1
+    for wrong in (("devel", BRANCH), (BRANCH, "develop:no-such"), (BRANCH, BRANCH, "--host", "x")):
+        result = run("diff", *wrong[:2], file, *wrong[2:])
+        assert (result.exit_code, result.stderr[:7]) == (2, "Error: ")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("find", "zlib", "--json", "--csv"),
+        ("find", "zlib", "--json", "--install"),
+        ("find", "zlib", "--here", "--host=zen3"),
+        ("history", "zlib", "--json", "--csv"),
+        ("behind", "--json", "--markdown"),
+        ("diff", BRANCH, BRANCH, "--csv", "--markdown"),
+        ("cover", "-", "--json", "--keeplist"),
+    ],
+    ids=" ".join,
+)
+def test_options_that_exclude_each_other(command: tuple[str, ...], file: Path) -> None:
+    """Two formats at once are an error."""
+    words = [word for word in command if not word.startswith("--")]
+    result = run(*words[:3], file, *command[len(words) :])
+    assert (result.exit_code, "exclude each other" in result.stderr) == (2, True)
+
+
+def test_dependencies_are_those_of_the_index(real_index_file: Path) -> None:
+    """Direct ones have their types; what is linked or run at any depth follows without types."""
+    edges = graphs.edges()
+    for dag_hash in sorted(edges, key=lambda each: -len(edges[each]))[:300:60]:
+        found = {row["hash"]: row["types"] for row in rows_of("deps", dag_hash, real_index_file)}
+        direct = {each: types for each, types in found.items() if types}
+        assert found.keys() == graphs.dependencies(dag_hash)
+        assert {each: {*types.split(",")} for each, types in direct.items()} == edges[dag_hash]
+        assert [*found][: len(direct)] == [*direct]
+    for dag_hash in sorted(edges)[::180]:
+        users = rows_of("dependents", dag_hash, real_index_file)
+        direct_users = {row["hash"]: {*row["types"].split(",")} for row in users if row["types"]}
+        expected = {each: needs[dag_hash] for each, needs in edges.items() if dag_hash in needs}
+        others = {each for each in edges if dag_hash in graphs.run_time(each)} - {dag_hash}
+        assert direct_users == expected
+        assert {row["hash"] for row in users} == expected.keys() | others
+
+
+@pytest.mark.parametrize("command", ["deps", "dependents"])
+@pytest.mark.parametrize("prefix", ["", "/", "nothing", "/2"])
+def test_a_hash_has_to_name_one_spec(command: str, prefix: str, real_index_file: Path) -> None:
+    """Otherwise the status is 2, and the message names the hashes that begin so."""
+    result = run(command, prefix, real_index_file)
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
+    assert ("several hashes" in result.stderr) == (prefix == "/2")
+
+
+def test_an_error_has_one_status_in_every_command(tmp_path: Path) -> None:
+    """What is no database ends each command that reads one with status 2."""
+    none = tmp_path / "none.db"
+    first = {"find": ["zlib"], "diff": ["a", "b"], "deps": ["abc"], "dependents": ["abc"]}
+    first["cover"] = [str(Path(__file__))]
+    for name in sorted(COMMANDS.keys() - {"build", "check", "fetch", "site", "serve"}):
+        rest = [str(tmp_path)] if name == "verify" else []
+        result = run(name, *first.get(name, []), none, *rest)
+        assert (name, result.exit_code) == (name, 2), result.output
+
+
+@pytest.mark.parametrize(("no_colour", "is_coloured"), [(None, True), ("", True), ("1", False)])
+def test_colours_are_for_terminals(
+    no_colour: str | None, is_coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe does not get them, nor does a terminal of a user who set NO_COLOR."""
+    lines = (Heading("name"), "near  a\x1b", "Packages removed: 1", "  near  b", "near")
+    plain = "name\nnear  a\\x1b\nPackages removed: 1\n  near  b\nnear\n"
+    coloured = (
+        "\x1b[1mname\x1b[0m\n\x1b[33mnear\x1b[0m  a\\x1b\n"
+        "\x1b[31mPackages removed\x1b[0m: 1\n  near  b\nnear\n"
+    )
+    for is_terminal in (False, True):
+        output = io.StringIO()
+        monkeypatch.setattr(output, "isatty", lambda is_terminal=is_terminal: is_terminal)
+        monkeypatch.setattr("sys.stdout", output)
+        if no_colour is None:
+            monkeypatch.delenv("NO_COLOR", raising=False)
+        else:
+            monkeypatch.setenv("NO_COLOR", no_colour)
+        colours = {"near": "yellow", "removed": "red"}
+        print_answer({}, lambda: Rows((), ()), lines, colours=colours)
+        assert output.getvalue() == (coloured if is_terminal and is_coloured else plain)
