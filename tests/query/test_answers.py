@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import sqlite3
 from typing import Any
 
 import pytest
 
-from spack_cache_db.query.answers import Found, find, found_rows
+from spack_cache_db.query.answers import Found, find
 from spack_cache_db.query.catalogue import FoundSpec
 from spack_cache_db.query.conditions import UnsupportedQuery
 from spack_cache_db.query.questions import UnknownNameError
-from spack_cache_db.row_forms import csv_text, json_text
 from spack_cache_db.spack.lexer import QuerySyntaxError
-from tests.cli.test_find_table import FOUND
 from tests.configurations import configuration
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash
@@ -181,21 +176,3 @@ def test_syntax_errors_are_those_of_the_parser(samples: sqlite3.Connection) -> N
     """A text that is no spec raises the parser's own error, with its caret."""
     with pytest.raises(QuerySyntaxError, match=r"\n +\^\n"):
         find(samples, "hdf5@@1")
-
-
-@pytest.mark.parametrize("hashes", [False, True])
-def test_json_and_csv_have_the_same_rows(hashes: bool) -> None:
-    """One object or line for each configuration or spec, with the same columns in one order."""
-    rows = found_rows(FOUND, hashes=hashes)
-    objects = json.loads(json_text(rows.records))
-    lines = [*csv.DictReader(io.StringIO(csv_text(rows)))]
-
-    assert len(objects) == len(lines) == (4 if hashes else 2)
-    for each, line in zip(objects, lines, strict=True):
-        assert [*each] == [*line]
-        assert line == {
-            key: ("; " if key == "differences" else " ").join(value)
-            if isinstance(value, list)
-            else str(value or "")
-            for key, value in each.items()
-        }
