@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,7 +14,7 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.spack.normal_forms import parse_variant, split_compiler
 from tests.indexes import FLAGS, edge, index, node, record
-from tests.pagetexts import SAMPLES, front_matter, page, spec, spec_hash, write
+from tests.pagetexts import SAMPLES, front_matter, spec_hash
 
 Records = dict[str, dict[str, Any]]
 
@@ -109,44 +108,3 @@ def test_pages_and_an_index_of_the_same_hashes_do_not_contradict(
     assert rows(tmp_path / "x.db", "SELECT count(DISTINCT stacks) FROM build_listings") > [(1,)]
     listed = "SELECT count(*) FROM records JOIN specs ON specs.id = spec WHERE release_count > 0"
     assert rows(tmp_path / "x.db", listed) == [(425,)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("release", ["develop", "develop-2025-01-01"])
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"version": "2.0"}, "version 2.0, not 1.0"),
-        ({"parameters": {"build_system": "cmake", "cuda": True}}, "variants +cuda, not ~cuda"),
-        (
-            {"arch": {"platform": "linux", "platform_os": "rhel8", "target": "zen3"}},
-            "os rhel8, not ubuntu24.04; target zen3, not x86_64_v3",
-        ),
-        ({"compiler": {"name": "gcc", "version": "9"}}, "compiler gcc@9, not gcc@13.2.0"),
-    ],
-)
-def test_where_they_disagree_a_problem_has_both_values(
-    tmp_path: Path, release: str, change: dict[str, Any], words: str
-) -> None:
-    """The page is right; what the index says instead is a problem, with its value."""
-    write(tmp_path / "in", zlib=page("zlib", "develop", [spec(1)]))
-    said = {
-        "parameters": {"build_system": "cmake", "cuda": False},
-        "arch": {"platform": "linux", "platform_os": "ubuntu24.04", "target": "x86_64_v3"},
-        "compiler": {"name": "gcc", "version": "13.2.0"},
-    }
-    folder = tmp_path / "in" / release / "e4s"
-    folder.mkdir(parents=True)
-    mine = node("zlib", hash=spec_hash(1), **said | change)
-    (folder / "index.json").write_bytes(index(record(mine)))
-
-    build(tmp_path / "in", tmp_path / "x.db")
-
-    told = rows(tmp_path / "x.db", "SELECT code, mirror, message, value FROM problems")
-    assert [row[:2] for row in told] == [("two_configurations", 1)]
-    assert told[0][2].endswith(f": {words}")
-    shown = "SELECT version, compiler, os, target, variants FROM builds"
-    assert rows(tmp_path / "x.db", shown) == [
-        ("1.0", "gcc@13.2.0", "ubuntu24.04", "x86_64_v3", "build_system=cmake ~cuda")
-    ]
-    assert json.loads(told[0][3])["package"] == "zlib"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -89,12 +90,12 @@ def records() -> dict[str, Iterator[tuple[Any, ...]]]:
 
 def written(file: Path, rows_of: dict[str, Iterator[tuple[Any, ...]]]) -> Path:
     """Write a file without pages or indexes."""
-    db = sqlite_file.create(file)
-    for table, rows in rows_of.items():
-        sqlite_file.insert(db, table, rows)
-    sqlite_file.index_text(db, {"configurations": [], "packages": [], "known_packages": []})
-    sqlite_file.finish(db)
-    db.close()
+    # An open connection would keep its memory from the tests that follow a failure.
+    with closing(sqlite_file.create(file)) as db:
+        for table, rows in rows_of.items():
+            sqlite_file.insert(db, table, rows)
+        sqlite_file.index_text(db, {"configurations": [], "packages": [], "known_packages": []})
+        sqlite_file.finish(db)
     file.with_suffix(".inspect.json").write_text("{}")
     return file
 

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.serving import serving
-from tests.site.conftest import Server, serving_directory
+from tests.site.conftest import Server
 
 pytestmark = pytest.mark.slow
 
@@ -85,14 +85,6 @@ def test_another_site_reads_file_and_data(
     """With `serve --cors` a page of another origin reads parts of the file, JSON and CSV."""
     with serving(database, "--cors", temporary=tmp_path) as running:
         assert is_readable(read_from(browser, elsewhere, running.url), database)
-
-
-def test_plain_datasette_opens_the_file_too(
-    browser: Browser, database: Path, elsewhere: str
-) -> None:
-    """Datasette's own `--cors` has the same effect."""
-    with serving_directory(database, "--cors") as running:
-        assert is_readable(read_from(browser, elsewhere, running.address), database)
 
 
 def test_without_cors_other_sites_read_nothing(

@@ -6,55 +6,17 @@ import html
 import re
 import sqlite3
 from dataclasses import replace
-from itertools import product, starmap
 from typing import Any
 from urllib.parse import quote_plus, unquote
 
 import pytest
 
-from spack_cache_db.query.answers import find
 from spack_cache_db.query.connection import Lookups
 from spack_cache_db.query.spellings import read_spellings
 from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.site.pages.names import LONGEST, Name, having, load_names, named, suggested
 from spack_cache_db.site.pages.search import NO_TIME, FindPage, load_find
 from tests.site.addresses import get
-
-
-def test_search_leads_to_a_package(lookups: Lookups) -> None:
-    """The name of a package alone is that package."""
-    assert load_find(lookups, " hdf5 ").package == "hdf5"
-
-
-def test_search_leads_to_a_spec(lookups: Lookups) -> None:
-    """A hash is that spec; a short one may be several."""
-    assert load_find(lookups, "/ddddddd").hashes == ("ddddddd" + "e" * 25,)
-    assert len(load_find(lookups, "aaaaaaa").hashes) == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "rows"),
-    [
-        ("hdf5 +mpi", 4),
-        ("hdf5+mpi target=aarch64", 1),
-        ("hdf5@1.14", 4),
-        ("hdf5@1.10:1.14.5", 3),
-        ("hdf5 target=:zen3", 4),
-        ("hdf5@1.14.5 ~mpi", 1),
-        ("hdf5 %gcc@11", 1),
-        ("+cuda", 1),
-        ("~cuda", 1),
-        ("target=zen3 +mpi", 1),
-        ("hdf5 +cuda", 0),
-        ("torch", 2),
-    ],
-)
-def test_search_reads_specs(lookups: Lookups, text: str, rows: int) -> None:
-    """Configurations are found that satisfy the spec, and only those."""
-    page = load_find(lookups, text)
-
-    assert page.answer is not None
-    assert page.answer.count == rows
 
 
 @pytest.mark.parametrize(
@@ -67,13 +29,6 @@ def test_search_says_what_is_wrong(lookups: Lookups, text: str, said: str) -> No
 
     assert page.error is not None and said in page.error
     assert page.answer is None
-
-
-def test_search_finds_parts_of_names(lookups: Lookups) -> None:
-    """Part of a name finds all packages that have it."""
-    names = [name for name, _ in load_find(lookups, "torch").packages]
-
-    assert sorted(names) == ["py-torch", "py-torchvision"]
 
 
 @pytest.mark.parametrize(
@@ -138,33 +93,6 @@ async def test_the_ways_out_are_links(datasette: Any) -> None:
     assert "in the release" in words and "<code>nothingelse</code>" in words
     assert re.search(r'href="/find\?q=hdf5%20[^"]*release=develop">Without', words)
     assert 'Perhaps you mean <a href="/find?q=hdf5%20target%3Dzen3%20%25gcc">' in misplaced.text
-
-
-@pytest.mark.parametrize("text", ["hdf5 +mpi", "*", "zlib /ddddddd", "hdf5@1.14.5:"])
-def test_it_is_narrowed_as_the_command_is(lookups: Lookups, text: str) -> None:
-    """With a release, a stack and a machine the page shows the rows and counts of `find`."""
-    releases = (None, "develop", "v0.23.1", "develop-2025-04-20")
-    for narrowing in starmap(
-        Narrowing, product(releases, (None, "e4s", "e4s-arm"), (None, "zen3", "neoverse_v2"))
-    ):
-        page = load_find(lookups, text, narrowing=narrowing)
-        found = find(
-            lookups.conn,
-            text,
-            release=narrowing.release,
-            stack=narrowing.stack,
-            host=narrowing.host,
-        )
-        if page.hashes:
-            assert len(found) == 1, narrowing
-            continue
-
-        assert page.answer is not None, narrowing
-        assert page.answer.count == len(found), narrowing
-        assert [(row.configuration, row.spec_count) for row in page.answer.rows] == [
-            (each.configuration, each.spec_count) for each in found
-        ]
-        assert (page.why is None) == bool(found), narrowing
 
 
 def test_an_unknown_release_is_told(lookups: Lookups) -> None:

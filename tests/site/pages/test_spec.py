@@ -63,28 +63,6 @@ def test_command_hash_is_unambiguous(lookups: Lookups) -> None:
     assert page.install.commands[-1] == "spack install --cache-only zlib/aaaaaaab"
 
 
-def test_a_contradiction_is_told(built: Build) -> None:
-    """The page says which source contradicts the configuration, and in what."""
-    conn = built(
-        a=page("foo", "develop", [spec(1, os="ubuntu22.04", variants=[])]),
-        b=page("foo", "v1.0", [spec(1, os="rhel8", variants=["+x", "~y"])]),
-        c=page("foo", "v0.9", [spec(1, os="ubuntu22.04", variants=[])]),
-    )
-
-    found = load_spec(read_lookups(conn), pagetexts.spec_hash(1))
-
-    assert found is not None
-    assert found.configuration.os == "ubuntu22.04"
-    assert found.otherwise == (
-        (
-            "b.md",
-            "the spec has another configuration here than in a.md: os rhel8, not ubuntu22.04; "
-            "variants +x ~y, not without",
-        ),
-    )
-    assert [each.release for each in found.listings] == ["develop", "v1.0", "v0.9"]
-
-
 def test_a_spec_that_no_release_lists(built: Build) -> None:
     """It has a page, is installed from nowhere, and is no other spec of its configuration."""
     conn = built(a=page("foo", "develop", [spec(1)]))
