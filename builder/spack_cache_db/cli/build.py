@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spack_cache_db.cli.options import GivenPath, input_options
+from spack_cache_db.cli.options import GivenPath, flag, input_options, named
 from spack_cache_db.cli.output import fail, print_json, progress_bar, say, say_faults, say_notes
 from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.errors import counted, reason
@@ -35,40 +35,23 @@ def _by_namespace(ctx: click.Context, parameter: object, given: tuple[str, ...])
     required=True,
     help="Database to write. An old one is replaced when the new one is complete.",
 )
-@click.option(
-    "--example",
-    is_flag=True,
-    is_eager=True,
-    help="Build from the five sample pages that come with this program.",
-)
-@click.option(
-    "--first",
-    metavar="NAME",
-    help="Release that comes first in lists and answers, before installed trees.",
-)
-@click.option(
+@flag("--example", "Build from the five sample pages that come with this program.", is_eager=True)
+@named("--first", "NAME", "Release that comes first in lists and answers, before installed trees.")
+@named(
     "--recipes",
+    "NAMESPACE=URL",
+    "URL of a namespace's recipes, with {package} for the package's name. Repeatable.",
     multiple=True,
-    metavar="NAMESPACE=URL",
     callback=_by_namespace,
-    help="URL of a namespace's recipes, with {package} for the package's name. Repeatable.",
 )
-@click.option(
-    "--without-paths",
-    is_flag=True,
-    help="Leave out the paths of installed specs and externals.",
-)
-@click.option(
+@flag("--without-paths", "Leave out the paths of installed specs and externals.")
+@named(
     "--dask",
-    metavar="ADDRESS",
-    help="Read the input on the Dask cluster with this scheduler, or on a new one: local.",
+    "ADDRESS",
+    "Read the input on the Dask cluster with this scheduler, or on a new one: local.",
 )
-@click.option(
-    "--keep-going",
-    is_flag=True,
-    help="Leave out faulty input and record the faults in the table problems.",
-)
-@click.option("--force", is_flag=True, help="Replace FILE even if another program made it.")
+@flag("--keep-going", "Leave out faulty input and record the faults in the table problems.")
+@flag("--force", "Replace FILE even if another program made it.")
 def build(
     paths: tuple[str, ...],
     output: Path,

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 
-from spack_cache_db.cli.options import GivenPath, file_argument, opened, scope_names, shared_options
+from spack_cache_db.cli.options import (
+    GivenPath,
+    file_argument,
+    flag,
+    named,
+    opened,
+    scope_names,
+    shared_options,
+)
 from spack_cache_db.cli.output import fail, form_of, print_answer, say_notes, width
 from spack_cache_db.errors import counted
 from spack_cache_db.row_forms import Rows
@@ -62,8 +70,8 @@ class _Covered(NamedTuple):
 @click.argument("environment", type=GivenPath(), metavar="ENVIRONMENT")
 @file_argument
 @shared_options("release", "stack", "host", "here")
-@click.option("--os", metavar="NAME", help="Only binaries for this operating system.")
-@click.option("--platform", metavar="NAME", help="Only binaries for this platform, such as linux.")
+@named("--os", "NAME", "Only binaries for this operating system.")
+@named("--platform", "NAME", "Only binaries for this platform, such as linux.")
 @shared_options("spack", "json", "csv", "markdown")
 @click.option(
     "--only",
@@ -71,16 +79,14 @@ class _Covered(NamedTuple):
     multiple=True,
     help="Show only specs with this status. Repeatable.",
 )
-@click.option("--strict", is_flag=True, help="Fail if an included file cannot be found.")
-@click.option(
+@flag("--strict", "Fail if an included file cannot be found.")
+@flag(
     "--keeplist",
-    is_flag=True,
-    help="Print the hashes that a mirror has to keep, for `spack buildcache prune --keeplist`.",
+    "Print the hashes that a mirror has to keep, for `spack buildcache prune --keeplist`.",
 )
-@click.option(
+@flag(
     "--allow-missing",
-    is_flag=True,
-    help="With --keeplist: print it although some specs have no binary that it could keep.",
+    "With --keeplist: print it although some specs have no binary that it could keep.",
 )
 def cover(environment: str, file: Path, **options: Any) -> None:
     """Show which specs of an environment have a binary.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spack_cache_db.cli.options import file_argument, names_in_file, opened, shared_options
+from spack_cache_db.cli.options import file_argument, named, names_in_file, opened, shared_options
 from spack_cache_db.cli.output import form_of, print_answer, say_notes
 from spack_cache_db.errors import counted
 
@@ -32,7 +32,7 @@ MOST_LINES = 40
 @click.argument("old", shell_complete=names_in_file)
 @click.argument("new", shell_complete=names_in_file)
 @file_argument
-@click.option("--package", metavar="NAME", help="Only this package.")
+@named("--package", "NAME", "Only this package.")
 @shared_options("stack", "target", "host", "json", "csv", "markdown")
 def diff(old: str, new: str, file: Path, **options: Any) -> None:
     """Show what changed between two releases.

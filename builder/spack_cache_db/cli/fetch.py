@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spack_cache_db.cli.options import ByteSize, F, GivenPath
+from spack_cache_db.cli.options import ByteSize, F, GivenPath, flag, named
 from spack_cache_db.cli.output import fail, progress_bar, say, say_faults, say_notes
 from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.errors import counted
@@ -63,10 +63,10 @@ def _limit_options(command: F) -> F:
     required=True,
     help="Folder to download into.",
 )
-@click.option(
+@named(
     "--packages",
-    metavar="URL",
-    help="Download package data: an archive of the packages site, a list (….json), or the site.",
+    "URL",
+    "Download package data: an archive of the packages site, a list (….json), or the site.",
 )
 @click.option(
     "--packages-of",
@@ -74,12 +74,8 @@ def _limit_options(command: F) -> F:
     metavar="FILE",
     help="From the packages site, download only the packages of this database.",
 )
-@click.option(
-    "--release", metavar="NAME", help="Name of the release; from a manifest, only this release."
-)
-@click.option(
-    "--stack", metavar="NAME", help="Name of the stack; from a manifest, only this stack."
-)
+@named("--release", "NAME", "Name of the release; from a manifest, only this release.")
+@named("--stack", "NAME", "Name of the stack; from a manifest, only this stack.")
 @click.option(
     "--view",
     "views",
@@ -101,12 +97,8 @@ def _limit_options(command: F) -> F:
     metavar="FILE",
     help="Download the mirrors in Spack's configuration: a mirrors.yaml or spack.yaml.",
 )
-@click.option(
-    "--keep-going",
-    is_flag=True,
-    help="Exit with status 0 if at least one mirror was downloaded.",
-)
-@click.option("--plain-http", is_flag=True, help="Use HTTP for OCI registries on this machine.")
+@flag("--keep-going", "Exit with status 0 if at least one mirror was downloaded.")
+@flag("--plain-http", "Use HTTP for OCI registries on this machine.")
 @_limit_options
 def fetch(
     urls: tuple[str, ...],

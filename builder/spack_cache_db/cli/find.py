@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spack_cache_db.cli.options import SpecCommand, opened, scope_names, shared_options
+from spack_cache_db.cli.options import SpecCommand, flag, opened, scope_names, shared_options
 from spack_cache_db.cli.output import (
     NOTHING,
     CommandError,
@@ -44,12 +44,12 @@ _PATH = re.compile(r".*\s([\w./-]+[./][\w/-]+)", re.DOTALL)
 
 
 @click.command(cls=SpecCommand)
-@click.option("--hashes", is_flag=True, help="Show one row per spec, with its hash.")
+@flag("--hashes", "Show one row per spec, with its hash.")
 @shared_options("release", "stack", "host", "here")
-@click.option("--explicit", is_flag=True, help="Only specs that were installed explicitly.")
+@flag("--explicit", "Only specs that were installed explicitly.")
 @shared_options("spack")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N configurations.")
-@click.option("--install", is_flag=True, help="Also print the commands that install the first row.")
+@flag("--install", "Also print the commands that install the first row.")
 @shared_options("json", "csv", "all")
 def find(spec: str, file: Path, **options: Any) -> None:
     """Find the binaries that satisfy a spec.

@@ -55,6 +55,16 @@ class GivenPath(click.Path):
         return super().convert(value, param, ctx)
 
 
+def flag(name: str, text: str, **more: Any) -> Callable[[F], F]:
+    """Return a decorator that adds an option without a value, with this help."""
+    return click.option(name, is_flag=True, help=text, **more)
+
+
+def named(name: str, metavar: str, text: str, **more: Any) -> Callable[[F], F]:
+    """Return a decorator that adds an option with a value, with this help."""
+    return click.option(name, metavar=metavar, help=text, **more)
+
+
 def opened(file: Path) -> AbstractContextManager[Lookups]:
     """Open a database; see `query.connection.opened`, which takes a while to import."""
     from spack_cache_db.query.connection import opened
@@ -202,14 +212,8 @@ def input_options(command: F) -> F:
             show_default="number of cores",
             help="Number of processes that read the input.",
         ),
-        click.option(
-            "--stack", metavar="NAME", help="Stack of the indexes and mirrors; else their folder."
-        ),
-        click.option(
-            "--release",
-            metavar="NAME",
-            help="Release of the indexes and mirrors; else their folder.",
-        ),
+        named("--stack", "NAME", "Stack of the indexes and mirrors; else their folder."),
+        named("--release", "NAME", "Release of the indexes and mirrors; else their folder."),
     ):
         command = option(command)
     return command
