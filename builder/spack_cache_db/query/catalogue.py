@@ -45,7 +45,7 @@ WHERE id IN (SELECT value FROM json_each(:ids))
 """
 OF_BINARIES = """
 SELECT configuration FROM json_each(:ids) AS wanted
-CROSS JOIN specs ON specs.id = wanted.value AND specs.release_count > 0
+CROSS JOIN specs ON specs.id = wanted.value AND specs.is_binary
 """
 
 HASH_BEGINS = "(:hash = '' OR (specs.hash >= :hash AND specs.hash < :hash || '{'))"
@@ -57,7 +57,7 @@ HASHES_AT_ONCE = 4_000
 
 _SPEC = "specs.id, specs.hash, specs.stacks, specs.first_seen, specs.last_seen"
 _PLACES = {
-    "file": "specs WHERE specs.release_count > 0",
+    "file": "specs WHERE specs.is_binary",
     "release": f"""specs
 CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
 WHERE {IN_STACK.format("listings")}""",
@@ -238,7 +238,7 @@ def counts_in_scope(lookups: Lookups, ids: Collection[int], conditions: Conditio
 
 def own_configurations(lookups: Lookups) -> array[int]:
     """Return the configuration for which each spec counts in the whole file, by its id; or 0."""
-    return lookups.column("specs", "configuration * (release_count > 0)")
+    return lookups.column("specs", "configuration * is_binary")
 
 
 def _in_scope(

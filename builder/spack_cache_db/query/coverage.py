@@ -89,7 +89,7 @@ MOST_UNKNOWN = 20
 """For so many unknown packages close names are looked for: each is compared with all that exist."""
 BINARIES = f"""
 SELECT hash FROM json_each(:hashes) AS wanted CROSS JOIN specs ON specs.hash = wanted.value
-WHERE specs.release_count > 0 AND {IN_STACK.format("specs")}
+WHERE specs.is_binary AND {IN_STACK.format("specs")}
 """
 LISTED_BINARIES = f"""
 SELECT hash FROM json_each(:hashes) AS wanted CROSS JOIN specs ON specs.hash = wanted.value

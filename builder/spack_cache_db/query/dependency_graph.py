@@ -28,8 +28,8 @@ WHERE spec IN (SELECT value FROM json_each(:ids))
 """
 EDGES_TO = "SELECT spec, types, virtuals FROM dependencies WHERE dependency = :spec"
 NODES = """
-SELECT specs.id, specs.hash, packages.name, versions.name, specs.release_count > 0,
-  CASE WHEN specs.release_count = 0 THEN (
+SELECT specs.id, specs.hash, packages.name, versions.name, specs.is_binary,
+  CASE WHEN specs.is_external AND NOT specs.is_binary THEN (
     SELECT max(nodes.external) FROM records JOIN nodes ON nodes.id = records.node
     WHERE records.spec = specs.id) END
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.id = wanted.value
