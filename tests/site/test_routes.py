@@ -12,7 +12,6 @@ import pytest
 
 from tests.graphs import installs
 from tests.site.addresses import OWN, UNKNOWN, get
-from tests.site.cache import MPI, spec_hash
 from tests.site.conftest import site
 
 pytestmark = pytest.mark.slow
@@ -79,14 +78,6 @@ async def test_part_of_a_name_lists_names(datasette: Any) -> None:
 
 
 @pytest.mark.asyncio
-async def test_ambiguous_prefix_lists_candidates(datasette: Any) -> None:
-    """A prefix of several hashes lists them all."""
-    answer = await get(datasette, "/spec/aaaaaaa")
-
-    assert answer.text.count('<a class="hash"') == 2
-
-
-@pytest.mark.asyncio
 @pytest.mark.parametrize("start", ["/packages?host=zen3", "/find?q=hdf5+%2Bmpi&host=zen3"])
 async def test_the_chosen_machine_stays_chosen(datasette: Any, start: str) -> None:
     """From a list to a package, a spec, back to the package and to the search it is kept."""
@@ -100,29 +91,6 @@ async def test_the_chosen_machine_stays_chosen(datasette: Any, start: str) -> No
         text = (await get(datasette, path)).text
         assert kept in text
         assert '<a href="/packages?host=zen3"' in text
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize(
-    ("path", "rows"),
-    [
-        ("/package/hdf5", 14),
-        ("/package/hdf5?target=zen3", 1),
-        ("/package/hdf5?release=v0.23.1", 7),
-        ("/package/hdf5?stack=hep", 7),
-        (f"/spec/{spec_hash(MPI)}", 4),
-    ],
-)
-async def test_json_of_a_page_is_its_data(datasette: Any, path: str, rows: int) -> None:
-    """The JSON link of a page gives its rows, and the CSV link as many."""
-    page = await get(datasette, path)
-    links = re.findall(r'href="(/spack-cache/\w+\.(?:json|csv)[^"]*)', page.text)
-    as_json, as_csv = [await get(datasette, link.replace("&amp;", "&")) for link in links]
-
-    found = as_json.json()
-    assert len(found) == rows
-    assert {"package", "hash", "variants"} <= found[0].keys()
-    assert len(as_csv.text.splitlines()) == rows + 1
 
 
 @pytest.mark.asyncio

@@ -15,7 +15,6 @@ from spack_cache_db.site.pages.search import load_find
 from tests import pagetexts
 from tests.conftest import Build
 from tests.pagetexts import spec
-from tests.site.cache import MPI, spec_hash
 
 
 def hdf5(lookups: Lookups, filters: Filters) -> PackagePage:
@@ -23,14 +22,6 @@ def hdf5(lookups: Lookups, filters: Filters) -> PackagePage:
     page = load_package(lookups, "hdf5", filters)
     assert page is not None
     return page
-
-
-def test_look_alike_specs_are_one_row(lookups: Lookups) -> None:
-    """Fourteen specs in five configurations are five rows with their counts."""
-    page = hdf5(lookups, Filters())
-
-    assert (page.configuration_count, page.spec_count) == (5, 14)
-    assert sorted(row.spec_count for row in page.rows) == [1, 1, 2, 3, 7]
 
 
 def test_common_values_are_folded(lookups: Lookups) -> None:
@@ -48,37 +39,6 @@ def test_common_values_can_be_shown(lookups: Lookups) -> None:
 
     assert page.common == ()
     assert all("build_system=cmake" in row.variants for row in page.rows)
-
-
-@pytest.mark.parametrize(
-    ("filters", "configurations", "specs"),
-    [
-        (Filters(version="1.14.5"), 3, 12),
-        (Filters(target="zen3"), 1, 1),
-        (Filters(host="zen3"), 4, 12),
-        (Filters(host="icelake"), 3, 11),
-        (Filters(host="neoverse_v2"), 1, 2),
-        (Filters(host="no such machine"), 0, 0),
-        (Filters(compiler="gcc@11.4.0"), 1, 1),
-        (Filters(os="rhel8"), 1, 1),
-        (Filters(variants=("+mpi",)), 4, 11),
-        (Filters(variants=("+mpi", "~cxx"), target="x86_64_v3"), 2, 8),
-        (Filters(stack="hep"), 1, 7),
-        (Filters(release="v0.23.1"), 1, 7),
-        (Filters(release="develop", stack="e4s"), 3, 11),
-        (Filters(release="v0.23.1", stack="e4s-arm"), 0, 0),
-        (Filters(release="no such release"), 0, 0),
-        (Filters(stack="root"), 0, 0),
-        (Filters(version="1.14.5", target="zen3"), 0, 0),
-    ],
-)
-def test_filters_combine_with_and(
-    lookups: Lookups, filters: Filters, configurations: int, specs: int
-) -> None:
-    """Each further filter leaves fewer rows, and the counts are those of the place chosen."""
-    page = hdf5(lookups, filters)
-
-    assert (page.configuration_count, page.spec_count) == (configurations, specs)
 
 
 def test_a_package_that_is_known_as_a_dependency_only(real_index: sqlite3.Connection) -> None:
@@ -99,15 +59,6 @@ def test_externals_are_no_configurations_of_a_package(real_index: sqlite3.Connec
     assert page is not None
     assert page.spec_count == page.package.spec_count > 0
     assert "17.0.6" not in str((page.rows, page.grid, page.choices))
-
-
-def test_hashes_are_those_of_the_chosen_release(lookups: Lookups) -> None:
-    """A hash offered under a release filter is listed in that release."""
-    page = hdf5(lookups, Filters(release="develop-2025-04-20", target="zen3"))
-
-    assert [row.hashes for row in page.rows] == [
-        (spec_hash(MPI.replace("1.14.5 x86_64_v3", "1.14.10 zen3")),)
-    ]
 
 
 def test_an_opened_row_shows_every_hash(lookups: Lookups) -> None:
@@ -192,14 +143,6 @@ def test_machines_stand_by_family(lookups: Lookups) -> None:
     assert hosts["neoverse_v2"] == 1
     assert "power9le" not in hosts
     assert list(hosts).index("neoverse_v2") < list(hosts).index("icelake")
-
-
-def test_root_is_never_a_stack(lookups: Lookups) -> None:
-    """The top-level index is in the file, but no page shows it as a stack."""
-    page = hdf5(lookups, Filters())
-
-    assert "root" not in choice(page, "stack")
-    assert all("root" not in row.presence.stacks for row in page.rows)
 
 
 def test_versions_come_newest_first(lookups: Lookups) -> None:

@@ -1,4 +1,4 @@
-"""The tables of measured numbers: goals are judged, and sections replaced in place."""
+"""The benchmarks: invented indexes that build, and tables of measured numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,33 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import index_floor, indexes
 from benchmarks.report import Measure, goals_table, write_section
+from spack_cache_db.build import build
+
+
+@pytest.mark.slow
+def test_the_set_builds_and_the_floor_reads_all_of_it(tmp_path: Path) -> None:
+    """A dozen stacks and one of all; records and edges are as many as the file has."""
+    indexes.write(tmp_path / "set", 240)
+
+    root = tmp_path / "set" / indexes.RELEASE / "root" / "index.json"
+    whole = build(tmp_path / "set", tmp_path / "x.db")
+    alone = build(root, tmp_path / "y.db")
+
+    assert (whole.indexes, whole.problems, alone.problems) == (13, 0, 0)
+    assert whole.specs == alone.specs < alone.records
+    records, edges = index_floor.decode_all(root)
+    assert (records, edges > records) == (alone.records, True)
+
+
+@pytest.mark.slow
+def test_the_same_number_of_records_gives_the_same_bytes(tmp_path: Path) -> None:
+    """On every machine, so that measurements can be compared."""
+    for name in ("a", "b"):
+        indexes.write(tmp_path / name, 240)
+    for path in (tmp_path / "a").rglob("index.json"):
+        assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes()
 
 
 @pytest.mark.parametrize(

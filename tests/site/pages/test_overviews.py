@@ -1,0 +1,255 @@
+"""The pages that give an overview: the first page, releases, stacks, gaps, versions over time."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from spack_cache_db.build import build
+from spack_cache_db.query.connection import Lookups, read_lookups, select
+from spack_cache_db.site.pages import gaps
+from spack_cache_db.site.pages.filters import Filters
+from spack_cache_db.site.pages.gaps import CoverageFilters, CoveragePage, load_gaps
+from spack_cache_db.site.pages.groups import load_release, load_stack
+from spack_cache_db.site.pages.home import load_about, load_home, newest_snapshot
+from spack_cache_db.site.pages.package import Lane, Timeline, load_package
+from spack_cache_db.site.pages.spec import load_spec
+from spack_cache_db.spack.targets import family
+from tests.conftest import Build
+from tests.indexes import index, node, record
+from tests.pagetexts import page, spec, spec_hash
+from tests.site.cache import BUILDS
+
+
+def test_home_counts_everything(lookups: Lookups) -> None:
+    """The totals on the first page are those of the file, and it starts with a release."""
+    page = load_home(lookups)
+
+    assert (page.totals.packages, page.totals.releases) == (6, 4)
+    assert [name for name, _ in page.over_time] == ["develop-2025-04-13", "develop-2025-04-20"]
+
+
+def test_the_first_page_and_a_spec_page_name_one_release(lookups: Lookups) -> None:
+    """The release to install from is the first one that lists the binary, on both pages."""
+    install = load_home(lookups).install
+    assert install is not None
+    sql = "SELECT hash FROM build_listings WHERE release = :release"
+    hashes = [dag_hash for (dag_hash,) in select(lookups.conn, sql, release=install.release)]
+    assert hashes
+    for dag_hash in hashes:
+        page = load_spec(lookups, dag_hash)
+        assert page is not None and page.install is not None
+        assert page.install.release == install.release
+
+
+def test_what_is_no_binary_is_not_counted(real_index: sqlite3.Connection) -> None:
+    """Externals of an index, and packages that only they have, are in no total and no list."""
+    page = load_home(read_lookups(real_index))
+
+    assert (page.totals.packages, page.totals.specs) == (226, 883)
+    assert min(count for _, count in page.largest) > 0
+    assert sum(count for _, count in page.families) == 883
+
+
+def test_of_pages(lookups: Lookups) -> None:
+    """Totals, dates and sources are those of the file's own tables."""
+    page = load_about(lookups)
+
+    assert (page.totals.packages, page.totals.specs, page.totals.releases) == (6, 23, 4)
+    assert (page.first_snapshot, page.newest_snapshot) == ("2025-04-13", "2025-04-20")
+    assert sum(count for _, count in page.pages) == len(page.pages) * 15
+    assert page.mirrors == ()
+    assert page.example is not None and page.example.name == "develop"
+
+
+def test_of_an_index(tmp_path: Path) -> None:
+    """An index is named with its release and stack; where there is no snapshot, there is no day."""
+    place = tmp_path / "v1.0" / "e4s" / "build_cache" / "index.json"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(index(record(node("zlib"))))
+    build([str(tmp_path / "v1.0")], tmp_path / "out.db", release="v1.0", stack="e4s")
+    conn = sqlite3.connect(tmp_path / "out.db")
+    page = load_about(read_lookups(conn))
+    newest = newest_snapshot(read_lookups(conn))
+    conn.close()
+
+    assert [(each.release, each.stack, each.spec_count) for each in page.mirrors] == [
+        ("v1.0", "e4s", 1)
+    ]
+    assert page.pages == ()
+    assert page.newest_snapshot is newest is None
+
+
+def test_releases_know_their_neighbours(lookups: Lookups) -> None:
+    """A snapshot leads to the one before and after; the branch comes after its newest."""
+    earlier = load_release(lookups, "develop-2025-04-13")
+    later = load_release(lookups, "develop-2025-04-20")
+    branch = load_release(lookups, "develop")
+
+    assert earlier is not None and (earlier.before, earlier.after) == (None, "develop-2025-04-20")
+    assert later is not None and (later.before, later.after) == ("develop-2025-04-13", "develop")
+    assert branch is not None and (branch.before, branch.after) == ("develop-2025-04-20", None)
+
+
+def test_root_has_no_page(lookups: Lookups) -> None:
+    """The top-level index is in the file, but is shown as no stack."""
+    assert load_stack(lookups, "root") is None
+
+
+def test_every_bar_leads_somewhere(lookups: Lookups) -> None:
+    """Each value of a release and a stack has an address; the largest comes first."""
+    release = load_release(lookups, "develop")
+    stack = load_stack(lookups, "e4s")
+    assert release is not None and stack is not None
+
+    for chart in (*release.charts, *stack.charts):
+        assert [name for name, _ in chart.bars] == list(
+            dict(sorted(chart.bars, key=lambda each: (-each[1], each[0])))
+        )
+        assert chart.addresses.keys() == dict(chart.bars).keys()
+    assert release.charts[0].addresses["aarch64"] == "/packages?release=develop&target=aarch64"
+    assert stack.charts[1].addresses["gcc@13.2.0"] == "/packages?stack=e4s&compiler=gcc%4013.2.0"
+
+
+def held(release: str, by: str) -> Counter[tuple[str, str]]:
+    """Return how many specs of each package a release has for each column."""
+    found: Counter[tuple[str, str]] = Counter()
+    for each in BUILDS:
+        columns = {
+            "family": (family(each.target),),
+            "target": (each.target,),
+            "stack": each.stacks,
+        }
+        for column in columns[by] if release in each.releases else ():
+            found[each.package, column] += len(each.in_page())
+    return found
+
+
+def gaps_of(lookups: Lookups, release: str, asked: CoverageFilters) -> CoveragePage:
+    """Return the page of a release."""
+    found = load_gaps(lookups, release, asked)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("by", gaps.KINDS)
+def test_gaps_are_where_only_the_reference_has_a_binary(lookups: Lookups, by: str) -> None:
+    """The reference is a column of the release, or another release."""
+    releases = [each.name for each in lookups.releases.values()]
+    for release in releases:
+        here = held(release, by)
+        columns = {column for _, column in here}
+        for reference in (*columns, *(each for each in releases if each != release)):
+            wanted = {*held(reference, by)} or {
+                (package, column)
+                for package, chosen in here
+                for column in columns
+                if chosen == reference
+            }
+            found = gaps_of(lookups, release, CoverageFilters(by, reference))
+            missing = {
+                (row.package, column.name)
+                for row in found.rows
+                for column, count in zip(found.columns, row.counts, strict=True)
+                if count is None
+            }
+            counted = {
+                (row.package, column.name): count
+                for row in found.rows
+                for column, count in zip(found.columns, row.counts, strict=True)
+                if count
+            }
+            assert missing == wanted - here.keys(), (release, reference)
+            assert counted == {
+                key: count for key, count in here.items() if key[0] in {p for p, _ in missing}
+            }
+            assert {each.name: each.gaps for each in found.columns if each.gaps} == Counter(
+                column for _, column in missing
+            )
+
+
+def test_unknown_reference_is_told(lookups: Lookups) -> None:
+    """The page then compares with the column that has most packages, and says so."""
+    found = gaps_of(lookups, "develop", CoverageFilters("family", "nope"))
+    assert found.reference == "x86_64" and "nope" in str(found.fault)
+    assert load_gaps(lookups, "nope", CoverageFilters()) is None
+
+
+def test_packages_with_gaps_have_pages(lookups: Lookups, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pages together have each package once, by name; a number too large is the last page."""
+    whole = gaps_of(lookups, "develop", CoverageFilters())
+    monkeypatch.setattr(gaps, "PAGE_ROWS", 2)
+    first = gaps_of(lookups, "develop", CoverageFilters())
+    rows = [
+        row
+        for number in range(1, first.page_count + 1)
+        for row in gaps_of(lookups, "develop", CoverageFilters(page=str(number))).rows
+    ]
+    assert first.page_count > 1 and rows == [*whole.rows]
+    assert gaps_of(lookups, "develop", CoverageFilters(page="99")).rows == (
+        *rows[-2 + len(rows) % 2 :],
+    )
+
+
+LISTED = {
+    "s-2025-01-05": ("1.9 zen3",),
+    "s-2025-01-12": ("1.9 zen3", "1.10 zen3"),
+    "s-2025-01-19": ("1.10 zen3", "1.10 aarch64"),
+    "s-2025-01-26": ("1.10 zen3", "1.9 aarch64"),
+    "v1.0": ("1.8 zen3",),
+    "develop": ("1.10 aarch64", "2.0 zen4"),
+}
+"""The versions and targets that each release has, the oldest first."""
+
+
+def timeline(built: Build) -> Timeline:
+    """Return the timeline of the package."""
+    hashes = sorted({text for listed in LISTED.values() for text in listed})
+    pages = {
+        release: page(
+            "zlib",
+            release,
+            [
+                spec(hash=spec_hash(hashes.index(text)), versions=[version], target=target)
+                for text in listed
+                for version, target in [text.split()]
+            ],
+        )
+        for release, listed in LISTED.items()
+    }
+    conn = built(**pages)
+    found = load_package(read_lookups(conn), "zlib", Filters())
+    assert found is not None
+    return found.timeline
+
+
+def test_versions_are_shown_since_when_they_are_there(built: Build) -> None:
+    """By family of targets, the newest version first; a gap begins another bar."""
+    found = timeline(built)
+    assert found.releases == tuple(LISTED)
+    assert [each.version for each in found.versions] == ["2.0", "1.10", "1.9", "1.8"]
+    assert {each.version: each.lanes for each in found.versions} == {
+        "2.0": (Lane("x86_64", ((5, 1),), "develop", None, 1),),
+        "1.10": (
+            Lane("x86_64", ((1, 3),), "2025-01-12", None, 3),
+            Lane("aarch64", ((2, 1), (5, 1)), "2025-01-19", None, 2),
+        ),
+        "1.9": (
+            Lane("x86_64", ((0, 2),), "2025-01-05", "2025-01-12", 2),
+            Lane("aarch64", ((3, 1),), "2025-01-26", None, 1),
+        ),
+        "1.8": (Lane("x86_64", ((4, 1),), "v1.0", "v1.0", 1),),
+    }
+
+
+def test_timeline_says_the_same_in_words(built: Build) -> None:
+    """What the bars show can be read, family by family where they differ."""
+    assert [each.sentence for each in timeline(built).versions] == [
+        "2.0 since develop",
+        "1.10 since 2025-01-12, on aarch64 since 2025-01-19",
+        "1.9 since 2025-01-05, on aarch64 since 2025-01-26, on x86_64 last in 2025-01-12",
+        "1.8 since v1.0, last in v1.0",
+    ]
