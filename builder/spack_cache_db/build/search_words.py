@@ -1,6 +1,6 @@
 """Configurations and packages → the words under which full-text search finds them.
 
-The tokenizer divides at blanks and quotes alone (`schema.TOKENIZER`), so a word finds exactly what
+The tokenizer divides at blanks alone (`schema.TOKENIZER`), so a word finds exactly what
 it says: `+cuda` is not `~cuda`. To let a shorter word find a longer one, every form that a person
 would type is written out here; docs/site.md says what each means.
 """
@@ -21,6 +21,7 @@ as the square of their number."""
 
 
 _LANGUAGES = {"py": "python"}
+_QUOTES = re.compile("['\"]")
 _PARTS = re.compile(r"[^\W_]+")
 _AROUND = ".,;:!?()[]{}<>\"'`"
 
@@ -38,7 +39,8 @@ def configuration_tokens(each: Configuration) -> str:
         *_target(each.target),
         *_variants(each.variants),
     ]
-    return " ".join(dict.fromkeys(words))
+    quoted = (part for word in words if _QUOTES.search(word) for part in _QUOTES.split(word))
+    return " ".join(dict.fromkeys([*words, *filter(None, quoted)]))
 
 
 def package_tokens(name: str) -> str:

@@ -147,6 +147,6 @@ def _full_text_statement(table: str, each: schema.FullText) -> str:
 CREATE VIRTUAL TABLE [{table}] USING fts5(
   tokens,
   content='' /* content="{each.content}" */,
-  detail={each.detail},
+  detail=none,
   tokenize="{each.tokenizer}"
 )"""

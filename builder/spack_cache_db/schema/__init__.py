@@ -25,7 +25,7 @@ APPLICATION_ID = 0x53504442
 SCHEMA_VERSION = 19
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "c0b312d8e89701d460e51d174087946703cdcbbc2512bfb91f31e8182f5ae56e"
+STATEMENTS_SHA256 = "540d507b6b70f8c0f00f264fab1bd1c683d2c22d545f3bbc339ade7ca3a7128f"
 """What `statements_sha256` gives for a built file of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 
@@ -52,37 +52,29 @@ so neither they nor what only they have is counted."""
 PAGE_SIZE = 4096
 """Bytes in a page of the file: fixed, because the same pages must give the same bytes."""
 
-TOKENIZER = "unicode61 tokenchars '!#$%&()*+,-./:;<=>?@[\\]^_`{|}~'"
-"""A word is what stands between blanks, as in Spack: `+cuda`, `%gcc@13`, `libs=shared,static`.
-
-All punctuation of ASCII but the quotes is part of words (SQLite FTS5 docs, 4.3.1): a character that
-is none divides what a person types as well, and `%gcc` would find what `gcc` finds.
-"""
-
-STEMMER = "porter unicode61 categories 'L* M* N* P* S* C*'"
-"""A word is what stands between blanks, without its ending: `solvers` is `solver` (SQLite FTS5
-docs, 4.3.1 and 4.3.3). Whatever stands between quotes in a search is one word then, which an index
-without positions can look for."""
+TOKENIZER = "unicode61 categories 'L* M* N* P* S* C*'"
+"""A word is what stands between blanks, as in Spack: `+cuda`, `%gcc@13`, `libs=shared,static`
+(SQLite FTS5 docs, 4.3.1). A quoted text without blanks is therefore always one word, which an index
+without positions can look for (4.6)."""
 
 
 class FullText(NamedTuple):
-    """A contentless FTS5 table with the column `tokens`.
+    """A contentless FTS5 table with the column `tokens`, without the positions of words.
 
     Attributes:
         content: the table whose `id` its rowid is.
         tokenizer: what a word is.
-        detail: whether it has the position of each word (SQLite FTS5 docs, 4.6).
     """
 
     content: str
     tokenizer: str = TOKENIZER
-    detail: str = "full"
 
 
 FULL_TEXT: dict[str, FullText] = {
     "configurations_fts": FullText("configurations"),
     "packages_fts": FullText("packages"),
-    "known_packages_fts": FullText("known_packages", STEMMER, "none"),
+    # A search for `solvers` finds `solver` (SQLite FTS5 docs, 4.3.3).
+    "known_packages_fts": FullText("known_packages", f"porter {TOKENIZER}"),
 }
 """The FTS5 tables by name."""
 
