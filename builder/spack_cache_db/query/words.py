@@ -129,10 +129,10 @@ def read_words(lookups: Lookups, text: str) -> Reading | None:
     rest = words if is_part else [*reader.unread(words)]
     found: list[str] = []
     for word in rest:
-        # A number alone is in very many versions.
-        is_number = _NUMBER.fullmatch(word.lower()) is not None
+        # A number alone is in very many versions, and no word of the index has a blank.
+        is_ignored = " " in word or _NUMBER.fullmatch(word.lower()) is not None
         match = match_of([*found, word])
-        if not is_number and any(select(lookups.conn, WITH_WORDS, match=match, package=package)):
+        if not is_ignored and any(select(lookups.conn, WITH_WORDS, match=match, package=package)):
             found.append(word)
     if len(rest) == len(words) and not found:
         return _of_hash(lookups.conn, words)
