@@ -26,6 +26,7 @@ from spack_cache_db.cli.output import (
     wrapped,
 )
 from spack_cache_db.errors import counted
+from spack_cache_db.records import Configuration
 
 if TYPE_CHECKING:
     import sqlite3
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from spack_cache_db.query.conditions import Conditions
     from spack_cache_db.query.connection import Lookups
 
-_WORDS = ("package", "version", "compiler", "os", "platform", "target")
+_WORDS = tuple(name for name in Configuration._fields if name != "variants")
 """The parts of a configuration that are one word."""
 _LONG = ("releases", "variants", "stacks", "differences")
 """The last columns of the table, whose texts are long."""
