@@ -1,4 +1,4 @@
-"""The options that several commands share: the database, the input, output formats, filters."""
+"""Options and arguments of several commands: the database, the input, output formats, filters."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 FILE_VARIABLE = "SPACK_CACHE_DB"
-"""The environment variable with the path of a database, for commands that are given none."""
+"""The environment variable with the path of the default database."""
 
 _PAIR = re.compile(r"""([\w.-]+:?==?)([^'"].*\s.*)""", re.DOTALL)
-"""A name and a value with a blank in it, without quotes."""
+"""A name and an unquoted value with a blank in it."""
 
 
 class ByteSize(click.ParamType[int]):
@@ -84,9 +84,10 @@ def file_argument(command: F) -> F:
 
 
 def _usual_database(ctx: click.Context) -> Path | None:
-    """Return the only database in `dist/` and the current folder; end the command if there is none.
+    """Return the only database in `dist/` and the current folder; None while a shell completes.
 
-    Completion in a shell asks no questions: there it is None.
+    Raises:
+        UsageError: there is none, or there are several.
     """
     if ctx.resilient_parsing:
         return None
@@ -124,9 +125,9 @@ class SpecCommand(click.Command):
         return rest
 
     def _marked(self, ctx: click.Context, args: list[str]) -> Iterator[str]:
-        """Yield the command line with a blank before each word that is no option of the command.
+        """Yield the command line, with a blank before each dashed word that belongs to the spec.
 
-        Those are variants (`-mpi`), and in a pasted command options of Spack.
+        These are variants (`-mpi`), and options of Spack in a pasted command.
         """
         options = {
             name: each
@@ -177,9 +178,9 @@ def _is_path(word: str) -> bool:
 
 
 def spec_of_words(words: Sequence[str]) -> str:
-    """Return the spec that several words of a command line make.
+    """Return the spec that several words of a command line form.
 
-    A shell takes quotes away: a value with a blank in it gets them back, as in Spack.
+    A shell removes quotes, so a value with a blank in it gets new ones, as in Spack.
     """
     from spack_cache_db.spack.normal_forms import quoted
 
@@ -227,13 +228,13 @@ def _given(ctx: click.Context, parameter: click.Parameter, paths: tuple[str, ...
 
 
 def names_in_file(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Return the releases, stacks or targets that begin so, for completion in a shell.
+    """Return the releases, stacks or targets that start with a text, for completion in a shell.
 
-    They are those of the file before this word, or else of `spack-cache.db` in this folder.
+    The database is the file before this word, or else `spack-cache.db` in the current folder.
     """
-    # An option that lacks its value ends Click's parsing: arguments are still in `args` then.
+    # Click stops parsing at an option without its value, and leaves the arguments in `args`.
     typed = [ctx.params.get("file"), *reversed(ctx.args), "spack-cache.db"]
-    file = next((Path(each) for each in typed if each and Path(each).is_file()), None)
+    file = next((Path(word) for word in typed if word and Path(word).is_file()), None)
     if file is None:
         return []
     try:
@@ -286,7 +287,7 @@ def shared_options(*names: str) -> Callable[[F], F]:
 
 
 def scope_names(options: dict[str, Any]) -> dict[str, str | None]:
-    """Return the names that narrow an answer, as Python takes them; say what this machine is."""
+    """Return the arguments of `scope_of` for these options, and print what `--here` means."""
     found = {name: options[name] for name in ("release", "stack", "host")}
     if not options["here"]:
         return found
