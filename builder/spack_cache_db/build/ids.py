@@ -98,20 +98,31 @@ def number(merged: Merged) -> Numbered:
 
 
 def _ids(merged: Merged) -> Ids:
-    texts, listings, specs = merged.texts, merged.listings, merged.specs
+    """Return the ids of all names, and of the members of `_DICTIONARIES` that are used."""
+    texts, listings, specs, others = (
+        merged.texts,
+        merged.listings,
+        merged.specs,
+        merged.document_listings,
+    )
     configurations = _in_use(texts.configurations.things, specs["configuration"])
-    others = merged.document_listings
     stack_sets = _in_use(
         texts.stack_sets.things, listings["stacks"], specs["stacks"], others["stacks"]
     )
-    packages = (each.page.package for each in merged.documents if each.page)
-    stacks = (each.index_facts.stack for each in merged.documents if each.index_facts)
-    ids = configuration_ids(configurations, packages)
+    names: dict[str, set[Any]] = {
+        table: {*_names(column, configurations)} for column, table in CONFIGURATION.items()
+    }
+    names["packages"].update(each.page.package for each in merged.documents if each.page)
+    orders = {table: _ORDERS.get(column) for column, table in CONFIGURATION.items()}
+    ids: Ids = {table: _sorted(found, orders[table]) for table, found in names.items()}
+    stacks = {each.index_facts.stack for each in merged.documents if each.index_facts}
+    rows = zip(_configuration_rows(ids, configurations), configurations, strict=True)
     return {
         **ids,
-        "configurations": _sorted_configurations(ids, configurations),
+        "variants": _sorted(text for texts in ids["variant_sets"] for text in texts),
+        "configurations": {each: at for at, (_, each) in enumerate(sorted(rows), start=1)},
         "releases": {name: at for at, name in enumerate(merged.releases, start=1)},
-        "stacks": _sorted([*stacks, *(stack for names in stack_sets for stack in names)]),
+        "stacks": _sorted(stacks.union(*stack_sets)),
         "stack_sets": _sorted(stack_sets),
         "tarballs": _sorted(_in_use(texts.tarballs.things, listings["tarball"], others["tarball"])),
         "nodes": _sorted(_in_use(texts.nodes.things, merged.records["node"])),
@@ -119,26 +130,10 @@ def _ids(merged: Merged) -> Ids:
     }
 
 
-def configuration_ids(configurations: Collection[Configuration], packages: Iterable[str]) -> Ids:
-    """Return the ids of the names in configurations, by table, and those of single variants.
-
-    Args:
-        packages: those that have a page; those of the configurations need not be among them.
-    """
-    names: dict[str, set[Any]] = {table: set() for table in CONFIGURATION.values()}
-    names["packages"].update(packages)
-    for column, table in CONFIGURATION.items():
-        names[table].update(_names(column, configurations))
-    orders = {table: _ORDERS.get(column) for column, table in CONFIGURATION.items()}
-    ids = {table: _sorted(found, orders[table]) for table, found in names.items()}
-    ids["variants"] = _sorted(text for texts in ids["variant_sets"] for text in texts)
-    return ids
-
-
-def configuration_rows(
+def _configuration_rows(
     ids: Ids, configurations: Collection[Configuration]
 ) -> list[tuple[int, ...]]:
-    """Return configurations as the ids in their rows, which is also their place in the order."""
+    """Return the ids in the rows of configurations, which are sorted by them."""
     columns = (
         map(ids[table].__getitem__, _names(column, configurations))
         for column, table in CONFIGURATION.items()
@@ -146,16 +141,9 @@ def configuration_rows(
     return [*zip(*columns, strict=True)]
 
 
-def _sorted_configurations(
-    ids: Ids, configurations: Collection[Configuration]
-) -> dict[Configuration, int]:
-    rows = zip(configuration_rows(ids, configurations), configurations, strict=True)
-    return {each: at for at, (_, each) in enumerate(sorted(rows), start=1)}
-
-
 def _configurations(ids: Ids) -> Frame:
     """Return the ids in the columns of configurations, by the id of each; there is none with 0."""
-    rows = [(0,) * len(CONFIGURATION), *configuration_rows(ids, ids["configurations"])]
+    rows = [(0,) * len(CONFIGURATION), *_configuration_rows(ids, ids["configurations"])]
     return Frame(**dict(zip(CONFIGURATION, np.array(rows, dtype=np.int64).T, strict=True)))
 
 
@@ -183,7 +171,7 @@ _ORDERS: Mapping[str, Callable[[Any], Any]] = {
 """The columns of a configuration whose names have an order of their own."""
 
 
-def none_first(thing: Any) -> Any:
+def _none_first(thing: Any) -> Any:
     """Return a key that sorts by text, part by part, and None before everything else."""
     if isinstance(thing, tuple):
         return [(part is not None, part) for part in thing]
@@ -191,7 +179,7 @@ def none_first(thing: Any) -> Any:
 
 
 def _sorted(things: Iterable[Any], order: Callable[[Any], Any] | None = None) -> dict[Any, int]:
-    ordered = sorted(set(things), key=order or none_first)
+    ordered = sorted(set(things), key=order or _none_first)
     return {thing: at for at, thing in enumerate(ordered, start=1)}
 
 
