@@ -19,7 +19,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
 from importlib import metadata
-from multiprocessing import connection, current_process, parent_process
+from multiprocessing import connection, parent_process
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
@@ -34,8 +34,8 @@ Given = TypeVar("Given")
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-_HIDING = threading.Lock()
-"""Threads hide the script one after the other: else one would put back what another has hidden."""
+_STARTING = threading.Lock()
+"""One thread at a time starts processes, because it replaces `__main__` meanwhile."""
 
 
 def read_units(
@@ -47,7 +47,7 @@ def read_units(
     """
     place = Place(given.release, given.stack)
     work = partial(read_unit, max_page_size=given.max_page_size, place=place)
-    if given.executor is None and _processes(units, given.jobs) < 2:
+    if given.executor is None and min(given.jobs, len(units)) < 2:
         work = partial(work, share=share)
     return work_through(units, work, given)
 
@@ -61,7 +61,7 @@ def work_through(units: Sequence[Unit], work: Callable[[Unit], T], given: Input)
     if given.executor is not None:
         yield from on_executor(given.executor, units, work, given.jobs)
         return
-    jobs = _processes(units, given.jobs)
+    jobs = min(given.jobs, len(units))
     if jobs < 2:
         yield from map(work, units)
         return
@@ -81,14 +81,9 @@ class _Processes(ProcessPoolExecutor):
     """Processes of this machine, which are started as units are submitted."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Submit as the base class does; see below what is kept from a process that starts."""
-        with _no_main_module(), _signals_held():
+        """Submit as the base class does, which starts a process if one is missing."""
+        with _starting_processes():
             return super().submit(fn, *args, **kwargs)
-
-
-def _processes(units: Sequence[Unit], jobs: int) -> int:
-    # A process of `multiprocessing.Pool` may not start any.
-    return 1 if current_process().daemon else min(jobs, len(units))
 
 
 def read_unit(
@@ -111,30 +106,22 @@ def uncollected() -> Iterator[None]:
 
 
 @contextmanager
-def _no_main_module() -> Iterator[None]:
-    """Hide the script that runs: workers need nothing of it.
+def _starting_processes() -> Iterator[None]:
+    """Hide the script and block signals while processes are started.
 
-    Where processes are not forked, a worker runs its parent's `__main__` first (Python docs,
-    multiprocessing, "Safe importing of main module"). A script that builds without asking for its
-    `__name__` would build again in each worker, and one that has no file would not be found.
+    A worker that is not forked runs its parent's `__main__` first (Python docs, multiprocessing,
+    "Safe importing of main module"): a script that does not check `__name__` would build again in
+    each worker. A worker also inherits the handling of signals.
     """
-    with _HIDING:
+    with _STARTING:
         script = sys.modules["__main__"]
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         sys.modules["__main__"] = ModuleType("__main__")
         try:
             yield
         finally:
             sys.modules["__main__"] = script
-
-
-@contextmanager
-def _signals_held() -> Iterator[None]:
-    """Let no signal come while processes are started: they inherit what would be done about it."""
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def _prepare_worker() -> None:
