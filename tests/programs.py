@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import PATIENCE
+
 
 def needed(name: str, package: str) -> str:
     """Return the path of a program; without it the test is left out, and fails where CI=true."""
@@ -47,11 +49,12 @@ def serving(command: Sequence[str], port: int, log: Path) -> Iterator[None]:
             yield
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(PATIENCE)
 
 
 def _wait_until_up(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(600):
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
         assert process.poll() is None, log.read_text(errors="replace")
         try:
             with socket.create_connection(("127.0.0.1", port), 1):

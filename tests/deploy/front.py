@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 
 from tests.deploy.upstream import Upstream
+from tests.processes import PATIENCE
 
 
 @dataclass
@@ -28,7 +29,7 @@ class Front:
         """
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         named["X-Visitor"] = visitor
-        with httpx.Client(timeout=20, verify=False, trust_env=False) as client:
+        with httpx.Client(timeout=PATIENCE, verify=False, trust_env=False) as client:
             return client.get(f"http://127.0.0.1:{self.port}{target}", headers=named)
 
     def targets(self) -> list[str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.deploy.sandbox import Unit, read_unit, template_of
 from tests.paths import ROOT
-from tests.processes import completed
+from tests.processes import PATIENCE, completed
 
 
 class RefusedError(Exception):
@@ -116,7 +116,7 @@ class Manager:
         process = self.running.pop(name, None)
         if process is not None:
             process.terminate()
-            process.wait(30)
+            process.wait(PATIENCE)
 
     def _reload_nginx(self) -> None:
         # Started without more, it returns when it listens; Debian starts it when it is installed.
@@ -126,7 +126,7 @@ class Manager:
 
     def _stop_nginx(self) -> None:
         completed([*self.nginx, "-s", "quit"], check=True)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE
         while (self.runtime / "nginx.pid").exists():
             assert time.monotonic() < deadline, "nginx does not end"
             time.sleep(0.05)

@@ -26,7 +26,7 @@ from tests.deploy.machine import Machine, checkout, machine
 from tests.deploy.manager import listening
 from tests.indexes import index, node, record, write_layout3
 from tests.paths import ROOT
-from tests.processes import completed
+from tests.processes import PATIENCE, completed
 from tests.programs import needed
 
 pytestmark = pytest.mark.slow
@@ -57,7 +57,9 @@ class Reader:
 
     def get(self, target: str, port: str = "80") -> httpx.Response:
         """Ask nginx for a page, or the server that stands for another port."""
-        return httpx.get(f"http://127.0.0.1:{self.machine.ports[port]}{target}", verify=False)
+        return httpx.get(
+            f"http://127.0.0.1:{self.machine.ports[port]}{target}", verify=False, timeout=PATIENCE
+        )
 
     @property
     def srv(self) -> Path:
@@ -235,10 +237,15 @@ def test_three_commands_make_a_site(tmp_path: Path, mirror: Path) -> None:
     )
     try:
         wait_until_up(port, process)
-        assert "hdf5" in httpx.get(f"http://127.0.0.1:{port}/release/v1.0", verify=False).text
+        assert (
+            "hdf5"
+            in httpx.get(
+                f"http://127.0.0.1:{port}/release/v1.0", verify=False, timeout=PATIENCE
+            ).text
+        )
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(PATIENCE)
 
 
 def test_the_documents_do_what_they_say(mirror: Path) -> None:

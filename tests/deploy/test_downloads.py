@@ -16,6 +16,7 @@ import pytest
 from benchmarks.nginx import nginx
 from benchmarks.server import serving
 from tests.deploy.upstream import upstream
+from tests.processes import PATIENCE
 from tests.programs import needed
 
 pytestmark = pytest.mark.slow
@@ -42,7 +43,9 @@ class Published:
     def get(self, end: str = "", **headers: str) -> httpx.Response:
         """Ask for the file; `_` in the names of headers is `-`."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return httpx.get(f"{self.address}/spack-cache.db{end}", headers=named, verify=False)
+        return httpx.get(
+            f"{self.address}/spack-cache.db{end}", headers=named, verify=False, timeout=PATIENCE
+        )
 
 
 @pytest.fixture
@@ -65,7 +68,7 @@ def test_the_file_is_given_whole(site: Published) -> None:
     assert found.headers["content-length"] == "10"
     assert found.headers["accept-ranges"] == "bytes"
     assert found.headers["etag"]
-    head = httpx.head(f"{site.address}/spack-cache.db", verify=False)
+    head = httpx.head(f"{site.address}/spack-cache.db", verify=False, timeout=PATIENCE)
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["content-length"] == "10"
 
@@ -73,7 +76,9 @@ def test_the_file_is_given_whole(site: Published) -> None:
 def test_the_headers_are_those_of_the_server(site: Published, samples_file: Path) -> None:
     """A download looks the same with nginx as without."""
     with serving(samples_file) as server:
-        own = httpx.head(f"http://127.0.0.1:{server.port}/spack-cache.db", verify=False).headers
+        own = httpx.head(
+            f"http://127.0.0.1:{server.port}/spack-cache.db", verify=False, timeout=PATIENCE
+        ).headers
     found = site.get().headers
     same = ("content-type", "cache-control", "accept-ranges", "x-content-type-options")
     assert {name: found[name] for name in same} == {name: own[name] for name in same}
@@ -110,7 +115,7 @@ def test_nothing_else_of_the_folder_is_given(site: Published) -> None:
         "/spack-cache.db-wal",
         "/files/first/spack-cache.db",
     ):
-        assert "from" in httpx.get(f"{site.address}{target}", verify=False).text
+        assert "from" in httpx.get(f"{site.address}{target}", verify=False, timeout=PATIENCE).text
 
 
 def test_one_address_has_four_downloads(site: Published) -> None:
@@ -126,8 +131,8 @@ def test_one_address_has_four_downloads(site: Published) -> None:
             visitor.sendall(b"GET /spack-cache.db HTTP/1.1\r\nHost: x\r\n\r\n")
             assert visitor.recv(12) == b"HTTP/1.1 200"
         assert site.get().status_code == 429
-        assert httpx.get(f"{site.address}/", verify=False).status_code == 200
+        assert httpx.get(f"{site.address}/", verify=False, timeout=PATIENCE).status_code == 200
         idle[0].close()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE
         while site.get(Range="bytes=0-1").status_code == 429:
             assert time.monotonic() < deadline

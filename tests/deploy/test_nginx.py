@@ -12,7 +12,7 @@ import pytest
 from benchmarks.nginx import run_folder, write_config
 from benchmarks.server import free_port, serving
 from tests.deploy.front import Front
-from tests.processes import completed
+from tests.processes import PATIENCE, completed
 from tests.programs import needed
 
 pytestmark = pytest.mark.slow
@@ -62,7 +62,7 @@ def test_nothing_of_the_visitor_reaches_the_servers(site: Front) -> None:
 
 def test_a_body_does_not_reach_the_servers(site: Front) -> None:
     """A GET may have one; it stays where it is."""
-    with httpx.Client(verify=False) as client:
+    with httpx.Client(verify=False, timeout=PATIENCE) as client:
         client.request("GET", f"http://127.0.0.1:{site.port}/package/x", content=b"body")
     seen = [each for server in site.servers for each in server.seen]
     assert {each.body for each in seen} == {b""}
@@ -72,7 +72,9 @@ def test_a_body_does_not_reach_the_servers(site: Front) -> None:
 def test_a_form_with_an_environment_is_passed_on(site: Front) -> None:
     """Its text and type, and nothing else of the visitor; no other page takes one."""
     body, kind = b"q=zlib%0Ahdf5", "application/x-www-form-urlencoded"
-    with httpx.Client(verify=False, base_url=f"http://127.0.0.1:{site.port}") as client:
+    with httpx.Client(
+        verify=False, base_url=f"http://127.0.0.1:{site.port}", timeout=PATIENCE
+    ) as client:
         headers = {"Content-Type": kind, "Cookie": "a=1", "Host": "evil.example"}
         answers = [
             client.post(path, content=body, headers=headers).status_code
@@ -101,7 +103,7 @@ def test_a_form_with_an_environment_is_passed_on(site: Front) -> None:
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"])
 def test_only_reading_is_passed_on(site: Front, method: str) -> None:
     """Other methods are refused before they cost a server anything."""
-    with httpx.Client(verify=False) as client:
+    with httpx.Client(verify=False, timeout=PATIENCE) as client:
         assert client.request(method, f"http://127.0.0.1:{site.port}/").status_code == 405
     assert site.targets() == []
 
@@ -122,7 +124,9 @@ def test_only_reading_is_passed_on(site: Front, method: str) -> None:
 def test_a_header_leads_to_the_same_copy(site: Front, first: dict[str, str]) -> None:
     """Whatever a visitor sends, the next one gets the page that a plain request filled."""
     plain = {"Accept-Encoding": "identity"}
-    with httpx.Client(verify=False, base_url=f"http://127.0.0.1:{site.port}") as client:
+    with httpx.Client(
+        verify=False, base_url=f"http://127.0.0.1:{site.port}", timeout=PATIENCE
+    ) as client:
         client.get("/spec/abc", headers={**plain, **first})
         second = client.get("/spec/abc", headers=plain)
     assert second.headers["x-cache-status"] == "HIT"
@@ -157,7 +161,9 @@ def test_the_pages_without_fields_read_none(samples_file: Path) -> None:
     with serving(samples_file) as server:
         for page in ("/", "/robots.txt", "/about", "/release/develop", "/stack/e4s"):
             plain, other = (
-                httpx.get(f"http://127.0.0.1:{server.port}{page}{end}", verify=False)
+                httpx.get(
+                    f"http://127.0.0.1:{server.port}{page}{end}", verify=False, timeout=PATIENCE
+                )
                 for end in ("", fields)
             )
             assert (plain.status_code, plain.content) == (other.status_code, other.content)

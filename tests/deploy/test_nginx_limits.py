@@ -15,6 +15,7 @@ from spack_cache_db.site.queues import BOUNDS, FILES, MOST_DELAYED, PAGES
 from spack_cache_db.site.uvicorn_server import MOST_CONNECTIONS
 from tests.deploy.front import Front
 from tests.paths import ROOT
+from tests.processes import PATIENCE
 from tests.programs import open_files
 
 NGINX = ROOT / "deploy" / "nginx"
@@ -29,7 +30,7 @@ def answered(
     waiting: list[Future[httpx.Response]], status: int, count: int
 ) -> list[httpx.Response]:
     """Wait until so many requests are answered with this status; return the answers."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         ended = [each.result() for each in waiting if each.done()]
         found = [each for each in ended if each.status_code == status]
@@ -54,7 +55,9 @@ def test_one_visitor_cannot_ask_without_end(
 ) -> None:
     """After 60 at once the rest are told 429, and no server hears of them; others are answered."""
     site = start(limits=True)
-    with httpx.Client(verify=False, base_url=f"http://127.0.0.1:{site.port}") as client:
+    with httpx.Client(
+        verify=False, base_url=f"http://127.0.0.1:{site.port}", timeout=PATIENCE
+    ) as client:
         found = [
             client.get(f"/spec/{n}", headers={"X-Visitor": (address, neighbour)[n % 2]}).status_code
             for n in range(120)
@@ -152,4 +155,4 @@ def test_a_stream_that_nobody_reads_ends(site: Front, leaves: bool) -> None:
         if leaves:
             visitor.close()
         (server,) = (each for each in site.servers if "/large.csv" in each.targets())
-        assert server.gone.wait(30)
+        assert server.gone.wait(PATIENCE)

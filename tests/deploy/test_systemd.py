@@ -16,7 +16,7 @@ from benchmarks.server import free_port, wait_until_up
 from spack_cache_db.site.uvicorn_server import END_SECONDS
 from tests.deploy.sandbox import allowed_calls, call_number, read_unit
 from tests.paths import ROOT
-from tests.processes import completed
+from tests.processes import PATIENCE, completed
 from tests.programs import needed
 
 UNITS = sorted((ROOT / "deploy" / "systemd").iterdir())
@@ -159,7 +159,7 @@ def served(units: Path, database: Path) -> Iterator[tuple[str, int]]:
         yield f"http://127.0.0.1:{port}", process.pid
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(PATIENCE)
 
 
 @pytest.mark.slow
@@ -170,12 +170,19 @@ def test_a_server_runs_in_its_sandbox(units: Path, samples_file: Path) -> None:
     data = ("/spack-cache/builds", "/spack-cache/builds.json", "/spack-cache/packages.csv")
     with served(units, samples_file) as (address, _):
         for target in (*pages, *data, "/static/site.css"):
-            assert httpx.get(f"{address}{target}", verify=False).status_code == 200, target
+            assert (
+                httpx.get(f"{address}{target}", verify=False, timeout=PATIENCE).status_code == 200
+            ), target
         assert (
-            httpx.get(f"{address}/spack-cache.db", verify=False).content
+            httpx.get(f"{address}/spack-cache.db", verify=False, timeout=PATIENCE).content
             == samples_file.read_bytes()
         )
-        assert httpx.get(f"{address}/spack-cache?sql=select+1", verify=False).status_code == 403
+        assert (
+            httpx.get(
+                f"{address}/spack-cache?sql=select+1", verify=False, timeout=PATIENCE
+            ).status_code
+            == 403
+        )
 
 
 @pytest.mark.slow
@@ -185,7 +192,7 @@ def test_a_server_has_room_for_its_threads(units: Path, samples_file: Path) -> N
     (most,) = read_unit(units / "spack-cache@.service")["TasksMax"]
     with served(units, samples_file) as (address, pid):
         for target in ("/", "/package/py-mpi4py", "/spack-cache/builds.csv?_stream=on"):
-            httpx.get(f"{address}{target}", verify=False)
+            httpx.get(f"{address}{target}", verify=False, timeout=PATIENCE)
         assert threads(pid) <= int(most) // 2
 
 

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from tests.processes import PATIENCE
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -67,7 +69,7 @@ def upstream() -> Iterator[Upstream]:
                 self.close_connection = True
                 return
             if self.path.startswith("/wait"):
-                state.gate.wait(30)
+                state.gate.wait(PATIENCE)
             try:
                 self.answer()
             except ConnectionError:

@@ -27,6 +27,7 @@ from spack_cache_db.query.connection import Lookups, read_lookups
 from tests.many import build_many
 from tests.metadata import METADATA
 from tests.paths import ROOT
+from tests.processes import PATIENCE
 from tests.site.cache import write_pages
 
 IS_065 = hasattr(Datasette, "metadata")
@@ -119,7 +120,7 @@ class Server:
     def end(self, number: signal.Signals) -> int:
         """Send a signal, and return the status with which the process ends."""
         self._process.send_signal(number)
-        return self._process.wait(timeout=30)
+        return self._process.wait(PATIENCE)
 
     def cpu_seconds(self) -> float:
         """Return the processor time that all of them have used, ended ones too."""
@@ -187,19 +188,20 @@ def running(
         yield Server(address, process)
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(PATIENCE)
 
 
 def _wait(address: str, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(300):
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
         if process.poll() is not None:
             raise RuntimeError(f"the server ended with status {process.returncode}")
         try:
-            httpx.get(f"{address}/-/versions.json", verify=False)
+            httpx.get(f"{address}/-/versions.json", verify=False, timeout=PATIENCE)
             return
         except httpx.TransportError:
             time.sleep(0.1)
-    raise RuntimeError("the server did not start within 30 seconds")
+    raise RuntimeError("the server did not start")
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.server import free_port
 from spack_cache_db.cli.server import site_settings
 from tests.paths import ROOT
-from tests.processes import completed
+from tests.processes import PATIENCE, completed
 from tests.site.cache import MPI, spec_hash
 from tests.site.conftest import IS_065, running
 
@@ -49,7 +49,7 @@ def test_datasette_serves_a_checkout_by_itself(database: Path) -> None:
     command = [sys.executable, "-m", "datasette", ".", "-i", str(database), "--port", str(port)]
     with (
         running(command, port, cwd=ROOT) as server,
-        httpx.Client(base_url=server.address, verify=False) as ask,
+        httpx.Client(base_url=server.address, verify=False, timeout=PATIENCE) as ask,
     ):
         found = ask.get("/spack-cache/find_spec.json?spec=hdf5&_shape=array")
         settings = ask.get("/-/settings.json").json()

@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from tests.browser import started
-from tests.site.browser.visitors import WIDE, Visit
+from tests.site.browser.visitors import SECONDS, WIDE, Visit
 from tests.site.conftest import Server, serving
 
 
 @pytest.fixture(scope="package")
 def browser(chromium: str) -> Iterator[Browser]:
     """The browser itself; it has ended when tests with asyncio begin."""
+    # Five seconds are Playwright's own choice: too few where the machine has much else to do.
+    expect.set_options(timeout=1_000 * SECONDS)
     with started(chromium) as launched:
         yield launched
 

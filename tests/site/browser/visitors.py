@@ -13,6 +13,10 @@ WIDE: ViewportSize = {"width": 1280, "height": 1000}
 NARROW: ViewportSize = {"width": 390, "height": 844}
 
 
+SECONDS = 60
+"""The longest that a visitor waits for something to appear."""
+
+
 class Visit:
     """One visitor's browser window, and what went wrong in it."""
 
@@ -20,7 +24,7 @@ class Visit:
         self.server, self.options = server, options
         self.faults: list[str] = []
         self.context: BrowserContext = browser.new_context(base_url=server.address, **options)
-        self.context.set_default_timeout(15_000)
+        self.context.set_default_timeout(1_000 * SECONDS)
         self.page: Page = self.context.new_page()
         self.page.on("console", self._console)
         self.page.on("pageerror", lambda error: self.faults.append(f"page error: {error}"))
