@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 PATIENCE = 240
@@ -38,3 +41,18 @@ def completed(
             f"{words}: status {done.returncode}\n{done.stdout}{done.stderr}"
         )
     return done
+
+
+def on_a_terminal(command: Sequence[object], stream: str) -> bytes:
+    """Run a program with its "stdout" or "stderr" on a terminal, and return what it wrote there."""
+    parent, child = pty.openpty()
+    with subprocess.Popen([*map(str, command)], **{stream: child}) as running:  # type: ignore[call-overload]
+        os.close(child)
+        written = b""
+        # Linux ends the reading of a terminal that nobody has open by an error.
+        with suppress(OSError):
+            while part := os.read(parent, 65536):
+                written += part
+    os.close(parent)
+    assert running.returncode == 0
+    return written

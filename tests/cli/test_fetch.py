@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import pty
 import shutil
 import sys
 from collections.abc import Iterator
@@ -14,7 +11,7 @@ import pytest
 
 from tests.commands import run
 from tests.indexes import MIRRORS
-from tests.processes import completed
+from tests.processes import on_a_terminal
 from tests.sources.fetch.mirrors import below, files_in, index, layout_2, layout_3, written
 from tests.sources.fetch.server import Site, serve
 
@@ -135,40 +132,10 @@ def test_options_that_mean_nothing(arguments: list[str], message: str) -> None:
     assert message in result.stderr
 
 
-def test_nothing_to_fetch_is_read(tmp_path: Path) -> None:
-    """What cannot be asked is refused in one line."""
-    result = run("fetch", "gs://bucket/a", "-o", tmp_path)
-
-    assert result.exit_code == 1
-    assert result.stderr.splitlines()[0] == (
-        "gs://bucket: cannot be downloaded, expected https://, http://, oci://, s3://, file://, "
-        "or --map gs://bucket=https://…"
-    )
-
-
 @pytest.mark.slow
 def test_a_bar_on_a_terminal(site: Site, tmp_path: Path) -> None:
     """A terminal sees how far it is, up to the end."""
-    main, terminal = pty.openpty()
-    arguments = ["fetch", f"{site.url}/a", f"{site.url}/b", "-o", str(tmp_path / "m")]
-    completed([sys.executable, "-m", "spack_cache_db", *arguments], stderr=terminal, check=True)
-    os.close(terminal)
-
-    seen = _rest_of(main)
-
-    assert "Fetching" in seen
-    assert "100%" in seen
-
-
-def _rest_of(descriptor: int) -> str:
-    """Return what was written to a terminal that nobody has open any longer."""
-    data = b""
-    try:
-        while part := os.read(descriptor, 65536):
-            data += part
-    except OSError as error:
-        # Linux ends the reading of such a terminal by an error.
-        assert error.errno == errno.EIO
-    finally:
-        os.close(descriptor)
-    return data.decode()
+    arguments = ["fetch", f"{site.url}/a", f"{site.url}/b", "-o", tmp_path / "m"]
+    seen = on_a_terminal([sys.executable, "-m", "spack_cache_db", *arguments], "stderr")
+    assert b"Fetching" in seen
+    assert b"100%" in seen

@@ -5,12 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import pty
 import sqlite3
-import subprocess
 import sys
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,6 +18,7 @@ from spack_cache_db.cli.output import print_json
 from tests.builds import built
 from tests.commands import run
 from tests.pagetexts import page, spec, write
+from tests.processes import on_a_terminal
 
 ODD = ["k=a\x1b[2Jb", "l=a\nb", "m=\x9b31m", "n=\u202etxt", "o=\x7f\r"]
 SHOWN = [r"k=a\x1b[2Jb", r"l=a\nb", r"m=\x9b31m", r"n=\u202etxt", r"o=\x7f\r"]
@@ -149,17 +147,8 @@ def test_names_in_advice_are_shown_too(database: Path) -> None:
 @pytest.mark.slow
 def test_csv_on_a_terminal_is_shown(database: Path) -> None:
     """On a terminal even that is for people."""
-    parent, child = pty.openpty()
-    command = [sys.executable, "-m", "spack_cache_db", "find", "zlib", str(database), "--csv"]
-    with subprocess.Popen(command, stdout=child) as running:
-        os.close(child)
-        output = b""
-        # Linux says by an error that nobody else has the terminal any more.
-        with suppress(OSError):
-            while part := os.read(parent, 65536):
-                output += part
-    os.close(parent)
-    assert running.returncode == 0
+    command = [sys.executable, "-m", "spack_cache_db", "find", "zlib", database, "--csv"]
+    output = on_a_terminal(command, "stdout")
     assert b"\x1b" not in output
     assert rb"k=a\x1b[2Jb" in output
 
