@@ -243,11 +243,7 @@ def _end_folder(folder: str, covered: list[_Covered], options: dict[str, Any]) -
     covered = [each._replace(path=str(Path(each.path).relative_to(folder))) for each in covered]
     covers = [(path, found) for path, found, _ in covered if found is not None]
     whole = Cover(tuple(chain.from_iterable(found.specs for _, found in covers)), is_lock=False)
-    have = "are installed or have a binary" if whole.counted("installed") else "have a binary"
-    total = (
-        f"{whole.available:,} of {whole.total:,} specs {have}, "
-        f"in {counted(len(covered), 'environment')}"
-    )
+    total = f"{whole.share}, in {counted(len(covered), 'environment')}"
 
     def value() -> dict[str, Any]:
         records = [

@@ -211,18 +211,22 @@ class Cover:
         return sum(each.status == status for each in self.specs)
 
     @property
-    def sentence(self) -> str:
-        """How many are installed or have a binary, in words; of a lockfile the share as well."""
-        installed = self.counted("installed")
-        is_one = self.available == 1 or self.total == 1
-        text = f"{self.available:,} of {counted(self.total, 'spec')} "
+    def share(self) -> str:
+        """How many are installed or have a binary, in words."""
+        one, more = "has a binary", "have a binary"
         if self.is_of_trees:
-            text += "is installed" if is_one else "are installed"
-        elif installed:
-            text += "is installed or has" if is_one else "are installed or have"
-            text += f" a binary, {installed:,} of them installed"
-        else:
-            text += "has a binary" if is_one else "have a binary"
+            one, more = "is installed", "are installed"
+        elif self.counted("installed"):
+            one, more = f"is installed or {one}", f"are installed or {more}"
+        is_one = self.available == 1 or self.total == 1
+        return f"{self.available:,} of {counted(self.total, 'spec')} {one if is_one else more}"
+
+    @property
+    def sentence(self) -> str:
+        """The same with installed specs and externals; of a lockfile the percentage as well."""
+        text, installed = self.share, self.counted("installed")
+        if installed and not self.is_of_trees:
+            text += f", {installed:,} of them installed"
         if externals := self.counted("external"):
             text += f"; {externals:,} more {'is' if externals == 1 else 'are'} external"
         if self.is_lock and self.total:
