@@ -1,4 +1,4 @@
-"""What all rooms share: names, and records that are plain tuples, quick to import."""
+"""Names and records that all parts of the package share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_name(text: str) -> bool:
 
 
 class Configuration(NamedTuple):
-    """What a person can see of a spec, in normal form; `variants` is sorted."""
+    """The visible properties of a spec, in normal form; `variants` is sorted."""
 
     package: str
     version: str

@@ -1,4 +1,4 @@
-"""What a release's name says: its kind, date and order, the release before it, its mirror."""
+"""Names of releases: their kind, date and order, the release before, the mirror."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ORDER = ("branch", "release", "snapshot", "other")
 _PUBLIC = "https://binaries.spack.io"
 
 PUBLIC_SITE = "https://cache.spack.io/"
-"""Where Spack's public cache has its own pages."""
+"""The address where Spack's public cache has its own pages."""
 
 
 def release_kind(name: str) -> str:
@@ -29,7 +29,7 @@ def release_kind(name: str) -> str:
 
 
 def release_date(name: str) -> str | None:
-    """Return a snapshot's date as `YYYY-MM-DD`; None for what is no snapshot."""
+    """Return a snapshot's date as `YYYY-MM-DD`; None for other releases."""
     match = _SNAPSHOT.fullmatch(name)
     if not match:
         return None

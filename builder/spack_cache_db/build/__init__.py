@@ -67,7 +67,7 @@ def _checked_recipes(recipes: Mapping[str, str]) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a build found. `seconds` in all and `stages` by name, both wall time.
+    """The result of a build. `seconds` and `stages` are wall time, in all and by stage.
 
     `records` is how many specs the indexes tell of, a spec of two indexes counted twice; `specs`,
     `configurations` and `packages` are those that some release has; `package_entries` is how
@@ -168,7 +168,7 @@ def check(
 
     Raises:
         ArgumentError: a path has a wrong type, or a name is not one.
-        InputError: a path does not exist, or there is no file at all.
+        InputError: a path does not exist, or it has no files.
     """
     given = Input.checked(paths, jobs, max_page_size, release, stack, progress)
     from spack_cache_db.build import pipeline

@@ -30,7 +30,7 @@ from spack_cache_db.sources.columns import (
 from spack_cache_db.spack.versions import count_newer, preference_key, version_key
 
 PACKAGES_PER_REST = 512
-"""So many packages are packed together: they say much the same."""
+"""Number of packages that are compressed together, because their data repeats."""
 
 _LEVEL = 6
 Meaning = tuple[str, str, str]
@@ -39,7 +39,7 @@ Meaning = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class KnownPackage:
-    """What all package data says of a package.
+    """A package as all package data describes it.
 
     `facts` are those of each form, the richest first. `versions` are in Spack's order, oldest
     first.
@@ -57,9 +57,11 @@ class KnownPackage:
 class PackageCatalogue:
     """All packages, by name and sorted.
 
-    `dependents` has the packages of the catalogue that depend on a name, and `dependencies` the
-    names that a package depends on, with the types of each, where they are told. `descriptions` are
-    what is said of each name that is described, without blanks at its end.
+    Attributes:
+        packages: the packages.
+        dependents: the packages that depend on a name, with the types of each where they are known.
+        dependencies: the names that a package depends on, with their types.
+        descriptions: the description of each name that has one, without blanks at its end.
     """
 
     packages: Mapping[str, KnownPackage]
@@ -95,8 +97,8 @@ def package_catalogue(facts: Iterable[PackageFacts]) -> PackageCatalogue:
         for dependency, types in needed.items():
             dependents[dependency][name] = types
     for name, each in packages.items():
-        told = {*each.facts[0].dependents} - dependents.get(name, {}).keys()
-        for dependent in told & packages.keys():
+        others = {*each.facts[0].dependents} - dependents.get(name, {}).keys()
+        for dependent in others & packages.keys():
             dependents[name][dependent] = dependencies[dependent][name] = ()
     return PackageCatalogue(packages, dependents, dependencies, _descriptions(packages))
 

@@ -51,7 +51,7 @@ from spack_cache_db.sources.columns import (
 
 
 class Difference(NamedTuple):
-    """What documents say of specs in one column, and what is stored instead, row by row.
+    """Values of one column that documents give, and the stored values, row by row.
 
     Both frames have the columns `document`, `spec`, and `column` itself.
     """
@@ -63,22 +63,23 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What the whole input says; numbers refer to `documents`, `releases` and `texts`.
+    """The whole input; numbers refer to `documents`, `releases` and `texts`.
 
-    `documents` has pages first, in the order of release and package; then all others, in the order
-    of release and path. `document_release[n]` is the release of document `n`; the foremost release
-    stands first in `releases`. The frames have the columns of `TABLES`: `listings` one row for
-    each (release, spec), in that order, without configurations; `edges` those of the first
-    document of each spec.
+    The frames have the columns of `TABLES`.
 
-    `document_listings` has what documents say of listings that several documents share, unless
-    `listings` and the document tell it: see `_of_documents`.
-
-    `specs` has each spec once, with the `document` that says its `configuration`, the `release` of
-    that document, its `stacks` in all releases, and whether any release lists it (`is_binary`).
-    `other_dependencies` has the records and the edges of documents that say otherwise of a spec's
-    dependencies; such a record may have no edge. `packages` are what package data says, sorted by
-    package, with at most one of each form. `origins` and `left_out` are those of databases.
+    Attributes:
+        documents: pages by release and package, then all others by release and path.
+        releases: the foremost release first.
+        document_release: the release of each document, by its number.
+        listings: one row for each (release, spec), in that order, without configurations.
+        document_listings: see `_of_documents`.
+        edges: the dependencies of each spec in the first document that has a record of it.
+        specs: each spec once, with the `document` that gives its `configuration`, the `release` of
+            that document, its `stacks` in all releases, and `is_binary` if a release lists it.
+        other_dependencies: records and edges of documents that give a spec other dependencies.
+        packages: package data, sorted by package, with at most one of each form.
+        origins: the options of databases in the input.
+        left_out: the documents that these databases left out.
     """
 
     documents: list[Document]
@@ -199,12 +200,11 @@ def kept_documents(
 ) -> tuple[list[int], list[Refusal]]:
     """Return the numbers of the documents that are kept, and a refusal of each of the others.
 
-    A package has one page in a release, and a spec belongs to one package there. A stack of a
-    release has one index, because an index lists all that the stack has: what a second one lacks
-    could not be told from what was removed. Indexes of one mirror belong together, and so do
-    installed trees, of which one may use what another has. The first by path is kept, but indexes
-    that know the address of their mirror come before others; the same bytes again are passed over.
-    What is no installed tree has a release of its own.
+    A release has one page of a package, and one package that lists a spec. A stack of a release has
+    one index, because an index lists the whole stack; indexes of one mirror belong together. So do
+    installed trees, which may use each other's specs and share their release with nothing else.
+    The first document by path is kept, but an index that has the address of its mirror comes before
+    others. A document with the same bytes is skipped.
     """
     kept: list[int] = []
     refusals: list[Refusal] = []

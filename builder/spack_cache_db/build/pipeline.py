@@ -35,11 +35,11 @@ from spack_cache_db.sources import plan
 from spack_cache_db.sources.columns import Origin, Texts
 from spack_cache_db.sources.strictness import as_json
 
-Told = Sequence[tuple[int | str, Problem]]
+Problems = Sequence[tuple[int | str, Problem]]
 """Problems, each with the number of its document, or with the path of a file of package data."""
 
 MOST_NAMED = 5
-"""So many releases are named where one is not known."""
+"""Number of releases that an error names."""
 
 
 @uncollected()
@@ -69,11 +69,11 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
         for document, problem in found
         if problem.code == FILTERED
     )
-    told = [*found, *_told_of_packages(packages), *refused(merged, given.paths)]
+    every = [*found, *_package_problems(packages), *refused(merged, given.paths)]
     del merged  # Its arrays are large, and nothing needs them from here on.
     clock.stage("number")
     with publication.replacing(output) as temporary:
-        counts = _fill(temporary, given, numbered, packages, told, clock)
+        counts = _fill(temporary, given, numbered, packages, every, clock)
         del numbered  # The checks map the whole file into memory.
         sqlite_file.require_intact(temporary)
         clock.stage("check")
@@ -165,7 +165,7 @@ def faults_of(merged: Merged) -> tuple[Fault, ...]:
     return tuple(sorted({*merged.faults, *(each.fault for each in merged.refusals)}))
 
 
-def refused(merged: Merged, paths: Iterable[str]) -> Told:
+def refused(merged: Merged, paths: Iterable[str]) -> Problems:
     """Return a problem for each document that is left out, with its path within the input.
 
     Args:
@@ -187,7 +187,7 @@ def _within(location: str, paths: Iterable[str]) -> str:
     return location[len(top) :].lstrip(os.sep) if location != top else os.path.basename(location)  # noqa: PTH119
 
 
-def _told_of_packages(packages: PackageCatalogue) -> Told:
+def _package_problems(packages: PackageCatalogue) -> Problems:
     """Return the problems of package data, each with the path of its file."""
     return [(facts.path, problem) for facts, problem in package_problems(packages)]
 
@@ -197,7 +197,7 @@ def _fill(
     given: Input,
     numbered: Numbered,
     packages: PackageCatalogue,
-    told: Told,
+    found: Problems,
     clock: _Clock,
 ) -> dict[str, int]:
     """Write the whole file; return what is counted in it."""
@@ -205,7 +205,7 @@ def _fill(
     try:
         sqlite_file.insert(db, "origin", origin_rows(given))
         sqlite_file.insert(db, "recipes", sorted(given.recipes.items()))
-        for table, rows in table_rows(numbered, count(numbered), packages, told):
+        for table, rows in table_rows(numbered, count(numbered), packages, found):
             sqlite_file.insert(db, table, rows)
         types = dict(db.execute("SELECT types, id FROM dependency_types"))
         for table, rows in package_rows(packages, types):

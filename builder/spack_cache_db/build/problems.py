@@ -104,9 +104,9 @@ def _other_records(merged: Merged) -> Iterator[tuple[int, Problem]]:
     names = ("document", "spec", "node", "build_spec")
     rows = zip(records.where(odd).rows(*names), first.where(odd).rows(*names), strict=True)
     for (document, spec, *here), (other, _, *there) in rows:
-        if told := "; ".join(_contradictions(values(*here), values(*there))):
+        if differences := "; ".join(_contradictions(values(*here), values(*there))):
             dag_hash, path = texts.hashes.things[spec - 1], merged.documents[other - 1].path
-            message = f"the spec {dag_hash} has another record here than in {path}: {told}"
+            message = f"the spec {dag_hash} has another record here than in {path}: {differences}"
             yield document, Problem("two_records", message, dag_hash)
 
 

@@ -44,7 +44,8 @@ def require_replaceable(output: Path, inputs: Iterable[str], *, force: bool) -> 
         force: whether any other regular file may be replaced.
 
     Raises:
-        OutputError: the output is no regular file, is read, or was not made by this program.
+        OutputError: the output is not a regular file, is part of the input, or was not made by
+            this program.
     """
     try:
         status = os.lstat(output)
@@ -152,7 +153,7 @@ def current_inspection(database: Path, published: Path | None = None) -> dict[st
         published: the path beside which its inspect file stands, if it is another one.
 
     Raises:
-        DatabaseError: there is no inspect file of it, and it is damaged.
+        DatabaseError: it has no inspect file and is damaged.
     """
     published = published or database
     try:

@@ -43,7 +43,7 @@ def read_units(
 ) -> Iterator[Columns]:
     """Yield the columns of each unit (see `work_through`).
 
-    `share` is told how much of an index has been read, if that is done in this process.
+    `share` is called with the part of an index that has been read, if this process reads it.
     """
     place = Place(given.release, given.stack)
     work = partial(read_unit, max_page_size=given.max_page_size, place=place)

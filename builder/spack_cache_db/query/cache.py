@@ -60,7 +60,7 @@ def info(file: AnyPath) -> dict[str, Any]:
     """Return what is in a file and where it came from, as plain values.
 
     Raises:
-        ArgumentError: the file is no path.
+        ArgumentError: the file is not a path.
         DatabaseError: see `open_database`; or the file is damaged.
     """
     path = checked_file("file", file)
@@ -156,7 +156,7 @@ def _some(db: Database, ids: list[int], scope: Conditions) -> list[Binary]:
         specs = specs_in_scope(lookups.conn, ids, scope)
         counted = configurations_by_id(lookups, [each for each in ids if each in specs])
         words = [each.configuration for each in counted for _ in specs[each.id]]
-        told = found_specs(lookups, (spec for each in counted for spec in specs[each.id]))
+        found = found_specs(lookups, (spec for each in counted for spec in specs[each.id]))
         return [
             Binary(
                 spec.releases,
@@ -166,7 +166,7 @@ def _some(db: Database, ids: list[int], scope: Conditions) -> list[Binary]:
                 spec.hash,
                 configuration,
             )
-            for configuration, spec in zip(words, told, strict=True)
+            for configuration, spec in zip(words, found, strict=True)
         ]
 
 
@@ -298,7 +298,7 @@ class Cache(OpenFile):
         file: the file, as text or `Path`.
 
     Raises:
-        ArgumentError: that is no path.
+        ArgumentError: the file is not a path.
         DatabaseError: the file is not one of this builder, or is damaged.
     """
 

@@ -53,7 +53,7 @@ IN_STACK = """
 (:stack IS NULL OR {}.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack))
 """
 HASHES_AT_ONCE = 4_000
-"""So many hashes make a text of less than 200 kB, the longest value that the site allows."""
+"""Number of hashes in a JSON text below 200 kB, the longest value that the site allows."""
 
 _SPEC = "specs.id, specs.hash, specs.stacks, specs.first_seen, specs.last_seen"
 _PLACES = {
@@ -81,7 +81,7 @@ WHERE hash >= :prefix AND hash < :prefix || '{' ORDER BY hash LIMIT :limit
 
 
 MOST_HASHES = 5
-"""So many hashes are named where more than one begins as asked."""
+"""Number of hashes that an error about an ambiguous prefix names."""
 
 # Where the two columns stand in these rows whose words are not all known beforehand.
 _VERSION, _VARIANTS = (1 + [*CONFIGURATION].index(column) for column in ("version", "variants"))
@@ -111,7 +111,7 @@ class Spec(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """Where something is: releases in the file's order, stacks sorted, first and last day."""
+    """The places of something: releases in the file's order, stacks sorted, first and last day."""
 
     releases: tuple[str, ...]
     stacks: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What changed between two releases, or between two stacks."""
+"""Changes between two releases or stacks, and their reasons."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WHERE here.release = :release AND {IN_STACK.format("here")}
 
 
 class Delta(NamedTuple, Generic[T]):
-    """What the new release has and the old one lacks, and the reverse; both sorted."""
+    """Members that only the new release has, and members that only the old one has; sorted."""
 
     added: tuple[T, ...]
     removed: tuple[T, ...]
@@ -131,7 +131,7 @@ class Diff:
 
     @property
     def rows(self) -> Rows:
-        """What `diff --csv` prints: a row for each changed configuration."""
+        """A row for each changed configuration, as `diff --csv` prints it."""
         records = (
             {"change": change, **each.configuration._asdict(), **each.specs._asdict()}
             for change, configurations in self.by_change.items()

@@ -28,7 +28,7 @@ COMPARED = tuple(each for each in CONFIGURATION if each not in ("package", "vers
 
 SHOWN_OF_HASH = 7
 MOST_KEPT = 10_000
-"""What so many specs are is kept in a process: some 6 MB."""
+"""Number of specs whose facts a process keeps: some 6 MB."""
 
 _SPECS_AT_ONCE = 200
 _SAID = {
@@ -107,7 +107,7 @@ class Differences:
 
 
 class Facts(NamedTuple):
-    """What a spec is, apart from its dependencies."""
+    """The properties of a spec apart from its dependencies."""
 
     configuration: Configuration
     namespace: str
@@ -166,16 +166,16 @@ def distinctions(
     """
     found: dict[int, tuple[str, ...]] = {}
     for some in _pieces(group for group in groups if len(group) > 1):
-        told = {*told_of(lookups.conn, [spec for group in some for spec in group])}
-        graph = read_needs(lookups, sorted(told), most)
+        recorded = {*told_of(lookups.conn, [spec for group in some for spec in group])}
+        graph = read_needs(lookups, sorted(recorded), most)
         provides, reach = _virtuals(graph), Reach(graph)
-        told -= graph.missing
-        alike = [[spec for spec in group if spec in told] for group in some]
+        recorded -= graph.missing
+        alike = [[spec for spec in group if spec in recorded] for group in some]
         # All at once: a statement for each group would take longer. They are kept.
         needed = (reach.not_in_all([*map(reach.run_time, group)]) for group in alike if group)
         read_facts(lookups, {each for only in needed for some in only for each in some})
         for group in alike:
-            found |= _told_apart(lookups, reach, provides, group)
+            found |= _distinguished(lookups, reach, provides, group)
     return found
 
 
@@ -190,7 +190,7 @@ def _pieces(groups: Iterable[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
     yield piece
 
 
-def _told_apart(
+def _distinguished(
     lookups: Lookups, reach: Reach, provides: Mapping[int, frozenset[str]], group: Sequence[int]
 ) -> dict[int, tuple[str, ...]]:
     """Return what tells the specs of one group apart (see `distinctions`)."""
@@ -385,7 +385,7 @@ def _virtuals(graph: Needs) -> dict[int, frozenset[str]]:
 
 
 class Cause(NamedTuple):
-    """What changed, and how many rebuilt configurations have it nearest to their root.
+    """A change, and how many rebuilt configurations have it nearest to their root.
 
     Attributes:
         package: the package that changed: a dependency, or the rebuilt package itself.
@@ -421,7 +421,7 @@ def causes_of_rebuilds(
 
     Old and new hashes of a configuration are compared in pairs, those first whose direct
     dependencies are most alike. From there dependencies are followed level by level, until one
-    differs in more than its hash. What changed further away is not told.
+    differs in more than its hash. Changes further away are ignored.
 
     Args:
         lookups: the small tables of the file.

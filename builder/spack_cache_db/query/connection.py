@@ -29,7 +29,7 @@ from spack_cache_db.records import INSTALLED
 from spack_cache_db.schema import CONFIGURATION
 
 IDS_AT_ONCE = 20_000
-"""So many ids make a text of less than 200 kB, the longest value that the site allows."""
+"""Number of ids in a JSON text below 200 kB, the longest value that the site allows."""
 RELEASES = """
 SELECT id, name, kind, date, position, previous, package_count, spec_count FROM releases
 ORDER BY position
@@ -120,7 +120,7 @@ class Stack:
 
 
 class KeptRows(Generic[Read]):
-    """What was read of some rows, by their ids: that of the last `most` ones is kept."""
+    """A cache of rows by their ids, which keeps the last `most` ones."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -221,7 +221,7 @@ class Lookups:
         return cast("Read", self._once[key])
 
     def column(self, table: str, column: str) -> array[int]:
-        """Return a column of ids by the id of their rows, 0 where there is no row.
+        """Return a column of ids by the id of their rows, 0 for a missing row.
 
         To look up a hundred thousand of them here takes a tenth of the time that it takes SQLite,
         and four bytes for each row.
@@ -317,7 +317,7 @@ def opened(db: Database) -> Iterator[Lookups]:
     """Yield the small tables of a built file with its connection; only a path is closed again.
 
     Raises:
-        ArgumentError: it is no path, connection or open file.
+        ArgumentError: it is not a path, a connection or an open file.
         DatabaseError: see `open_database`; or the file is damaged.
     """
     if isinstance(db, OpenFile):

@@ -1,4 +1,4 @@
-"""What Spack says of packages: descriptions, versions, variants, recipes; what is behind."""
+"""Package data of Spack (descriptions, versions, variants, recipes) beside the binaries."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ WHERE packages.name = :name
 """
 
 _EVERYWHERE = frozenset(("commit", "dev_path", "patches"))
-"""What Spack 1.1 takes as a variant of any package (`variant.py`, `RESERVED_NAMES`)."""
+"""Variants that Spack 1.1 accepts for any package (`variant.py`, `RESERVED_NAMES`)."""
 
 PUBLIC_NAMESPACE = "builtin"
 PUBLIC_RECIPES = "https://packages.spack.io/package.html?name={package}"
 _NO_LONGER = "https://github.com/spack/spack/blob/develop/var/spack/"
-"""Where recipes were before they had a repository of their own (Spack 1.0)."""
+"""The place of recipes before they had a repository of their own (Spack 1.0)."""
 
 NAMESPACES = """
 SELECT DISTINCT nodes.namespace
@@ -94,15 +94,15 @@ WHERE known_packages.id IN (SELECT value FROM json_each(:ids))
 """
 
 _EVERY_WORD = 8.0
-"""What it is worth to have all the words: as much as a rare one."""
+"""The score for all words together: as much as for a rare one."""
 _IN_NAME = 4.0
 """A word of the name counts as much as several of the description."""
 _NAME = 20.0
-"""What it is worth to be called so, and nothing else."""
+"""The score for a word that is the whole name."""
 _USUAL_LENGTH = 170
 """Characters of the average description of Spack's."""
 _USE = 1.2
-"""What the logarithm of the number of dependents is worth: more people look for what many use."""
+"""The score for the logarithm of the number of dependents: people look for what many use."""
 
 _WORD = re.compile(r"[^\W_]+")
 _SENTENCE_END = re.compile(r"[.!?] ")
@@ -149,7 +149,7 @@ class VariantMeaning(NamedTuple):
 
 
 class VariantNote(NamedTuple):
-    """What to say beside a variant: whether it is Spack's default, and what it means."""
+    """A note about a variant: whether it is Spack's default, and what it means."""
 
     is_default: bool
     hint: str
@@ -157,7 +157,7 @@ class VariantNote(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackageData:
-    """What package data says of a package.
+    """A package as package data describes it.
 
     Attributes:
         status: the package, and how its binaries compare with Spack's versions.
@@ -267,7 +267,7 @@ def package_data(db: Database, name: str) -> PackageData | None:
 
 
 def read_binaries(conn: sqlite3.Connection, name: str) -> PackageData | None:
-    """Return what is known of a package without package data; None if there is no such package."""
+    """Return what is known of a package without package data; None if the package is unknown."""
     found = next(select(conn, _BINARIES, name=name), None)
     if found is None:
         return None
@@ -280,7 +280,7 @@ def package_names(file: AnyPath) -> tuple[str, ...]:
     """Return the names of the packages that a file tells of, sorted.
 
     Raises:
-        ArgumentError: the file is no path.
+        ArgumentError: the file is not a path.
         DatabaseError: see `open_database`.
     """
     with connected(checked_file("file", file)) as conn:
@@ -433,7 +433,7 @@ class PackageStatus(NamedTuple):
         latest_version: the version that Spack prefers.
         newest_version: the newest version of a binary; None where there is none.
         versions_behind: how many numbered versions are newer than that and not deprecated; None
-            where there is no binary, or no package data.
+            without a binary or package data.
         spec_count: the binaries.
     """
 

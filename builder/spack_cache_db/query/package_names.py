@@ -48,7 +48,7 @@ class UnknownHashError(BuilderError):
 
 @dataclass(frozen=True, slots=True)
 class KnownName:
-    """What a database knows of a name.
+    """Knowledge of a database about a name.
 
     Attributes:
         name: the name.
@@ -68,7 +68,7 @@ class KnownName:
 
     @property
     def text(self) -> str:
-        """What is known, without the name."""
+        """The knowledge in words, without the name."""
         others = ", ".join(self.others)
         if self.kind == "binary":
             return counted(self.spec_count, "binary", "binaries")

@@ -45,9 +45,9 @@ SELECT 1 FROM known_dependencies WHERE dependency = :dependency AND package = :n
 """
 MOST_WORDS = 12
 MOST_JOINED = 4
-"""So many words may be one name: `ml linux x86_64 cuda` is `ml-linux-x86_64-cuda`."""
+"""Most words that may be one name: `ml linux x86_64 cuda` is `ml-linux-x86_64-cuda`."""
 PREFIXES = ("", "py-", "r-", "perl-")
-"""What stands before a name of which people leave it out."""
+"""Prefixes of names that people leave out."""
 
 _WORDS = tomllib.loads(files("spack_cache_db.query").joinpath("words.toml").read_text("utf-8"))
 FILLERS, NEGATIONS, _SYSTEMS_OF_SPACK = (
@@ -78,7 +78,7 @@ _HASH = re.compile(r"/?([a-z2-7]{4,32})")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What words ask for.
+    """The meaning of words.
 
     Attributes:
         spec: what they are in Spack's syntax; empty for any spec.

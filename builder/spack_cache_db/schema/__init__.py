@@ -26,7 +26,7 @@ SCHEMA_VERSION = 19
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
 STATEMENTS_SHA256 = "540d507b6b70f8c0f00f264fab1bd1c683d2c22d545f3bbc339ade7ca3a7128f"
-"""What `statements_sha256` gives for a built file of this schema version. After a change of the
+"""The checksum (`statements_sha256`) of a database of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 
 PATHS, LEFT_OUT = "paths", "left out"
@@ -46,7 +46,7 @@ COUNTED = {
     "problems": "problems",
     "known_packages": "known_packages",
 }
-"""What is counted of a file, and the rows that it is: specs that no release lists are no binaries,
+"""The rows that are counted in a database: specs that no release lists are not binaries,
 so neither they nor what only they have is counted."""
 
 PAGE_SIZE = 4096
@@ -87,7 +87,7 @@ TARBALL_PATH = (
     "{compiler}-",
     "{package}-{version}-{hash}.spack",
 )
-"""What follows a mirror's prefix in a tarball's URL, in pieces; a compiler has a dash for its `@`.
+"""The part of a tarball's URL after its mirror, in pieces; a compiler has a dash for its `@`.
 
 The layout of Spack's build caches before version 3 (Spack 0.23 `binary_distribution.py`).
 """
@@ -115,7 +115,7 @@ CONFIGURATION_JOINS = "\n".join(
     f"LEFT JOIN {table} ON {table}.id = configurations.{column}"
     for column, table in CONFIGURATION.items()
 )
-"""What brings the words of a configuration's columns beside its row: see `word_of`."""
+"""The joins that bring the words of a configuration's columns beside its row: see `word_of`."""
 
 _SPEC_COLUMNS = f"""\
   specs.hash,
@@ -182,7 +182,7 @@ CHANGES = {
     (False, True, True): "rebuilt",
     (True, True, True): "rebuilt",
 }
-"""What changed about a configuration, by whether hashes of it were kept, added and removed."""
+"""The change of a configuration, by whether hashes of it were kept, added and removed."""
 
 CHANGE_WORDS = (*dict.fromkeys(CHANGES.values()),)
 """The words for a changed configuration, in the order in which reports list them."""
@@ -213,7 +213,7 @@ MARKS = {
     ("branch", False): "b",
     ("branch", True): "B",
 }
-"""What stands before a version in `known_packages.versions`, by its kind and whether Spack has
+"""The character before a version in `known_packages.versions`, by its kind and whether Spack has
 deprecated it."""
 
 _MARK = "substr(each.value, 1, 1)"
