@@ -53,18 +53,12 @@ WHERE releases.name = :release LIMIT 1
 """
 EXAMPLE = """
 SELECT packages.name FROM releases
-CROSS JOIN json_each(:names) AS wanted
-CROSS JOIN packages ON packages.name = wanted.value
-CROSS JOIN release_packages
-  ON release_packages.release = releases.id AND release_packages.package = packages.id
-WHERE releases.name = :release ORDER BY wanted.key LIMIT 1
-"""
-LARGEST = """
-SELECT packages.name FROM releases
 JOIN release_packages ON release_packages.release = releases.id
 JOIN packages ON packages.id = release_packages.package
+LEFT JOIN json_each(:names) AS wanted ON wanted.value = packages.name
 WHERE releases.name = :release
-ORDER BY release_packages.configuration_count DESC, packages.name LIMIT 1
+ORDER BY wanted.key IS NULL, wanted.key, release_packages.configuration_count DESC, packages.name
+LIMIT 1
 """
 LISTED = """
 SELECT releases.name FROM releases
@@ -297,9 +291,7 @@ def install_first_example(conn: sqlite3.Connection) -> Install | Installation | 
 def install_example(conn: sqlite3.Connection, release: str) -> Install | Installation:
     """Return the commands for a new user of a release."""
     names = json.dumps(EXAMPLES)
-    found = next(select(conn, EXAMPLE, release=release, names=names), None)
-    found = found or next(select(conn, LARGEST, release=release), None)
-    (name,) = found or EXAMPLES[:1]
+    (name,) = next(select(conn, EXAMPLE, release=release, names=names), EXAMPLES[:1])
     if _is_tree(conn, release):
         return Installation(release, shlex.join(["spack", "load", name]))
     return _commands(release, mirror_url(conn, release), name)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -20,6 +20,7 @@ from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.conditions import (
     ANYWHERE,
     VIRTUALS,
+    Asked,
     Condition,
     Conditions,
     OneOf,
@@ -220,49 +221,33 @@ def scope_of(
         UnknownNameError: the file has no such package, target, release or stack, archspec no such
             host.
     """
-    given = (release, stack, host, os, platform, package, target)
-    kinds = ("release", "stack", "host", "os", "platform", "package", "target")
-    release, stack, host, os, platform, package, target = (
-        name and read_spellings(lookups).canonical(kind, name)
-        for kind, name in zip(kinds, given, strict=True)
-    )
-    _id("target", target, lookups.words["target"])
-    if package is not None and package not in lookups.packages:
-        raise UnknownNameError(known_name(lookups, package).sentence)
-    if host is not None and host not in lookups.families and not is_known(host):
-        close = hint(host, known_targets(), "expected a name such as zen3 or neoverse_v2")
-        raise UnknownNameError(f"archspec knows no target {host!r}; {close}")
-    releases = {key: each.name for key, each in lookups.releases.items()}
-    stacks = {key: each.name for key, each in lookups.stacks.items()}
-    words = (
-        ("package", package, package),
-        ("target", target, target),
-        ("platform", f"platform={platform}", platform),
-        ("os", f"os={os}", os),
-    )
-    ids = (
-        ("host", host, host),
-        ("release", release, _id("release", release, releases)),
-        ("stack", stack, _id("stack", stack, stacks)),
-    )
-    return (
-        *(Condition(kind, str(text), Word(word)) for kind, text, word in words if word is not None),
-        *(Condition(kind, str(text), asks) for kind, text, asks in ids if asks is not None),
-    )
-
-
-def _id(kind: str, name: str | None, known: Mapping[int, str]) -> int | None:
-    """Return the id of something with a name.
-
-    Raises:
-        UnknownNameError: there is none of that name.
-    """
-    ids = {each: key for key, each in known.items()}
-    if name is not None and name not in ids:
-        some = ", ".join(islice(ids, _FEW)) + (", …" if len(ids) > _FEW else "")
-        close = hint(name, ids, f"{kind}s in this database: {some or 'none'}")
-        raise UnknownNameError(f"no {kind} is called {name!r}; {close}")
-    return None if name is None else ids[name]
+    given = {"package": package, "target": target, "platform": platform, "os": os}
+    given |= {"host": host, "release": release, "stack": stack}
+    spellings = read_spellings(lookups)
+    names = {
+        kind: spellings.canonical(kind, name) for kind, name in given.items() if name is not None
+    }
+    ids = {
+        kind: {each.name: key for key, each in known.items()}
+        for kind, known in (("release", lookups.releases), ("stack", lookups.stacks))
+    }
+    ids["target"] = {name: key for key, name in lookups.words["target"].items()}
+    for kind in ids:
+        if kind in names and names[kind] not in ids[kind]:
+            some = ", ".join(islice(ids[kind], _FEW)) + (", …" if len(ids[kind]) > _FEW else "")
+            close = hint(names[kind], ids[kind], f"{kind}s in this database: {some or 'none'}")
+            raise UnknownNameError(f"no {kind} is called {names[kind]!r}; {close}")
+    if "package" in names and names["package"] not in lookups.packages:
+        raise UnknownNameError(known_name(lookups, names["package"]).sentence)
+    if "host" in names and not (names["host"] in lookups.families or is_known(names["host"])):
+        close = hint(names["host"], known_targets(), "expected a name such as zen3 or neoverse_v2")
+        raise UnknownNameError(f"archspec knows no target {names['host']!r}; {close}")
+    found = []
+    for kind, name in names.items():
+        text = f"{kind}={name}" if kind in ("platform", "os") else name
+        asks: Asked = ids[kind][name] if kind in ("release", "stack") else Word(name)
+        found.append(Condition(kind, text, name if kind == "host" else asks))
+    return tuple(found)
 
 
 def hint(name: str, known: Iterable[str], otherwise: str) -> str:
