@@ -25,11 +25,6 @@ OF_PACKAGE = f"SELECT {_CONFIGURATION} FROM configurations WHERE package = :pack
 BY_ID = f"""
 SELECT {_CONFIGURATION} FROM configurations WHERE id IN (SELECT value FROM json_each(:ids))
 """
-RELEASES_OF_PACKAGE = """
-SELECT id, (
-  SELECT json_group_array(release) FROM configuration_releases WHERE configuration = every.id)
-FROM configurations AS every WHERE package = :package
-"""
 # Many pairs: SQLite gives each configuration's as one text.
 IN_PLACES = """
 SELECT configuration, json_group_array({place}) FROM configuration_{place}s
@@ -138,9 +133,10 @@ def configurations_of_package(lookups: Lookups, package: int) -> list[Counted]:
     return _in_words(lookups, [*select(lookups.conn, OF_PACKAGE, package=package)])
 
 
-def releases_of_package(conn: sqlite3.Connection, package: int) -> dict[int, list[int]]:
-    """Return the ids of the releases that show each configuration of a package, by its id."""
-    return _arrays(select(conn, RELEASES_OF_PACKAGE, package=package))
+def releases_of(conn: sqlite3.Connection, ids: Collection[int]) -> dict[int, list[int]]:
+    """Return the ids of the releases that list each configuration, by its id."""
+    found = _arrays(select_in(conn, IN_PLACES.format(place="release"), ids))
+    return {key: found.get(key, []) for key in ids}
 
 
 def configurations_by_id(lookups: Lookups, ids: Sequence[int]) -> list[Counted]:
@@ -179,13 +175,13 @@ def presence_of_configurations(lookups: Lookups, ids: Sequence[int]) -> dict[int
 
     They are in the releases that list them, and in the stacks that these releases have them in.
     """
-    releases = _arrays(select_in(lookups.conn, IN_PLACES.format(place="release"), ids))
+    releases = releases_of(lookups.conn, ids)
     stacks = _arrays(select_in(lookups.conn, IN_PLACES.format(place="stack"), ids))
     # Very many configurations are in the same few releases.
     names = lru_cache(maxsize=None)(lookups.release_names)
     return {
         key: Presence(
-            names(tuple(releases.get(key, ()))),
+            names(tuple(releases[key])),
             lookups.stack_names(stacks.get(key, ())),
             first_seen,
             last_seen,
@@ -312,11 +308,6 @@ def joined(lookups: Lookups, parts: Iterable[Presence]) -> Presence:
         min((part.first_seen for part in parts if part.first_seen), default=None),
         max((part.last_seen for part in parts if part.last_seen), default=None),
     )
-
-
-def hashes_beginning(conn: sqlite3.Connection, prefix: str, limit: int) -> tuple[str, ...]:
-    """Return the first hashes that begin with `prefix`, in order."""
-    return tuple(specs_beginning(conn, prefix, limit).values())
 
 
 def specs_beginning(conn: sqlite3.Connection, prefix: str, limit: int = -1) -> dict[int, str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spack_cache_db.errors import BuilderError, counted
-from spack_cache_db.query.catalogue import MOST_HASHES, hashes_beginning, specs_beginning
+from spack_cache_db.query.catalogue import MOST_HASHES, specs_beginning
 from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.dependency_graph import KNOWN_AS_DEPENDENCY
 from spack_cache_db.query.selection import providers_of
@@ -155,6 +155,6 @@ def known_names(lookups: Lookups) -> KnownNames:
         return spellings.knows("package", name) or spellings.knows("virtual", name)
 
     def is_hash(prefix: str) -> bool:
-        return bool(hashes_beginning(lookups.conn, prefix, 1))
+        return bool(specs_beginning(lookups.conn, prefix, 1))
 
     return KnownNames(is_package, is_hash)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from spack_cache_db.query.catalogue import hashes_beginning
+from spack_cache_db.query.catalogue import specs_beginning
 from spack_cache_db.query.conditions import VIRTUALS, Condition
 from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.selection import providers_of
@@ -142,7 +142,7 @@ def read_words(lookups: Lookups, text: str) -> Reading | None:
 def _of_hash(conn: sqlite3.Connection, words: list[str]) -> Reading | None:
     """Return the specs whose hash begins with the only word."""
     found = _HASH.fullmatch(words[0].lower()) if len(words) == 1 else None
-    if found is None or not hashes_beginning(conn, found[1], 1):
+    if found is None or not specs_beginning(conn, found[1], 1):
         return None
     return Reading(f"/{found[1]}")
 

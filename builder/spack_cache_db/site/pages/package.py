@@ -14,7 +14,7 @@ from spack_cache_db.query.catalogue import (
     Counted,
     configurations_of_package,
     counts_in_scope,
-    releases_of_package,
+    releases_of,
 )
 from spack_cache_db.query.conditions import ANYWHERE, Condition, Conditions, Word
 from spack_cache_db.query.connection import Lookups, Release, select
@@ -153,7 +153,7 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
         return None
     package = Package(*found)
     every = configurations_of_package(lookups, package.id)
-    releases = releases_of_package(lookups.conn, package.id)
+    releases = releases_of(lookups.conn, [each.id for each in every])
     anywhere = matches_of(every, filters.conditions())
     scope = _scope(lookups, filters)
     here = anywhere.counted(lambda some: _counted(lookups, scope, some))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from spack_cache_db.query.answers import ResultSet, counted_part, matching, notes_on
-from spack_cache_db.query.catalogue import hashes_beginning
+from spack_cache_db.query.catalogue import specs_beginning
 from spack_cache_db.query.conditions import Conditions, OneOf, UnsupportedQuery, asked
 from spack_cache_db.query.connection import Lookups, is_interrupted, select, select_in
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
@@ -179,7 +179,8 @@ class _Search:
         if not text.strip():
             return FindPage()
         word = _ONE_WORD.fullmatch(text)
-        hashes = hashes_beginning(self.lookups.conn, word[1], MOST_CANDIDATES) if word else ()
+        specs = specs_beginning(self.lookups.conn, word[1], MOST_CANDIDATES) if word else {}
+        hashes = tuple(specs.values())
         if word and hashes and word[1] not in self.lookups.packages:
             return FindPage(prefix=word[1], hashes=hashes)
         name = read_spellings(self.lookups).canonical("package", text)
@@ -325,7 +326,7 @@ def _hashes(conn: sqlite3.Connection, prefix: str | None) -> tuple[str, ...]:
     """Return the first specs whose hash begins so; none where it is too short to lead anywhere."""
     if prefix is None or not is_hash_prefix(prefix):
         return ()
-    return hashes_beginning(conn, prefix, MOST_CANDIDATES)
+    return tuple(specs_beginning(conn, prefix, MOST_CANDIDATES).values())
 
 
 def _packages(conn: sqlite3.Connection, name: str | None) -> NameCounts:
