@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,7 +20,7 @@ from msgspec import Raw, Struct
 
 from spack_cache_db.bounded_yaml import YamlBounds, load
 from spack_cache_db.errors import LineFault
-from spack_cache_db.sources.columns import Install
+from spack_cache_db.sources.columns import IndexFacts, Install
 from spack_cache_db.sources.indexes import IndexFault, decompressed, without_signature
 from spack_cache_db.sources.strictness import BROKEN, named, require_text, said
 from spack_cache_db.spack.nodes import Edge, Node, read_node, require_hash, require_known
@@ -124,9 +125,13 @@ class Installs(dict[str, Raw]):
             known = ", ".join(VERSIONS)
             raise IndexFault(f"database version {database.version}, expected one of {known}")
         super().__init__(database.installs)
-        self.database_version = database.version
+        self._version = database.version
 
-    @property
+    def facts(self, stack: str, url: str | None, whole: str) -> IndexFacts:
+        """Return what the index says as a document (see `IndexFacts`)."""
+        return IndexFacts(stack, self._version, url, whole, is_installed=self.is_installed)
+
+    @cached_property
     def is_installed(self) -> bool:
         """Whether this is the index of an installed tree.
 

@@ -113,15 +113,18 @@ def open_file(file: RawFile, place: Place) -> OpenIndex:
     """Open an index or a spec file that lies by itself; `InputError` if it cannot be read."""
     with _faults_of(file.location):
         data = decompressed(file.data, MAX_INDEX)
+        here, digest = File(file.location, file.path), hashlib.sha256(data)
         if b'"database"' in data[:256]:
-            return _index(file.location, file.path, data, place, file.path)
+            installs = _installs(data)
+            release, stack = place.of_tree() if installs.is_installed else place.of(file.path)
+            facts = installs.facts(stack, None, file.location)
+            return _opened(here, digest, facts, release, installs)
         # `_cache/<release>/<package>/spec-N.json`, as the folders of pages have them.
         found = SpecFile(data, MAX_INDEX)
         folders = file.path.split("/")[:-1]
         release, stack = place.of("/".join([*folders[-2:-1], "spec.json"]))
         facts = IndexFacts(stack, f"{SPEC_FILE}{found.version}", None, None)
-        document = _document(file.location, file.path, hashlib.sha256(data), release, facts)
-        return _opened(document, SpecFileRecords([found]))
+        return _opened(here, digest, facts, release, SpecFileRecords([found]))
 
 
 def open_mirror(mirror: File, place: Place) -> Iterator[OpenIndex | Fault]:
@@ -301,13 +304,16 @@ class _Mirror:
         else:
             data = read_file(path, MAX_INDEX)
             _require_sum(path, data)
-        below = path.relative_to(self.folder).as_posix()
-        within = f"{self._mirror.path}/{below}" if self._mirror.path else below
         data = decompressed(data, MAX_INDEX)
-        index = _index(str(path), within, data, self._place, self._place_path, view, self)
-        document = index.document
-        problems = (*document.problems, *unknown_keys("manifest", unknown))
-        return index._replace(document=document._replace(problems=problems))
+        installs = _installs(data)
+        place, is_tree = self._place, installs.is_installed
+        release, stack = place.of_tree() if is_tree else place.of(self._place_path, view)
+        below = path.relative_to(self.folder).as_posix()
+        file = File(str(path), f"{self._mirror.path}/{below}".lstrip("/"))
+        facts = installs.facts(stack, self.url, str(self.folder))
+        index = _opened(file, hashlib.sha256(data), facts, release, installs, self)
+        problems = (*index.document.problems, *unknown_keys("manifest", unknown))
+        return index._replace(document=index.document._replace(problems=problems))
 
     def spec_files(self) -> OpenIndex:
         """Open a mirror that has no index, from its spec files."""
@@ -326,10 +332,9 @@ class _Mirror:
         if not found:
             raise IndexFault("the mirror has neither an index nor a spec file, expected one")
         release, stack = self._place.of(self._place_path)
-        location = self._mirror.location
-        facts = IndexFacts(stack, f"spec files, layout {layout}", self.url, location)
-        document = _document(location, self._mirror.path or ".", digest, release, facts)
-        return _opened(document, SpecFileRecords(found), self)
+        file = self._mirror._replace(path=self._mirror.path or ".")
+        facts = IndexFacts(stack, f"spec files, layout {layout}", self.url, file.location)
+        return _opened(file, digest, facts, release, SpecFileRecords(found), self)
 
     def _blob(self, manifest: Manifest, media_type: str) -> bytes:
         """Return the bytes of the blob that a manifest names.
@@ -372,42 +377,13 @@ def _has(folder: Path, name: str) -> bool:
     return os.path.lexists(folder / name)
 
 
-def _index(
-    location: str,
-    path: str,
-    data: bytes,
-    place: Place,
-    place_path: str,
-    view: str | None = None,
-    mirror: _Mirror | None = None,
-) -> OpenIndex:
-    """Open an index.
-
-    Args:
-        location: where it lies, as the user would type it.
-        path: its name within the input.
-        data: its bytes.
-        place: its release and stack, where they are given.
-        place_path: the path whose folders say them otherwise.
-        view: the view of a mirror that it is.
-        mirror: the one in which it lies; None for an index alone.
-    """
+def _installs(data: bytes) -> Installs:
+    """Return the records of an index; `IndexFault` if it is none."""
     try:
         require_text(data)
     except LineFault as fault:
         raise IndexFault(f"line {fault.line}: {fault.message}") from None
-    installs = Installs(data)
-    is_installed = installs.is_installed
-    release, stack = place.of_tree() if is_installed else place.of(place_path, view)
-    facts = IndexFacts(
-        stack,
-        installs.database_version,
-        mirror.url if mirror else None,
-        str(mirror.folder) if mirror else location,
-        is_installed=is_installed,
-    )
-    document = _document(location, path, hashlib.sha256(data), release, facts)
-    return _opened(document, installs, mirror)
+    return Installs(data)
 
 
 def _require_sum(path: Path, data: bytes) -> None:
@@ -420,28 +396,44 @@ def _require_sum(path: Path, data: bytes) -> None:
             raise IndexFault(f"has the checksum {found}, {beside.name} says {wanted[:80]!r}")
 
 
-def _document(location: str, path: str, digest: Any, release: str, facts: IndexFacts) -> Document:
-    """Return the document of an index; `IndexFault` if its names cannot be stored."""
+def _opened(
+    file: File,
+    digest: Any,
+    facts: IndexFacts,
+    release: str,
+    records: IndexRecords,
+    mirror: _Mirror | None = None,
+) -> OpenIndex:
+    """Return an index whose binaries are those that its mirror does not leave out.
+
+    Args:
+        file: where it lies.
+        digest: the sha256 of its bytes.
+        facts: what it is.
+        release: its release.
+        records: its records.
+        mirror: the mirror in which it lies; None for an index alone.
+
+    Raises:
+        IndexFault: its names cannot be stored.
+    """
     try:
         require_name("release", release)
         require_name("stack", facts.stack)
     except ValueError as error:
         raise IndexFault(str(error)) from None
-    return Document(location, path, digest.hexdigest(), release, (), None, facts)
-
-
-def _opened(document: Document, records: IndexRecords, mirror: _Mirror | None = None) -> OpenIndex:
-    """Return an index whose binaries are those that its mirror does not leave out."""
     left_out = mirror.left_out(records) if mirror else frozenset()
+    problems: tuple[Problem, ...] = ()
     if left_out:
         count = counted(len(left_out), "binary", "binaries")
         words = f"{count} left out by include_binary or exclude_binary in {ADDRESS_FILE}"
-        problem = Problem(FILTERED, words)
-        document = document._replace(problems=(*document.problems, problem))
+        problems = (Problem(FILTERED, words),)
 
     def listed(entry: Entry) -> BinaryPlace | None:
         if not entry.is_binary or entry.node.hash in left_out:
             return None
         return mirror.binary(entry.node.hash) if mirror else BinaryPlace()
 
+    sha256 = digest.hexdigest()
+    document = Document(file.location, file.path, sha256, release, problems, None, facts)
     return OpenIndex(document, records, listed)
