@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from spack_cache_db.errors import Fault
 from spack_cache_db.sources import File, RawFile, plan
 from spack_cache_db.sources.readers import read
-from tests.pagetexts import write
 
 LIMIT = 10_000
 CONTENT = {"develop/a/specs.md": b"one", "v0.18/b/specs.md": b"two" * 500}
@@ -60,17 +59,6 @@ def messages(found: Iterable[RawFile | Fault], folder: Path) -> list[str]:
     """Return the faults as texts, relative to a folder."""
     assert all(isinstance(each, Fault) for each in found)
     return [str(each).replace(f"{folder}/", "") for each in found]
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_names_inside_archives_are_only_labels(suffix: str, tmp_path: Path) -> None:
-    """A name that climbs out of its folder is a label, and nothing is written anywhere."""
-    names = ["../../etc/passwd", "/etc/shadow"]
-    path = archive(tmp_path, suffix, dict.fromkeys(names, b"text"))
-    found = read_all([path])
-    labels = [page.path for page in found if isinstance(page, RawFile)]
-    assert [label.lstrip("/") for label in labels] == ["../../etc/passwd", "etc/shadow"]
-    assert [each.name for each in tmp_path.iterdir()] == [f"pages{suffix}"]
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -151,19 +139,6 @@ def test_damaged_archives_never_raise(
     assert all(isinstance(each, RawFile | Fault) for each in found)
 
 
-@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_a_zip_file_damaged_in_its_data_is_told(method: int, tmp_path: Path) -> None:
-    """Every method of compression has its own way to fail."""
-    path = tmp_path / "pages.zip"
-    with zipfile.ZipFile(path, "w", method) as archive_file:
-        archive_file.writestr("a.md", os.urandom(3000))
-    damaged = bytearray(path.read_bytes())
-    damaged[60:600] = b"\xff" * 540
-    path.write_bytes(damaged)
-    (found,) = read_all([str(path)])
-    assert "pages.zip: the archive cannot be read to its end: " in str(found)
-
-
 def test_a_damaged_header_does_not_hide_what_follows(tmp_path: Path) -> None:
     """The second header is broken: `tarfile` would stop there as if it were the end."""
     whole = bytearray(pack({"a.md": b"one", "b.md": b"two"}, ".tar"))
@@ -186,19 +161,6 @@ def test_what_is_no_file_is_told_and_not_waited_for(tmp_path: Path) -> None:
     assert messages(read_all([str(tmp_path)]), tmp_path) == [
         "a.md: is a pipe, expected a regular file",
         "b.md: cannot be read: No such file or directory",
-    ]
-
-
-def test_a_link_to_itself_hides_nothing(tmp_path: Path) -> None:
-    """The other files of its folder are read; what cannot be opened is told by name."""
-    write(tmp_path / "in" / "below", a=b"x")
-    (tmp_path / "in" / "below" / "loop.md").symlink_to("loop.md")
-    (tmp_path / "in" / "loop").symlink_to("loop")
-    *faults, page = sorted(read_all([str(tmp_path / "in")]), key=lambda each: type(each).__name__)
-    assert isinstance(page, RawFile)
-    assert sorted(messages(faults, tmp_path)) == [
-        "in/below/loop.md: cannot be read: Too many levels of symbolic links",
-        "in/loop: cannot be read: Too many levels of symbolic links",
     ]
 
 

@@ -157,34 +157,6 @@ def test_sparse_members_are_refused_by_name(tmp_path: Path) -> None:
     assert {each.message for each in faults} == {"is a sparse file, expected a regular file"}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "GNU.sparse.map=1,x", "GNU.sparse.size=-1", "GNU.sparse.size=x", "size=x", "size=-5",
-        "GNU.sparse.major=1", "GNU.sparse.numblocks=9", "mtime=1e999", "path=\x00",
-        "uid=1" + "0" * 5000,
-    ],
-)  # fmt: skip
-def test_extended_headers_that_mean_nothing(text: str, tmp_path: Path) -> None:
-    """Whatever PAX headers claim: the archive is at fault, and other files are read."""
-    said = text + ("\nGNU.sparse.minor=0\nGNU.sparse.realsize=99" if "major" in text else "")
-    lines = b""
-    for line in said.split("\n"):
-        body = f" {line}\n".encode()
-        length = len(body) + len(str(len(body) + 3))
-        lines += str(length).encode() + body
-    good = page()
-    data = _header("pax", len(lines), b"x", lines) + _header("a.md", len(good), b"0", good)
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "x.tar").write_bytes(data + bytes(1024))
-    (tmp_path / "in" / "b.md").write_bytes(page("b"))
-
-    report = build(tmp_path / "in", tmp_path / "x.db", keep_going=True)
-
-    assert report.pages >= 1
-    assert all("x.tar" in each.path and "unexpected" not in each.message for each in report.faults)
-
-
 def test_the_directory_of_a_zip_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`zipfile` would make an object of each entry before anything could be refused."""
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:

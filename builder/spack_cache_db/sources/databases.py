@@ -281,9 +281,12 @@ class _Database:
             for key, *facts, has_compiler in self._select(NODES)
         }
         edges: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for spec, dependency, types, virtuals, direct in self._select(EDGES):
-            use = self._use(_set(types), _set(virtuals), direct)
-            edges[spec].append((self._specs[dependency], use))
+        uses: dict[tuple[str, str, int | None], int] = {}
+        for spec, dependency, *how in self._select(EDGES):
+            types, virtuals, direct = key = (*how,)
+            if key not in uses:
+                uses[key] = self._use(_set(types), _set(virtuals), direct)
+            edges[spec].append((self._specs[dependency], uses[key]))
         releases = {release for _, release, _ in self._mirrors.values()}
         shown = {
             (release, spec): listing
@@ -316,9 +319,14 @@ class _Database:
                 install=self._install(*install) if is_installed else 0,
                 build_spec=0 if built is None else self._specs[built],
             )
-            found = self._edges_of.get((mirror, spec))
-            for dependency, use in edges.get(spec, ()) if found is None else found:
-                append("edges", **row, dependency=dependency, use=use)
+            found = self._edges_of.get((mirror, spec), edges.get(spec, ()))
+            self._writer.append(
+                "edges",
+                document,
+                spec=[row["spec"]] * len(found),
+                dependency=[dependency for dependency, _ in found],
+                use=[use for _, use in found],
+            )
         for named, specs in self._unrecorded.items():
             for number, configuration in specs:
                 document = self._mirrors[named or 0][0]
