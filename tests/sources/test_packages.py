@@ -80,6 +80,12 @@ def test_a_new_key_is_told(change: dict[str, Any], key: str) -> None:
     assert [(each.code, each.message) for each in found.problems] == [("unknown_key", message)]
 
 
+def test_a_new_key_of_many_packages_is_told_once() -> None:
+    """By the first package of the list that has it."""
+    found = facts([listed(name, "1") | {"licenses": name} for name in "ab"])
+    assert [len(each.problems) for each in found] == [1, 0]
+
+
 def test_what_says_nothing_is_left_out() -> None:
     """A name that stands twice, the word None, and null."""
     twice = [{"name": "1"}, {"name": "1", "sha256": "x"}]

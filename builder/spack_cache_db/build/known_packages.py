@@ -82,7 +82,7 @@ def kept_facts(facts: Iterable[PackageFacts]) -> tuple[list[PackageFacts], list[
         last = kept[-1] if kept else None
         if last is None or (last.name, last.form) != (each.name, each.form):
             kept.append(each)
-        elif replace(each, location=last.location, path=last.path) != last:
+        elif each.content != last.content:
             before = f"tells of the package {each.name} otherwise than"
             refusals.append(Refusal(each, last, before, ", expected one file to tell of it"))
     return kept, refusals

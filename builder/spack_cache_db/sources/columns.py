@@ -397,3 +397,9 @@ class PackageFacts:
     dependents: tuple[str, ...] = ()
     descriptions: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """All fields that do not depend on where the file lies, and what lies beside it."""
+        outside = ("location", "path", "problems")
+        return tuple(getattr(self, each.name) for each in fields(self) if each.name not in outside)

@@ -165,12 +165,13 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
 def _facts_of_list(file: RawFile, members: Iterable[Raw]) -> list[PackageFacts]:
     found: dict[str, PackageFacts] = {}
     faults, end, line = [], 0, 1
+    told: set[str] = set()
     for raw in members:
         member = bytes(raw)
         begin = file.data.index(member, end)
         line += file.data.count(b"\n", end, begin)
         try:
-            each = _within_bounds(_listed(file, member))
+            each = _within_bounds(_listed(file, member, told))
             if found.setdefault(each.name, each) is not each:
                 raise ValueError(f"the package {named(each.name)} stands twice, expected once")
         except BROKEN as error:
@@ -197,8 +198,13 @@ def _fields(record: type[Struct]) -> set[str]:
     return {*record.__struct_fields__}
 
 
-def _listed(file: RawFile, member: bytes) -> PackageFacts:
+def _listed(file: RawFile, member: bytes, told: set[str]) -> PackageFacts:
     """Return what a member of a list says, which may be a name alone.
+
+    Args:
+        file: the list.
+        member: its JSON.
+        told: the unknown keys of members before it; those of this one are added.
 
     Raises:
         msgspec.DecodeError: it is no package, or a value has another type.
@@ -210,7 +216,8 @@ def _listed(file: RawFile, member: bytes) -> PackageFacts:
     package, unknown = msgspec.convert(value, ListedPackage), set[str]()
     require_known(value, _fields(ListedPackage), "", unknown)
     unknown.update(f"dependencies.{each}" for each in package.dependencies.keys() - TYPES)
-    problems = _unknown_keys(package.name, unknown)
+    problems = _unknown_keys(package.name, unknown - told)
+    told |= unknown
     types: dict[str, list[str]] = {}
     for each in TYPES:
         for name in dict.fromkeys(_few(each, package.dependencies.get(each, []))):
