@@ -1,4 +1,4 @@
-"""What a spec query finds in a built file, and how many in each release."""
+"""The configurations that satisfy a spec, and how many binaries each release has of them."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ class Found:
 
     Attributes:
         package: its package; `version` to `variants` are what can be seen of it, in normal form.
-        spec_count: how many specs satisfy query, release and stack.
-        releases: all releases that show the configuration, in the file's order: branches, then
-            releases and snapshots from new to old.
-        stacks: all stacks that hold it in some release, sorted, without `root`.
-        first_seen: the day of the first snapshot that shows it.
-        last_seen: the day of the last. Where a hash, or what a spec depends on, is asked, these
-            four are of the specs that satisfy the query.
-        specs: those specs, what is current first; None unless asked for.
+        spec_count: the number of its specs that satisfy query, release and stack.
+        releases: all releases that have the configuration: branches, then releases and snapshots
+            from new to old.
+        stacks: all stacks that have it in some release, sorted, without `root`.
+        first_seen: the day of the first snapshot that has it.
+        last_seen: the day of the last one. If the query asks for a hash or for dependencies, these
+            four are those of the specs that satisfy it.
+        specs: those specs, the current ones first; None unless asked for.
     """
 
     package: str
@@ -105,7 +105,7 @@ class Found:
 
     @property
     def configuration(self) -> Configuration:
-        """What can be seen of it, as one record."""
+        """The seven fields of the configuration as one record."""
         return Configuration(*(getattr(self, name) for name in Configuration._fields))
 
     @property
@@ -157,13 +157,13 @@ def _cells(record: dict[str, Any]) -> str:
     return "".join(f"<td>{escape(text)}</td>" for text in texts)
 
 
-# As large as the file: two of them are compared by identity.
+# Compared by identity, because comparing contents would be slow.
 @dataclass(frozen=True, slots=True, eq=False)
 class ResultSet:
     """The configurations that satisfy conditions, by their ids in order.
 
     Attributes:
-        counts: how many specs count of each; None where that was not needed to tell.
+        counts: the number of specs for each; None if it was not needed.
     """
 
     conditions: Conditions
@@ -185,10 +185,10 @@ def find(
     limit: int | None = None,
     with_hashes: bool = False,
 ) -> FoundList:
-    """Find the configurations in a built file that satisfy a spec in Spack's syntax.
+    """Find the configurations in a database that satisfy a spec in Spack's syntax.
 
     Args:
-        db: a file made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
         query: such as `hdf5@1.14: +mpi target=zen3 %gcc@13`; `*` is any package.
         release: only specs that this release lists.
         stack: only specs in this stack; in that release, where one is given.
@@ -198,8 +198,8 @@ def find(
         spack: the version of Spack for which the query is written, such as `0.23`; None for 1.0
             and later.
         explicit: only what somebody asked to have installed, and no dependencies of that.
-        limit: at most so many records.
-        with_hashes: tell of each spec as well.
+        limit: the most records to return.
+        with_hashes: also return each spec.
 
     Returns:
         By system and family of CPUs, Linux on x86_64 first, then by package; of each first the
@@ -208,10 +208,10 @@ def find(
     Raises:
         ArgumentError: a path or limit has a wrong type.
         QuerySyntaxError: the query is no spec; its text has a caret under the place.
-        UnsupportedQuery: the file cannot answer the query; its text says why.
-        UnknownNameError: the file has no such release or stack, archspec no such host.
+        UnsupportedQuery: the database cannot answer the query; its text says why.
+        UnknownNameError: the database has no such release or stack, archspec no such host.
         UnknownSpackVersion: `spack` is no version.
-        DatabaseError: the file is not one of this builder.
+        DatabaseError: the database was not made by this builder.
     """
     checked_limit(limit)
     parsed = parser_of(spack)(query)
@@ -226,7 +226,7 @@ def find(
 
 
 def matching(lookups: Lookups, conditions: Conditions) -> ResultSet:
-    """Return what satisfies conditions, in the order of `selection.preference`."""
+    """Return the configurations that satisfy conditions, in the order of `selection.preference`."""
     ids = configuration_ids(lookups, conditions)
     places = {each.kind for each in conditions if each.kind in PLACES}
     if len(places) < 2 and not is_of_specs(conditions):
@@ -237,7 +237,7 @@ def matching(lookups: Lookups, conditions: Conditions) -> ResultSet:
 
 
 def counted_part(lookups: Lookups, results: ResultSet, part: slice) -> list[Counted]:
-    """Return some of the configurations, each with how many specs count."""
+    """Return some of the configurations, each with its number of specs that count."""
     ids = results.ids[part]
     found = configurations_by_id(lookups, ids)
     if not any(each.kind in PLACES for each in results.conditions):
@@ -298,7 +298,7 @@ def _specs(
 
 
 def notes_on(lookups: Lookups, question: Question) -> tuple[str, ...]:
-    """Return what a user should know of an answer: how it was read, and what it leaves out."""
+    """Return notes on an answer: how the query was read, and what the answer leaves out."""
     verdict = asked(question.conditions, "specs")
     if verdict is None or not verdict.unknown:
         return question.notes
@@ -355,7 +355,7 @@ class History:
 
     Attributes:
         query: the spec, as given.
-        releases: a row for each release of the file, oldest first: snapshots by date, then
+        releases: a row for each release of the database, oldest first: snapshots by date, then
             releases by number, then branches.
         notes: how the query was read, and what the answer leaves out.
     """
@@ -392,10 +392,10 @@ def history(
     stack: str | None = None,
     host: str | None = None,
 ) -> History:
-    """Return how many specs of each release in a built file satisfy a spec, and what changed.
+    """Return how many specs of each release in a database satisfy a spec, and what changed.
 
     Args:
-        db: a file made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
         spec: in Spack's syntax, such as `hdf5@1.14: +mpi`; `*` is any package.
         stack: only specs in this stack.
         host: only what runs on a machine of this CPU target, such as `zen3`.
@@ -403,9 +403,9 @@ def history(
     Raises:
         ArgumentError: a path or limit has a wrong type.
         QuerySyntaxError: the text is no spec; its text has a caret under the place.
-        UnsupportedQuery: the file cannot answer the query; its text says why.
-        UnknownNameError: the file has no such stack, archspec no such host.
-        DatabaseError: the file is not one of this builder.
+        UnsupportedQuery: the database cannot answer the query; its text says why.
+        UnknownNameError: the database has no such stack, archspec no such host.
+        DatabaseError: the database was not made by this builder.
     """
     parsed = parse_query(spec)
     with opened(db) as lookups:
@@ -419,7 +419,7 @@ def history_of(lookups: Lookups, query: str, shown: Shown) -> History:
     """Return the history of what satisfies a query.
 
     Args:
-        lookups: the small tables of the file.
+        lookups: the small tables of the database.
         query: the spec, as it is called in the answer.
         shown: what satisfies it in each release.
     """

@@ -1,8 +1,8 @@
 """Conditions: the common form of a query, an option, a page's filter and a line of an environment.
 
-All of these become a tuple of conditions, and what satisfies the tuple satisfies each of them. What
-a condition on a word of a configuration means stands here alone. What Spack decides by recipes or
-by the machine that asks is no condition: it is refused with the reason.
+Each of these becomes a tuple of conditions, all of which must hold. This module defines what a
+condition on a word of a configuration means. Queries that Spack answers from recipes, or from the
+machine it runs on, are refused with the reason.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from spack_cache_db.spack.normal_forms import LANGUAGES, PATCH_PRINTED, Variant,
 from spack_cache_db.spack.targets import runs_on, target_matches, unknown_bounds
 from spack_cache_db.spack.versions import VersionRanges, is_git_version
 
-# The packages that Spack 1.1 knows as compilers, and the names that only old releases print.
+# Packages that Spack 1.1 calls compilers, and names that only old releases print.
 _COMPILERS = """
     acfl aocc apple-clang cce dpcpp fj gcc intel-oneapi-compilers intel-oneapi-compilers-classic
     llvm llvm-amdgpu msvc nag nvhpc pgi xl xl_r
 """
 COMPILERS = frozenset(_COMPILERS.split())
 
-# A binary is never named for a virtual package: which packages provide one is in recipes only.
+# No binary has the name of a virtual package; only recipes know the providers.
 _VIRTUALS = """
     armci awk blas c cxx daal egl elf fftw-api flame fortran fortran-rt fuse gl glu glx
     go-or-gccgo-bootstrap golang iconv ipp java jpeg lapack libc libgfortran libglx libifcore
@@ -61,12 +61,12 @@ COLUMNS: Mapping[str, str] = {
     "target": "target",
     "host": "target",
 }
-"""The kinds of conditions that a word of a configuration decides, and the column of that word."""
+"""Kinds of conditions on a word of a configuration, and the column of that word."""
 
 PLACES = ("release", "stack", "hash", "specs")
-"""The kinds that differ between specs of one configuration: where they are, what they depend on."""
+"""Kinds that differ between specs of one configuration: where they are, what they depend on."""
 ANYWHERE: Conditions = ()
-"""Nothing that narrows an answer."""
+"""No conditions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ def readable_variants(texts: Iterable[str], name: str) -> list[Variant]:
 
 
 class UnsupportedQuery(BuilderError, ValueError):
-    """A well-formed query that a file cannot answer; its text says why."""
+    """A well-formed query that a database cannot answer; the message says why."""
 
 
 def _refuse(reasons: Mapping[str, object]) -> None:

@@ -1,7 +1,7 @@
 """Which specs of an environment have a binary, and what comes closest for the others.
 
 Of a node of a lockfile, a binary of another hash does the same if both have one configuration and
-need the same packages in the same versions to run. What a file built from pages alone knows is the
+need the same packages in the same versions to run. A database of pages alone knows only the
 configuration.
 """
 
@@ -86,7 +86,7 @@ NOTHING = "nothing here satisfies it"
 UNCHECKED = "checked for the specs, not for what they link: the database has no dependency data"
 
 MOST_UNKNOWN = 20
-"""For so many unknown packages close names are looked for: each is compared with all that exist."""
+"""Unknown packages with close names in their answers; finding these takes some milliseconds."""
 BINARIES = f"""
 SELECT hash FROM json_each(:hashes) AS wanted CROSS JOIN specs ON specs.hash = wanted.value
 WHERE specs.is_binary AND {IN_STACK.format("specs")}
@@ -181,7 +181,7 @@ class Cover:
         specs: the answers; of a `spack.yaml`, those of lockfiles that it includes come last.
         is_lock: whether the environment is a lockfile.
         notes: what of it was left aside, and why.
-        is_of_trees: whether the file has installed trees alone, and no build cache.
+        is_of_trees: whether the database has installations alone, and no build cache.
         others: the lines of a list that are not specs.
     """
 
@@ -295,10 +295,10 @@ def cover(
     platform: str | None = None,
     spack: str | None = None,
 ) -> Cover:
-    """Return which specs of an environment have a binary in a built file, and what is nearest.
+    """Return which specs of an environment have a binary in a database, and what is nearest.
 
     Args:
-        db: a file made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
         environment: the path of a `spack.yaml`, a `spack.lock` or a list of specs; or specs.
         release: only what this release lists.
         stack: only what is in this stack; in that release, where one is given.
@@ -311,9 +311,9 @@ def cover(
     Raises:
         ArgumentError: a path or limit has a wrong type.
         UnreadableEnvironment: the environment cannot be read.
-        UnknownNameError: the file has no such release or stack, archspec no such host.
+        UnknownNameError: the database has no such release or stack, archspec no such host.
         UnknownSpackVersion: `spack` is no version.
-        DatabaseError: the file is not one of this builder.
+        DatabaseError: the database was not made by this builder.
     """
     given, parse = checked_environment(environment), parser_of(spack)
     with opened(db) as lookups:
@@ -334,7 +334,7 @@ def cover_environment(
     """Return the answers for an environment that was read.
 
     Args:
-        lookups: the small tables of the file.
+        lookups: the small tables of the database.
         environment: what was read.
         scope: what narrows the answers.
         after_each: called after each spec; what it raises ends the work.
@@ -623,7 +623,7 @@ def cover_lock(
     """Return the answers for the nodes of a lockfile, in their order.
 
     Args:
-        candidates: the configurations of the file.
+        candidates: the configurations of the database.
         locked: the nodes.
         scope: a release and a stack that must have the binaries; a machine is not looked at.
     """
@@ -665,7 +665,7 @@ def _covered(
 
 
 class _Comparison:
-    """What nodes of a lockfile and specs of a file need to run, as sets of bits.
+    """What nodes of a lockfile and specs of a database need to run, as sets of bits.
 
     A name with its version has one bit, whichever side says it.
     """
@@ -756,7 +756,7 @@ def _binaries(conn: sqlite3.Connection, hashes: list[str], scope: Conditions) ->
 
 
 def _rows(candidates: Candidates, wanted: set[Configuration]) -> dict[Configuration, Candidate]:
-    """Return the configurations of the file that are the same as those wanted."""
+    """Return the configurations of the database that are equal to those wanted."""
     names = {each.package for each in wanted}
     rows = (row for name in names for row in candidates.rows(name))
     words = ((candidates.configuration(row), row) for row in rows)

@@ -145,7 +145,7 @@ def read_needs(lookups: Lookups, roots: Iterable[int], most: int) -> Needs:
     """Return the graph of some specs, given their ids; the first of them have precedence.
 
     Args:
-        lookups: the small tables of the file, which keep what was read.
+        lookups: the small tables of the database, which keep what was read.
         roots: the specs.
         most: when so many specs have been read, what more the next ones need is `missing`.
     """
@@ -296,7 +296,7 @@ def _kept_edges(lookups: Lookups) -> _Edges:
 
 
 class _Edges:
-    """The edges of a file; those of run time are kept, because specs share most of what they need.
+    """The edges of a database; those of run time are kept, because specs share most of them.
 
     Attributes:
         run_time_types: the ids of the types of edges that are linked or run.

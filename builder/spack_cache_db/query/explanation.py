@@ -181,12 +181,12 @@ def why_not(candidates: Candidates, query: SpecQuery, scope: Conditions = ANYWHE
     Every spec that is proposed finds something, and asks all that it does not name as left out.
 
     Args:
-        candidates: the configurations of the file.
+        candidates: the configurations of the database.
         query: a query without an answer.
         scope: what narrows it.
 
     Raises:
-        UnsupportedQuery: the file cannot answer the query.
+        UnsupportedQuery: the database cannot answer the query.
     """
     query, _ = respelled(candidates.lookups, query)
     corrected = why_corrected(candidates, query, scope)
@@ -456,7 +456,7 @@ def _not_counted(candidates: Candidates, conditions: Conditions) -> tuple[str, .
     """Return what to say of specs that satisfy conditions, and that no release lists.
 
     Args:
-        candidates: the configurations of the file.
+        candidates: the configurations of the database.
         conditions: no binary satisfies them, whatever the release.
     """
     conn, lookups = candidates.lookups.conn, candidates.lookups

@@ -1,9 +1,8 @@
-"""A spec and the names of releases, stacks and machines → conditions on a file.
+"""Turns a spec and the names of releases, stacks and machines into conditions on a database.
 
-What is asked of configurations is answered alike from every file. Pages show of a spec its name,
-version, one compiler, architecture and variants. Records of indexes, where the file has some, add
-dependencies, flags and namespaces. What the file cannot answer is refused with the reason, never
-guessed.
+Pages show the name, the version, one compiler, the architecture and the variants of a spec. Records
+of indexes add dependencies, flags and namespaces. A query that the database cannot answer is
+refused with the reason, never guessed.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _NAMED_IN_SPECS = {
 }
 """The parts of a spec that are names, and their kinds (`Spellings`)."""
 _FEW = 5
-"""So many names are offered where none is like the unknown one."""
+"""Names in the message if none is similar to the unknown one."""
 EXPLICIT = "SELECT spec FROM installs WHERE explicit"
 PROVIDERS = """
 SELECT DISTINCT packages.name FROM dependencies
@@ -77,15 +76,15 @@ WHERE packages.name = :package AND variants.text = :on LIMIT 1
 
 
 def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ANYWHERE) -> Question:
-    """Return what a query asks of a file.
+    """Return what a query asks of a database.
 
     Args:
-        lookups: the small tables of the file.
+        lookups: the small tables of the database.
         query: what is asked.
         scope: what narrows it; what the records of its release and stack say counts.
 
     Raises:
-        UnsupportedQuery: the file cannot answer the query.
+        UnsupportedQuery: the database cannot answer the query.
     """
     query, spelled = respelled(lookups, query)
     package = asked(scope, "package")
@@ -100,7 +99,7 @@ def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ANYWHERE
 def read_query(records: SpecRecords, query: SpecQuery) -> Question:
     """Return what a query asks of a database, without notes on its records.
 
-    A name that is virtual in Spack is a package like any other where the file has one. Names are
+    A virtual name is a package like any other if the database has a package of that name. Names are
     read in any spelling (`spellings`).
 
     Raises:
@@ -218,8 +217,8 @@ def scope_of(
     """Return the conditions that narrow an answer, by names in any spelling (`spellings`).
 
     Raises:
-        UnknownNameError: the file has no such package, target, release or stack, archspec no such
-            host.
+        UnknownNameError: the database has no such package, target, release or stack, or archspec
+            no such host.
     """
     given = {"package": package, "target": target, "platform": platform, "os": os}
     given |= {"host": host, "release": release, "stack": stack}

@@ -1,4 +1,4 @@
-"""Which specs of a database satisfy what an environment's `packages:` requires.
+"""The specs of a database that satisfy what an environment's `packages:` requires.
 
 A requirement is checked for a spec and for everything that it links or runs, because Spack reuses a
 binary together with these (Spack 1.2, `solver/requirements.py` and `concretize.lp`). Dependencies

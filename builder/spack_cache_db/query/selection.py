@@ -1,8 +1,8 @@
-"""Conditions → the configurations that satisfy them, and which conditions the others fail.
+"""Finds the configurations that satisfy conditions, and the conditions that the others miss.
 
 Each condition is decided on the small table of its words (the versions of one package, the
-compilers, the targets, …), so that large tables are only searched for ids. Statements are put
-together from the fixed fragments below, never from input.
+compilers, the targets, …), and large tables are searched for ids only. Statements are put together
+from the fixed fragments below, never from input.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ id NOT IN (
   SELECT configuration FROM configuration_releases
   WHERE release IN (SELECT value FROM json_each(:trees))),
 """
-"""What somebody asked to have installed comes first, then what else is installed."""
+"""Explicitly installed configurations come first, then other installed ones."""
 
 # The ids of packages are in the order of their names, those of versions in Spack's preference.
 _ORDER = """
@@ -74,8 +74,8 @@ package,
 (SELECT min(release) FROM configuration_releases WHERE configuration = configurations.id),
 id
 """
-"""What one would install first: by system and family of CPUs, what most machines run first; of a
-package the version that Spack takes, what was built for the nearest target, and what is current."""
+"""By system and family of CPUs, the most common first; of a package the version that Spack takes
+first, then the nearest target, then current releases."""
 
 _NEAREST = "(SELECT key FROM json_each(:nearest) WHERE value = target),"
 

@@ -89,7 +89,7 @@ _NONE: frozenset[int] = frozenset()
 
 
 def has_records(conn: sqlite3.Connection) -> bool:
-    """Return whether a file was built from an index, at least in part."""
+    """Return whether a database has records of indexes."""
     return next(select(conn, ANY_RECORD), None) is not None
 
 
@@ -164,7 +164,7 @@ class SpecRecords:
 
     @cached_property
     def unrecorded(self) -> frozenset[int]:
-        """The specs without a record: only pages list them."""
+        """The specs without a record, which only pages list."""
         conn = self.lookups.conn
         if self.among is not None:
             return frozenset(chain.from_iterable(select_in(conn, UNRECORDED_OF, self.among)))
@@ -218,7 +218,7 @@ class SpecRecords:
         return [*select(self.lookups.conn, FIRST_RECORDS)]
 
     def notes(self, query: SpecQuery) -> tuple[str, ...]:
-        """Return how the dependencies of a query are understood."""
+        """Return notes on how the dependencies of a query were read."""
         notes: list[str] = []
         direct = tuple(edge for edge in query.dependencies if edge.direct)
         if direct and self.unrecorded:
@@ -250,10 +250,10 @@ class SpecRecords:
             yield found if edge.when is None else self._unless(edge.when) | found
 
     def _with_edge(self, edge: Dependency) -> Verdict:
-        """Return the specs of which an edge satisfies one of a query.
+        """Return the specs with an edge that satisfies one of a query.
 
-        That is an edge of the spec itself; or the compiler that an old record names, which is of
-        type build and provides all languages; or, for `^`, a link or run edge at any depth.
+        It is an edge of the spec itself; or the compiler that an old record names, of the type
+        build and for all languages; or, for `^`, a link or run edge at any depth.
         """
         edges, name = self.edges, edge.node.name or ""
         types, run_time = edges.of_all_types(edge.deptypes), edges.of_any_type(RUN_TIME)
