@@ -12,7 +12,9 @@ from click.testing import CliRunner, Result
 
 from spack_cache_db import machine
 from spack_cache_db.cli import cli
+from spack_cache_db.cli.cover import _COLOURS
 from spack_cache_db.machine import Machine
+from spack_cache_db.query.coverage import OF_NODES, STATUSES
 
 SPECS = "py-mpi4py@4: %gcc@13  # the compiler last\n\npy-mpi4py@99\npy-mpi4px\npy-mpi4py ^openmpi\n"
 
@@ -254,3 +256,8 @@ def test_another_machine(samples_file: Path, tmp_path: Path) -> None:
 
     assert specs("--os", "ubuntu24.04", "--platform", "linux") == [("py-mpi4py", "ubuntu24.04")]
     assert specs("--os", "rhel8", "--platform", "darwin")[0][0] == "py-numpy"
+
+
+def test_every_status_has_a_place_in_the_table() -> None:
+    """The command lists them itself, because its help does not import queries."""
+    assert (*OF_NODES, *STATUSES) == (*_COLOURS,)

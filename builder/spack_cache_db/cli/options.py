@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from spack_cache_db.arguments import DEFAULT_MAX_PAGE_SIZE
 from spack_cache_db.cli.output import say_notes
 from spack_cache_db.errors import DatabaseError
 
@@ -201,7 +202,7 @@ def input_options(command: F) -> F:
         click.option(
             "--max-page-size",
             type=ByteSize(),
-            default="64M",
+            default=f"{DEFAULT_MAX_PAGE_SIZE >> 20}M",
             show_default=True,
             help="Refuse larger pages (bytes, or 64M, 1G).",
         ),
