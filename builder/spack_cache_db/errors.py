@@ -1,23 +1,24 @@
-"""The errors of this package: one base class, and faults that say where, what and what to do.
+"""The errors of this package, with one base class; each says where, what is wrong and what to do.
 
-An exception that no code foresaw is the fault of what is being read, or one line for users.
+An unexpected exception becomes a fault of the file that is being read, or one line for users.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 
 class BuilderError(Exception):
-    """Base of every error that a user can mend; anything else that is raised is a bug."""
+    """Base class of errors that users can fix; any other exception is a bug."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what restores the error in another process.
+        """Return a function that restores the error in another process, and its arguments.
 
-        By default Python calls the class with `args`, the message, for which its arguments differ.
+        Python's own way calls the class with the message, which is not its only argument.
         """
         return _restored, (type(self), self.args, self.__dict__)
 
@@ -30,11 +31,11 @@ def _restored(kind: type[BuilderError], args: tuple[Any, ...], state: dict[str, 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Fault:
-    """One thing that is wrong with the input. Faults sort by path, then line, then message.
+    """A fault of the input. Faults sort by path, then line, then message.
 
     Args:
         path: the file, folder or URL as the user named it; a member follows its archive.
-        line: 1-based line, or 0 where no line can be named.
+        line: the line, counted from 1; 0 if it is not known.
         message: what is wrong and what was expected, on one line.
     """
 
@@ -49,12 +50,12 @@ class Fault:
 
 
 class LineFault(BuilderError):
-    """A fault on a line of a text; whoever knows the text's path makes a `Fault` of it.
+    """A fault on a line of a text; a caller that knows the path turns it into a `Fault`.
 
     Args:
-        line: 1-based line, or 0 where no line can be named.
+        line: the line, counted from 1; 0 if it is not known.
         message: what is wrong and what was expected, on one line.
-        path: the text's path, if it is another one than that of the text being read.
+        path: the path of the text, if it is not the one being read.
     """
 
     def __init__(self, line: int, message: str, path: str = "") -> None:
@@ -65,7 +66,7 @@ class LineFault(BuilderError):
 
 
 class InputError(BuilderError):
-    """The input has faults. `faults` holds all of them, sorted, each once."""
+    """The input has faults. `faults` has all of them, sorted, each once."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = tuple(sorted(set(faults)))
@@ -73,19 +74,19 @@ class InputError(BuilderError):
 
 
 class ArgumentError(BuilderError, TypeError):
-    """An argument of a Python function has a wrong type or value; the message says what fits."""
+    """An argument of a Python function has a wrong type or value."""
 
 
 class OutputError(BuilderError):
-    """A file or a folder cannot be written; a database that stood there before is whole."""
+    """A file or a folder cannot be written; an older database is unchanged."""
 
 
 class DatabaseError(BuilderError):
-    """A file is no database of this builder or damaged, or cannot be read or served."""
+    """A file is not a database of this program, is damaged, or cannot be read or served."""
 
 
 def printable(text: str) -> str:
-    """Return text on one line, its control characters as Python writes them."""
+    """Return text on one line, with escapes for its control characters."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
@@ -97,43 +98,31 @@ def counted(number: int, word: str, words: str | None = None) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """Return what an exception says, on one line, without repeating the path."""
+    """Return the message of an exception on one line, without its path."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return " ".join(str(text).split()) or type(error).__name__
 
 
 TRACEBACK = "SPACK_CACHE_DB_TRACEBACK"
-"""Where this environment variable is set, unexpected exceptions are raised as they are."""
+"""If this environment variable is set, unexpected exceptions are raised as they are."""
 
 
 def unexpected(error: BaseException) -> str:
-    """Return in words what an exception says that no code foresaw."""
+    """Return a message for an unexpected exception."""
     if isinstance(error, MemoryError):
         return "needs more memory than there is"
-    said = f"unexpected {type(error).__name__}: {reason(error)}"
-    return f"{said}; please report it (--traceback shows where)"
+    message = f"unexpected {type(error).__name__}: {reason(error)}"
+    return f"{message}; please report it (--traceback shows where)"
 
 
-class FaultsOf:
-    """A context in which an unexpected exception is the fault of what is being read.
-
-    Leaving it raises `InputError` with that fault; errors of this package are raised as they are.
-    It is entered for every file, and a generator of `contextlib` would take three times as long.
-    """
-
-    __slots__ = ("_path",)
-
-    def __init__(self, path: str) -> None:
-        """Name the file, folder or URL that is being read."""
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: object
-    ) -> None:
-        if isinstance(error, Exception) and not isinstance(error, BuilderError):
-            if os.environ.get(TRACEBACK):
-                return
-            raise InputError([Fault(self._path, 0, unexpected(error))]) from error
+@contextmanager
+def faults_of(path: str) -> Iterator[None]:
+    """Turn an unexpected exception into an InputError for the file, folder or URL being read."""
+    try:
+        yield
+    except BuilderError:
+        raise
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        raise InputError([Fault(path, 0, unexpected(error))]) from error

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from spack_cache_db.bounded_files import LargeFileFault, read_wanted, unreadable
-from spack_cache_db.errors import Fault, FaultsOf, InputError
+from spack_cache_db.errors import Fault, InputError, faults_of
 from spack_cache_db.foreign_files import environment_fault, foreign_fault
 from spack_cache_db.sources import (
     ANYWHERE,
@@ -78,7 +78,7 @@ def read_files(
             columns.faults.append(file)
             continue
         try:
-            with FaultsOf(file.location):
+            with faults_of(file.location):
                 if isinstance(file, File) and file.kind == "mirror":
                     mirrors.add_mirror(file)
                 elif isinstance(file, File):
@@ -105,7 +105,7 @@ def read(unit: Unit, max_page_size: int) -> Iterator[AnyFile | Fault]:
     for entry in unit:
         found: Iterable[AnyFile | Fault]
         try:
-            with FaultsOf(entry.path if isinstance(entry, Fault) else entry.location):
+            with faults_of(entry.path if isinstance(entry, Fault) else entry.location):
                 if isinstance(entry, Fault) or entry.kind != "file":
                     found = [entry]
                 elif is_archive(entry):

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from spack_cache_db.arguments import checked_file
 from spack_cache_db.bounded_files import alone_in
-from spack_cache_db.errors import Fault, FaultsOf, InputError, reason
+from spack_cache_db.errors import Fault, InputError, faults_of, reason
 from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, Progress
 from spack_cache_db.sources.fetch.addresses import (
     ConfiguredMirror,
@@ -98,7 +98,7 @@ class _Run:
         async def one(mirror: T) -> None:
             with self._faults_kept():
                 async with places:
-                    with FaultsOf(shown(mirror.url)):
+                    with faults_of(shown(mirror.url)):
                         await do(mirror)
 
         async with asyncio.TaskGroup() as tasks:

@@ -22,7 +22,7 @@ from urllib.request import parse_http_list, parse_keqv_list, url2pathname
 import msgspec
 from msgspec import Struct
 
-from spack_cache_db.errors import FaultsOf
+from spack_cache_db.errors import faults_of
 from spack_cache_db.sources.fetch.addresses import FetchFault, Login, MirrorRequest
 from spack_cache_db.sources.fetch.stack_folder import StackFolder
 from spack_cache_db.sources.fetch.web import (
@@ -98,7 +98,7 @@ def _local_names(url: str) -> list[str]:
     """Return the files that `build` reads of a folder of this machine without a mirror's index."""
     if not url.startswith("file://"):
         return []
-    with FaultsOf(url):
+    with faults_of(url):
         return files_without_index(Path(url2pathname(urlsplit(url).path)))
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from spack_cache_db.bounded_files import read_file, unreadable
-from spack_cache_db.errors import Fault, FaultsOf, InputError, LineFault, counted
+from spack_cache_db.errors import Fault, InputError, LineFault, counted, faults_of
 from spack_cache_db.records import FILTERED, Problem
 from spack_cache_db.sources import ADDRESS_FILE, File, Place, RawFile, Share
 from spack_cache_db.sources.columns import (
@@ -184,7 +184,7 @@ def binaries_left_out(folder: Path) -> list[str]:
 @contextmanager
 def _faults_of(location: str) -> Iterator[None]:
     """Make whatever is wrong with a file or a folder an `InputError`."""
-    with FaultsOf(location):
+    with faults_of(location):
         try:
             yield
         except IndexFault as fault:
