@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -38,33 +38,19 @@ Meaning = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class KnownPackage:
-    """A package as all package data describes it.
-
-    `facts` are those of each form, the richest first. `versions` are in Spack's order, oldest
-    first.
-    """
-
-    name: str
-    facts: tuple[PackageFacts, ...]
-    texts: Mapping[str, str]
-    versions: Mapping[str, KnownVersion]
-    variants: Mapping[str, KnownVariant]
-    dependencies: Mapping[str, tuple[str, ...]]
-
-
-@dataclass(frozen=True, slots=True)
 class PackageCatalogue:
     """All packages, by name and sorted.
 
     Attributes:
-        packages: the packages.
+        packages: what all files together say of each; versions are in Spack's order, oldest first.
+        facts: what each file says of a package, the richest first.
         dependents: the packages that depend on a name, with the types of each where they are known.
         dependencies: the names that a package depends on, with their types.
         descriptions: the description of each name that has one, without blanks at its end.
     """
 
-    packages: Mapping[str, KnownPackage]
+    packages: Mapping[str, PackageFacts]
+    facts: Mapping[str, tuple[PackageFacts, ...]]
     dependents: Mapping[str, Mapping[str, tuple[str, ...]]]
     dependencies: Mapping[str, Mapping[str, tuple[str, ...]]]
     descriptions: Mapping[str, str]
@@ -90,25 +76,24 @@ def kept_facts(facts: Iterable[PackageFacts]) -> tuple[list[PackageFacts], list[
 
 def package_catalogue(facts: Iterable[PackageFacts]) -> PackageCatalogue:
     """Return all packages from what is kept of them (see `kept_facts`)."""
-    packages = {name: _known_package(name, tuple(group)) for name, group in groupby(facts, _NAME)}
+    groups = {name: tuple(group) for name, group in groupby(facts, attrgetter("name"))}
+    packages = {name: _united(group) for name, group in groups.items()}
     dependencies = {name: {**each.dependencies} for name, each in packages.items()}
     dependents: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
     for name, needed in dependencies.items():
         for dependency, types in needed.items():
             dependents[dependency][name] = types
     for name, each in packages.items():
-        others = {*each.facts[0].dependents} - dependents.get(name, {}).keys()
+        others = {*each.dependents} - dependents.get(name, {}).keys()
         for dependent in others & packages.keys():
             dependents[name][dependent] = dependencies[dependent][name] = ()
-    return PackageCatalogue(packages, dependents, dependencies, _descriptions(packages))
+    return PackageCatalogue(packages, groups, dependents, dependencies, _descriptions(packages))
 
 
-_NAME = attrgetter("name")
+def _united(facts: Sequence[PackageFacts]) -> PackageFacts:
+    """Return what several files say of a package; the richest one is right."""
 
-
-def _known_package(name: str, facts: tuple[PackageFacts, ...]) -> KnownPackage:
     def whole(field: str) -> dict[str, Any]:
-        """Return the members of all forms; one that several have is the richest one's."""
         found: dict[str, Any] = {}
         for each in reversed(facts):
             found |= getattr(each, field)
@@ -117,17 +102,16 @@ def _known_package(name: str, facts: tuple[PackageFacts, ...]) -> KnownPackage:
     versions, dependencies = whole("versions"), whole("dependencies")
     for each in facts[1:]:
         dependencies |= {to: types for to, types in each.dependencies.items() if types}
-    return KnownPackage(
-        name,
-        facts,
-        whole("texts"),
-        {each: versions[each] for each in sorted(versions, key=version_key)},
-        whole("variants"),
-        dependencies,
+    return replace(
+        facts[0],
+        texts=whole("texts"),
+        versions={each: versions[each] for each in sorted(versions, key=version_key)},
+        variants=whole("variants"),
+        dependencies=dependencies,
     )
 
 
-def _descriptions(packages: Mapping[str, KnownPackage]) -> dict[str, str]:
+def _descriptions(packages: Mapping[str, PackageFacts]) -> dict[str, str]:
     """Return a package's own description; of others, what most say of them."""
     own = {
         name: text.rstrip()
@@ -136,7 +120,7 @@ def _descriptions(packages: Mapping[str, KnownPackage]) -> dict[str, str]:
     }
     said: dict[str, Counter[str]] = defaultdict(Counter)
     for each in packages.values():
-        described = each.facts[0].descriptions
+        described = each.descriptions
         for name in {*described}.difference(own):
             said[name][described[name]] += 1
     return own | {name: max(sorted(texts), key=texts.__getitem__) for name, texts in said.items()}
@@ -144,14 +128,13 @@ def _descriptions(packages: Mapping[str, KnownPackage]) -> dict[str, str]:
 
 def package_problems(catalogue: PackageCatalogue) -> Iterator[tuple[PackageFacts, Problem]]:
     """Yield what does not add up in a file, and where two contradict each other."""
-    for package in catalogue.packages.values():
-        for facts in package.facts:
+    for name, (richest, *others) in catalogue.facts.items():
+        for facts in (richest, *others):
             for problem in facts.problems:
                 yield facts, problem
-        richest, *others = package.facts
         for facts in others:
             for word, here, there in _contradictions(facts, richest):
-                what = f"the package {package.name} has {word} here than in {richest.path}"
+                what = f"the package {name} has {word} here than in {richest.path}"
                 code = f"package_{word.split()[-1]}"
                 yield facts, Problem(code, f"{what}: {here}, not {there}", value=json.dumps(here))
 
@@ -215,9 +198,9 @@ def package_rows(
     yield "package_rests", _rests(catalogue)
 
 
-def _package_row(catalogue: PackageCatalogue, package: KnownPackage) -> tuple[Any, ...]:
+def _package_row(catalogue: PackageCatalogue, package: PackageFacts) -> tuple[Any, ...]:
     text = package.texts.get
-    dependents = {*catalogue.dependents.get(package.name, ()), *package.facts[0].dependents}
+    dependents = {*catalogue.dependents.get(package.name, ()), *package.dependents}
     return (
         package.name,
         text("description"),
@@ -229,7 +212,7 @@ def _package_row(catalogue: PackageCatalogue, package: KnownPackage) -> tuple[An
     )
 
 
-def _released(package: KnownPackage) -> Iterator[str]:
+def _released(package: PackageFacts) -> Iterator[str]:
     """Yield the versions that a binary should have: numbered and not deprecated."""
     for name, version in package.versions.items():
         if _kind(name, version) == "number" and not version.is_deprecated:
@@ -245,7 +228,7 @@ def _is_branch(name: str) -> bool:
     return preference_key(name)[0]
 
 
-def _lists(package: KnownPackage, meanings: Mapping[Meaning, int]) -> tuple[str, str]:
+def _lists(package: PackageFacts, meanings: Mapping[Meaning, int]) -> tuple[str, str]:
     """Return the versions, each with its mark, and the ids of the variants, both as JSON."""
     versions = [
         MARKS[_kind(name, version), version.is_deprecated] + name
@@ -296,7 +279,7 @@ def _providers(catalogue: PackageCatalogue) -> list[tuple[str, str]]:
     for name in catalogue.packages:
         if name in catalogue.descriptions:
             by_description[catalogue.descriptions[name]].append(name)
-    depending = {name for each in catalogue.packages.values() for name in each.facts[0].dependents}
+    depending = {name for each in catalogue.packages.values() for name in each.dependents}
     virtuals = catalogue.dependents.keys() - catalogue.packages.keys() - depending
     described = ((name, catalogue.descriptions.get(name, "")) for name in sorted(virtuals))
     found = ((name, by_description.get(text, ())) for name, text in described if text)
@@ -308,13 +291,10 @@ def _rests(catalogue: PackageCatalogue) -> Iterator[tuple[int, bytes]]:
 
     Row `n` is of the packages with ids up to `n` times `PACKAGES_PER_REST`.
     """
-    packages = [*catalogue.packages.values()]
+    groups = [*catalogue.facts.values()]
     compressor = zstandard.ZstdCompressor(_LEVEL)
-    for at in range(0, len(packages), PACKAGES_PER_REST):
-        facts = [
-            replace(each, location="")
-            for package in packages[at : at + PACKAGES_PER_REST]
-            for each in package.facts
-        ]
+    for at in range(0, len(groups), PACKAGES_PER_REST):
+        some = chain.from_iterable(groups[at : at + PACKAGES_PER_REST])
+        facts = [replace(each, location="") for each in some]
         data = compressor.compress(msgspec.json.encode(facts, order="deterministic"))
         yield at // PACKAGES_PER_REST + 1, data

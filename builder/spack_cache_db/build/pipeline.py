@@ -81,7 +81,7 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
     clock.stage("publish")
     return Report(
         **counts,
-        package_entries=sum(len(each.facts) for each in packages.packages.values()),
+        package_entries=sum(map(len, packages.facts.values())),
         faults=faults,
         notes=tuple(notes),
         bytes_read=bytes_read,
