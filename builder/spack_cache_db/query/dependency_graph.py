@@ -57,8 +57,6 @@ MOST_KEPT = 20_000
 MOST_KEPT_NODES = 10_000
 """The same of what specs are: some 4 MB."""
 TOLD = "SELECT DISTINCT spec FROM records WHERE spec IN (SELECT value FROM json_each(:ids))"
-TYPES = "SELECT id, types FROM dependency_types"
-VIRTUALS = "SELECT id, virtuals FROM dependency_virtuals"
 RUN_TIME = frozenset(("link", "run"))
 NEEDING = """
 SELECT dependencies.spec FROM json_each(:ids) AS wanted
@@ -79,7 +77,7 @@ JOIN packages ON packages.id = configurations.package
 LIMIT 1
 """
 """The name of a package that some spec needs."""
-PROVIDED = "\n  AND virtuals IN (SELECT value FROM json_each(:virtuals))"
+PROVIDING = "\n  AND virtuals IN (SELECT value FROM json_each(:virtuals))"
 
 
 KNOWN_AS_DEPENDENCY = "known as a dependency"
@@ -304,8 +302,8 @@ class _Edges:
 
     def __init__(self, conn: sqlite3.Connection) -> None:
         self._types, self._virtuals = (
-            {key: tuple(sorted(names)) for key, names in read_sets(conn, table).items()}
-            for table in (TYPES, VIRTUALS)
+            {key: tuple(sorted(names)) for key, names in sets.items()}
+            for sets in (read_types(conn), read_virtuals(conn))
         )
         self.run_time_types = [
             key for key, names in self._types.items() if not RUN_TIME.isdisjoint(names)
@@ -395,8 +393,8 @@ class Dependents:
 
     def __init__(self, conn: sqlite3.Connection) -> None:
         self._conn = conn
-        self._types = read_sets(conn, TYPES)
-        self._virtuals = read_sets(conn, VIRTUALS)
+        self._types = read_types(conn)
+        self._virtuals = read_virtuals(conn)
         self.virtuals = frozenset(chain.from_iterable(self._virtuals.values()))
 
     def of_any_type(self, types: Iterable[str]) -> list[int]:
@@ -430,7 +428,7 @@ class Dependents:
         provided = ""
         if virtuals:
             sets = [key for key, found in self._virtuals.items() if found >= virtuals]
-            more["virtuals"], provided = json.dumps(sets), PROVIDED
+            more["virtuals"], provided = json.dumps(sets), PROVIDING
         if among is not None:
             edges = select_in(self._conn, NEEDED_BY + provided, sorted(among), **more)
             return {spec for spec, dependency in edges if of is None or dependency in of}
@@ -449,6 +447,15 @@ class Dependents:
         return found
 
 
-def read_sets(conn: sqlite3.Connection, sql: str) -> dict[int, frozenset[str]]:
-    """Return the sets of types (`TYPES`) or of virtual packages (`VIRTUALS`) of dependencies."""
-    return {key: frozenset(filter(None, text.split(","))) for key, text in select(conn, sql)}
+def read_types(conn: sqlite3.Connection) -> dict[int, frozenset[str]]:
+    """Return the sets of types of dependencies, by their ids."""
+    return _sets(select(conn, "SELECT id, types FROM dependency_types"))
+
+
+def read_virtuals(conn: sqlite3.Connection) -> dict[int, frozenset[str]]:
+    """Return the sets of virtual packages that dependencies provide, by their ids."""
+    return _sets(select(conn, "SELECT id, virtuals FROM dependency_virtuals"))
+
+
+def _sets(rows: Iterable[tuple[int, str]]) -> dict[int, frozenset[str]]:
+    return {key: frozenset(filter(None, text.split(","))) for key, text in rows}

@@ -38,8 +38,7 @@ from spack_cache_db.query.conditions import (
     notes_on_pages,
 )
 from spack_cache_db.query.connection import Lookups, select
-from spack_cache_db.query.dependency_graph import VIRTUALS as PROVIDED
-from spack_cache_db.query.dependency_graph import read_sets
+from spack_cache_db.query.dependency_graph import read_virtuals
 from spack_cache_db.query.package_names import known_name
 from spack_cache_db.query.spec_records import SpecRecords, has_records
 from spack_cache_db.query.spellings import read_spellings
@@ -160,9 +159,7 @@ def _provided(records: SpecRecords, query: SpecQuery, name: str) -> frozenset[st
         UnsupportedQuery: package data does not say it, or the query asks for versions or variants,
             which are those of no provider.
     """
-    sets = [
-        key for key, names in read_sets(records.lookups.conn, PROVIDED).items() if name in names
-    ]
+    sets = [key for key, names in read_virtuals(records.lookups.conn).items() if name in names]
     rows = select(records.lookups.conn, PROVIDERS, sets=json.dumps(sets)) if sets else ()
     recorded = [each for (each,) in rows]
     known = records.providers.get(name, ())

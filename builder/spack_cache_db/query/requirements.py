@@ -28,10 +28,9 @@ from spack_cache_db.query.conditions import (
 from spack_cache_db.query.connection import Lookups, select
 from spack_cache_db.query.dependency_graph import (
     RUN_TIME,
-    VIRTUALS,
     read_nodes,
     read_run_time,
-    read_sets,
+    read_virtuals,
 )
 from spack_cache_db.query.questions import read_query
 from spack_cache_db.query.spec_records import SpecRecords
@@ -250,7 +249,7 @@ def _check_of_virtual(
     """
     conn, edges = records.lookups.conn, records.edges
     types = edges.of_any_type(DEPTYPES if virtual in LANGUAGES else RUN_TIME)
-    sets = [key for key, names in read_sets(conn, VIRTUALS).items() if virtual in names]
+    sets = [key for key, names in read_virtuals(conn).items() if virtual in names]
     used = {"virtuals": json.dumps(sets), "types": json.dumps(types)}
     every = frozenset(chain.from_iterable(select(conn, USED_PROVIDERS, **used)))
 

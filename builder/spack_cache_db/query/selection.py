@@ -79,14 +79,14 @@ first, then the nearest target, then current releases."""
 
 _NEAREST = "(SELECT key FROM json_each(:nearest) WHERE value = target),"
 
-HASH_BEGINS = "hash >= :hash AND hash < :hash || '{'"
 _PLACES = {
     "release": """id IN (
   SELECT configuration FROM configuration_releases WHERE release = :release)""",
     "stack": """id IN (
   SELECT configuration FROM configuration_stacks WHERE stack = :stack)""",
     "words": "id IN (SELECT rowid FROM configurations_fts WHERE configurations_fts MATCH :words)",
-    "hash": f"id IN (SELECT configuration FROM specs WHERE {HASH_BEGINS})",
+    "hash": """id IN (
+  SELECT configuration FROM specs WHERE hash >= :hash AND hash < :hash || '{')""",
 }
 # The others are known as dependencies only.
 _OWN = "spec_count > 0"
