@@ -18,6 +18,7 @@ from tests.commands import OLD
 from tests.indexes import MIRRORS, REAL_FILE, index, node, real, record, write_layout3
 from tests.package_data import REAL as PACKAGE_DATA
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, write
+from tests.shared import built_once
 
 pytest_plugins = ["tests.browser"]
 
@@ -45,9 +46,11 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session")
 def samples_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The database of the five sample pages."""
-    output = tmp_path_factory.mktemp("samples") / "samples.db"
-    build([str(SAMPLES)], output)
-    return output
+
+    def make(folder: Path) -> None:
+        build([str(SAMPLES)], folder / "samples.db")
+
+    return built_once(tmp_path_factory, "samples", make) / "samples.db"
 
 
 @pytest.fixture(scope="session")
@@ -69,9 +72,11 @@ def samples(samples_file: Path) -> Iterator[sqlite3.Connection]:
 @pytest.fixture(scope="session")
 def all_samples_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The database of the sample pages of every era."""
-    output = tmp_path_factory.mktemp("samples") / "all.db"
-    build([str(SAMPLES), str(MORE_SAMPLES)], output)
-    return output
+
+    def make(folder: Path) -> None:
+        build([str(SAMPLES), str(MORE_SAMPLES)], folder / "all.db")
+
+    return built_once(tmp_path_factory, "all-samples", make) / "all.db"
 
 
 @pytest.fixture(scope="session")
@@ -85,9 +90,12 @@ def all_samples(all_samples_file: Path) -> Iterator[sqlite3.Connection]:
 @pytest.fixture(scope="session")
 def all_sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
     """A connection to a database of pages of every era, an index, mirrors and package data."""
-    output = tmp_path_factory.mktemp("samples") / "sources.db"
-    build([SAMPLES, MORE_SAMPLES, REAL_FILE, MIRRORS, PACKAGE_DATA], output)
-    connection = sqlite3.connect(output)
+
+    def make(folder: Path) -> None:
+        build([SAMPLES, MORE_SAMPLES, REAL_FILE, MIRRORS, PACKAGE_DATA], folder / "sources.db")
+
+    folder = built_once(tmp_path_factory, "sources", make)
+    connection = sqlite3.connect(folder / "sources.db")
     yield connection
     connection.close()
 
@@ -95,9 +103,11 @@ def all_sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Co
 @pytest.fixture(scope="session")
 def real_index_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The database of a real index, which has externals: the stack e4s of develop."""
-    output = tmp_path_factory.mktemp("index") / "spack-cache.db"
-    build([REAL_FILE], output, release="develop", stack="e4s")
-    return output
+
+    def make(folder: Path) -> None:
+        build([REAL_FILE], folder / "spack-cache.db", release="develop", stack="e4s")
+
+    return built_once(tmp_path_factory, "index", make) / "spack-cache.db"
 
 
 @pytest.fixture(scope="session")
@@ -111,13 +121,15 @@ def real_index(real_index_file: Path) -> Iterator[sqlite3.Connection]:
 @pytest.fixture(scope="session")
 def real_tree_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The database of an installed tree, and of a mirror that has more binaries."""
-    folder = tmp_path_factory.mktemp("tree")
-    mirror = folder / "mirrors" / "develop" / "e4s"
-    mirror.mkdir(parents=True)
-    (mirror / "index.json").write_bytes(real())
-    tree = trees.write_tree(folder / "opt", trees.real_tree())
-    build([tree, folder / "mirrors"], folder / "spack-cache.db")
-    return folder / "spack-cache.db"
+
+    def make(folder: Path) -> None:
+        mirror = folder / "mirrors" / "develop" / "e4s"
+        mirror.mkdir(parents=True)
+        (mirror / "index.json").write_bytes(real())
+        tree = trees.write_tree(folder / "opt", trees.real_tree())
+        build([tree, folder / "mirrors"], folder / "spack-cache.db")
+
+    return built_once(tmp_path_factory, "tree", make) / "spack-cache.db"
 
 
 @pytest.fixture(scope="session")

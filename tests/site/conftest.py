@@ -28,6 +28,7 @@ from tests.many import build_many
 from tests.metadata import METADATA
 from tests.paths import ROOT
 from tests.processes import PATIENCE
+from tests.shared import built_once
 from tests.site.cache import write_pages
 
 IS_065 = hasattr(Datasette, "metadata")
@@ -38,10 +39,11 @@ SQL = "/spack-cache" if IS_065 else "/spack-cache/-/query"
 @pytest.fixture(scope="session")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The invented cache, built by the real builder."""
-    folder = tmp_path_factory.mktemp("site")
-    file = folder / "spack-cache.db"
-    build([str(write_pages(folder / "pages"))], file)
-    return file
+
+    def make(folder: Path) -> None:
+        build([str(write_pages(folder / "pages"))], folder / "spack-cache.db")
+
+    return built_once(tmp_path_factory, "site", make) / "spack-cache.db"
 
 
 @pytest.fixture(scope="session")
@@ -107,7 +109,9 @@ def index_site(real_index_file: Path) -> Any:
 @pytest.fixture(scope="session")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The site over a file in which every query has more rows than one answer may hold."""
-    return site(build_many(tmp_path_factory.mktemp("many")))
+    file = built_once(tmp_path_factory, "many", build_many) / "spack-cache.db"
+    # Time enough on the slowest of machines: these tests are about rows.
+    return site(file, sql_time_limit_ms=20_000)
 
 
 class Server:

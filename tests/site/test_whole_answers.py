@@ -9,6 +9,7 @@ import io
 import json
 import re
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 from urllib.parse import parse_qsl
@@ -27,6 +28,7 @@ from tests.many import (
     build_many_packages,
 )
 from tests.queries.asking import DEPENDENCY_QUERIES, PACKAGE_QUERIES, QUERIES
+from tests.shared import built_once
 from tests.site.conftest import SQL, site
 
 pytestmark = pytest.mark.slow
@@ -34,11 +36,24 @@ pytestmark = pytest.mark.slow
 EVERY_WHOLE = EVERY_ANSWER | EVERY_DEPENDENCY_ANSWER | EVERY_PACKAGE_ANSWER
 
 
+@pytest.fixture(scope="module", autouse=True)
+def patience() -> Iterator[None]:
+    """Time enough for our own pages on the slowest of machines: these tests are about rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sandbox, "PAGE_SECONDS", 60.0)
+        yield
+
+
 @pytest.fixture(scope="module")
 def asked(many: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The site that has many rows for a query: that of its file."""
-    of_dependencies = site(build_many_dependencies(tmp_path_factory.mktemp("many")))
-    of_packages = site(build_many_packages(tmp_path_factory.mktemp("packages")))
+    of_dependencies, of_packages = (
+        site(
+            built_once(tmp_path_factory, make.__name__, make) / "spack-cache.db",
+            sql_time_limit_ms=20_000,
+        )
+        for make in (build_many_dependencies, build_many_packages)
+    )
     return (
         dict.fromkeys(EVERY_ANSWER, many)
         | dict.fromkeys(EVERY_DEPENDENCY_ANSWER, of_dependencies)
