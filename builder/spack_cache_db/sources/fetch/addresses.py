@@ -181,8 +181,9 @@ def mirror_request(
         parts = urlsplit(_TAG.sub(r"\1", url) if url.startswith("oci:") else url)
         release = unquote(parts.path.rpartition("/")[2]) or str(parts.hostname)
     views = tuple(dict.fromkeys((view, *views) if view else views))
-    for name in views:
-        _require_view(url, name)
+    # The name of a view may have slashes.
+    for part in (part for name in views for part in name.split("/")):
+        require_folder_name(url, "view", part)
     return MirrorRequest(
         url,
         require_folder_name(url, "release", release),
@@ -190,12 +191,6 @@ def mirror_request(
         views,
         has_index=view is None,
     )
-
-
-def _require_view(url: str, name: str) -> None:
-    """Raise `FetchFault` for the name of a view that leads elsewhere; it may have slashes."""
-    for part in name.split("/"):
-        require_folder_name(url, "view", part)
 
 
 def _mapped(url: str, maps: Sequence[Map]) -> str:
