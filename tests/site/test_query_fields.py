@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.site.middleware import MOST_FIELDS, TooManyError, each_once
+from spack_cache_db.site.middleware import MOST_FIELDS, TooLargeError, each_once
 from tests.site.addresses import get
 
 FIELDS = st.lists(st.tuples(st.sampled_from("abc"), st.text("x &=%+é", max_size=2)), max_size=60)
@@ -45,7 +45,7 @@ def test_spellings_of_one_field_are_one(query: bytes, kept: bytes) -> None:
 )
 def test_too_many_are_refused(fields: list[tuple[str, str]]) -> None:
     """Fields, facets of all kinds together, and sorts have a number that they may not pass."""
-    with pytest.raises(TooManyError, match="more than"):
+    with pytest.raises(TooLargeError, match="more than"):
         each_once(urlencode(fields).encode())
 
 

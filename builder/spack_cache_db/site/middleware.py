@@ -11,7 +11,7 @@ import re
 import zlib
 from collections.abc import Awaitable, Callable
 from typing import Any
-from urllib.parse import parse_qs, unquote_plus
+from urllib.parse import parse_qs, quote_plus, unquote_plus, unquote_to_bytes
 
 from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.sandbox.database import refusal
@@ -28,6 +28,10 @@ MOST_FIELDS = 100
 """Fields of an address: each may cost a statement or a link."""
 MOST_OF = {"_facet": 10, "_sort": 2}
 """How many fields may begin so."""
+LONGEST_SQL = 8_000
+"""Bytes of a statement: Datasette reads it with expressions whose time grows with its square."""
+MOST_PAGE_ROWS = 300
+"""Rows of a page of Datasette, which is rendered at one stretch; JSON and CSV may have more."""
 LONGEST_COOKIE = 4_096
 """Browsers keep no longer one."""
 NO_PAGE = "There is no such page here."
@@ -100,8 +104,8 @@ _PREFLIGHT = [
 ]
 
 
-class TooManyError(Exception):
-    """An address with more fields than one may have."""
+class TooLargeError(Exception):
+    """An address with more fields, or with a longer statement, than one may have."""
 
 
 def guard(app: App, datasette: Any) -> App:
@@ -135,8 +139,8 @@ def guard(app: App, datasette: Any) -> App:
             await send_error(scope, response.send, *refused, allow)
             return
         try:
-            query = each_once(scope.get("query_string", b""))
-        except TooManyError as error:
+            query = bounded(str(scope["path"]), each_once(scope.get("query_string", b"")))
+        except TooLargeError as error:
             await send_error(scope, response.send, 400, str(error))
             return
         if not datasette.setting("default_allow_sql") and "sql" in fields_of(query):
@@ -196,7 +200,7 @@ def each_once(query: bytes) -> bytes:
     To Datasette, a blank search is an error.
 
     Raises:
-        TooManyError: there are too many different ones.
+        TooLargeError: there are too many different ones.
     """
     fields: dict[tuple[str, str], bytes] = {}
     for field in query.split(b"&"):
@@ -205,11 +209,49 @@ def each_once(query: bytes) -> bytes:
         if field and not is_blank:
             fields.setdefault((unquote_plus(name), unquote_plus(value)), field)
     if len(fields) > MOST_FIELDS:
-        raise TooManyError(f"The address has more than {MOST_FIELDS} fields.")
+        raise TooLargeError(f"The address has more than {MOST_FIELDS} fields.")
     for start, most in MOST_OF.items():
         if sum(name.startswith(start) for name, _ in fields) > most:
-            raise TooManyError(f"The address has more than {most} fields that begin with {start}.")
+            raise TooLargeError(f"The address has more than {most} fields that begin with {start}.")
     return b"&".join(fields.values())
+
+
+def bounded(path: str, query: bytes) -> bytes:
+    """Return a query string whose statement begins without comments, and whose page has an end.
+
+    Args:
+        path: the path of the address.
+        query: its query string.
+
+    Raises:
+        TooLargeError: the statement is too long.
+    """
+    fields = [field.partition(b"=")[::2] for field in query.split(b"&")]
+    is_page = not path.endswith((".json", ".csv")) and b"_format" not in dict(fields)
+    for place, (name, value) in enumerate(fields):
+        if name == b"sql":
+            sql = unquote_to_bytes(value.replace(b"+", b" "))
+            if len(sql) > LONGEST_SQL:
+                raise TooLargeError(f"A statement has at most {LONGEST_SQL:,} bytes.")
+            if (bare := without_comments(sql)) != sql:
+                fields[place] = name, quote_plus(bare).encode()
+        elif name == b"_size" and is_page and _is_large(value):
+            fields[place] = name, b"%d" % MOST_PAGE_ROWS
+    return b"&".join(b"=".join(field) for field in fields if field[0])
+
+
+def without_comments(sql: bytes) -> bytes:
+    """Return a statement without the blanks and comments before it."""
+    while True:
+        sql = sql.lstrip()
+        end = {b"--": b"\n", b"/*": b"*/"}.get(sql[:2])
+        if end is None:
+            return sql
+        sql = sql.partition(end)[2]
+
+
+def _is_large(size: bytes) -> bool:
+    return size == b"max" or (size.isdigit() and int(size[:9]) > MOST_PAGE_ROWS)
 
 
 def fields_of(query: bytes) -> dict[str, list[str]]:
@@ -259,12 +301,17 @@ class Response:
         self._asked: dict[bytes, bytes] = dict(scope.get("headers") or ())
         self._is_head = scope["method"] == "HEAD"
         self._compressor: Any = None
+        self._lacks_language = False
 
     async def send(self, message: Message) -> None:
         """Pass one ASGI message on."""
         if message["type"] == "http.response.start":
             message = {**message, "headers": self._headers(message)}
-        elif self._compressor is not None:
+        elif self._lacks_language and message.get("body"):
+            # Datasette's base template begins so, and screen readers ask for the language.
+            body = message["body"].replace(b"<html>", b'<html lang="en">', 1)
+            message, self._lacks_language = {**message, "body": body}, False
+        if message["type"] == "http.response.body" and self._compressor is not None:
             large = len(message.get("body", b"")) > LONGEST_AT_ONCE
             packed = await asyncio.to_thread(self._packed, message) if large else None
             message = {**message, "body": self._packed(message) if packed is None else packed}
@@ -289,6 +336,9 @@ class Response:
         elif b"cache-control" not in named:
             headers.append((b"cache-control", self._cache_control(status)))
         kind = named.get(b"content-type", b"")
+        if kind.startswith(b"text/html") and _POLICY not in named:
+            self._lacks_language = True
+            headers = [each for each in headers if each[0] != b"content-length"]
         if not kind.startswith(_COMPRESSIBLE) or b"content-encoding" in named:
             return headers
         headers = _with_vary(headers, b"Accept-Encoding")

@@ -7,7 +7,6 @@ Datasette 0.65 and 1.0 are used.
 
 from __future__ import annotations
 
-import itertools
 import sqlite3
 import sys
 from collections.abc import Awaitable, Callable
@@ -21,7 +20,6 @@ from urllib.parse import quote
 from datasette.filters import FilterArguments
 from datasette.plugins import pm
 from datasette.utils.asgi import asgi_static
-from datasette.version import __version__
 from markupsafe import Markup, escape
 
 from spack_cache_db.records import ROOT
@@ -50,7 +48,6 @@ from spack_cache_db.spack.lexer import is_hash
 
 STATIC = r"^/static/(?P<path>.*)$"
 _OWN_ERRORS = "datasette.handle_exception"
-_cells = itertools.count(1)
 _HASHES = ("hash", "dependency_hash")
 _KINDS = ("package", "release", "stack")
 _NAMED = {
@@ -67,12 +64,6 @@ _NAMED = {
     ("name", "stacks"): "stack",
 }
 LINKED = {*_HASHES, *(column for column, _ in _NAMED)}
-
-# `datasette.app` is not to be had yet: it loads its plugins while it is loaded itself.
-if __version__.startswith("0."):
-    _room = import_module("spack_cache_db.site.datasette065")
-    if not pm.is_registered(_room):
-        pm.register(_room)
 
 
 @hook
@@ -99,12 +90,9 @@ def startup(datasette: Any) -> Callable[[], Awaitable[None]] | None:
     for database in datasette.databases.values():
         if database.path and not database.is_mutable:
             delivery.note_state(Path(database.path))
-    datasettes.check_sql_in_linear_time()
-    datasettes.render_in_slices(datasette)
+    datasettes.keep_own_templates(datasette)
     if not allowances_of(datasette).sql_in_server:
         sandbox.use_sandbox(datasette)
-    datasettes.remember_schemas(datasette)
-    datasettes.join_plain_addresses(datasette)
     return partial(identity.learn, datasette)
 
 
@@ -170,19 +158,15 @@ def _asset_version() -> str:
 @hook
 def render_cell(
     value: object, column: str, table: str | None, database: str, datasette: Any
-) -> Markup | Awaitable[object] | None:
-    """Link hashes, and names of packages, releases and stacks, to their pages.
-
-    Between two cells of a large table others have their turn.
-    """
+) -> Markup | None:
+    """Link hashes, and names of packages, releases and stacks, to their pages."""
     shown = None
     if column in LINKED:
         shown = link(value, column, table, database, datasette)
     elif table is None and isinstance(value, bytes) and datasette.setting("base_url") != "/":
         # Datasette's own link lacks the base.
         shown = Markup("&lt;Binary:&nbsp;{:,}&nbsp;bytes&gt;").format(len(value))
-    is_pause = next(_cells) % datasettes.CELLS_AT_ONCE == 0
-    return datasettes.after_others(shown) if is_pause else shown
+    return shown
 
 
 def link(
@@ -224,6 +208,19 @@ def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) 
     if not database.startswith("_"):
         sql_functions.register(conn)
         authorize(conn, allowances_of(datasette).sql_functions)
+
+
+@partial(hook, optionalhook=True)
+def get_metadata(datasette: Any) -> dict[str, str]:
+    """Say whose data the site shows, where its metadata does not. Datasette 1.0 is told once."""
+    return identity.described(identity.identity_of(datasette))
+
+
+@partial(hook, optionalhook=True)
+def skip_csrf(datasette: Any, scope: dict[str, Any]) -> bool:
+    """Take environments from a form without a token: the page only reads, and sets no cookie."""
+    is_reading = middleware.READING_POSTS.fullmatch(middleware.path_of(scope)) is not None
+    return is_reading and is_site(datasette)
 
 
 @hook
