@@ -1,34 +1,21 @@
-"""Checks addresses: names in another spelling are redirected, unknown fields are refused."""
+"""Names in addresses: those in another spelling are redirected, unknown fields are refused."""
 
 from __future__ import annotations
 
 import difflib
-import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlencode
-
-from datasette.utils import tilde_decode
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from urllib.parse import quote, unquote, urlencode
 
 from spack_cache_db.query.questions import hint
 from spack_cache_db.query.spellings import read_spellings
-from spack_cache_db.site.catalogues import name_of, parameters_of
-from spack_cache_db.site.middleware import (
-    App,
-    Receive,
-    Scope,
-    Send,
-    path_of,
-    send_error,
-)
-from spack_cache_db.site.sandbox.database import read_once
+from spack_cache_db.site.answers import Answer, BadAddress, Request, Site, data, moved
 
 Pairs = Sequence[tuple[str, str]]
+Kinds = Mapping[str, tuple[str, ...]]
+Spans = Mapping[str, tuple[int, int]]
 
-MOST_FIELDS = 200
-KINDS: Mapping[str, tuple[str, ...]] = {
+KINDS: Kinds = {
     **{
         name: (name,)
         for name in ("package", "release", "stack", "host", "target", "compiler", "os", "platform")
@@ -56,210 +43,52 @@ NAMES = {
 }
 """Tables and views with a column `name`, and its kind."""
 
-OPERATORS = (
-    *("exact", "not", "contains", "notcontains", "endswith", "startswith", "like", "notlike"),
-    *("gt", "gte", "lt", "lte", "glob", "in", "notin", "arraycontains", "arraynotcontains"),
-    *("date", "isnull", "notnull", "isblank", "notblank"),
-)
-"""What may follow a column and `__` (Datasette's documentation, "Column filter arguments")."""
-_QUERY = re.compile(r"/([^/]+)/([^/.]+)(?:\.\w+)?")
 _TYPO = 0.65
 """How similar a field is to the one that is meant, by `difflib`."""
-_NUMERIC = ("gt", "gte", "lt", "lte")
-_MOST_DIGITS = 18
-"""Of a number that SQLite can compare: its integers have 64 bits."""
-_OF_COLUMNS = ("_sort", "_sort_desc", "_col", "_nocol", "_label")
-_FACETS = ("_facet", "_facet_date", "_facet_array")
 
 
-class BadAddress(Exception):
-    """A page does not know a field of its address."""
-
-    status = 400
-
-
-class Moved(Exception):
-    """An address has a name in another spelling; `address` has the name itself."""
-
-    def __init__(self, address: str) -> None:
-        super().__init__(address)
-        self.address = address
+def near(name: str, known: Iterable[str]) -> str:
+    """Return a hint at the known name that is meant, or at all of them."""
+    return hint(name, known, f"known: {', '.join(known) or 'none'}")
 
 
-def pairs_of(request: Any) -> list[tuple[str, str]]:
-    """Return the pairs of a request's query string, in order."""
-    return _pairs(request.query_string)
-
-
-def _pairs(query: str) -> list[tuple[str, str]]:
-    return parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_FIELDS)
-
-
-def check_queries(app: App, datasette: Any) -> App:
-    """Return the application, which refuses fields that a canned query does not have."""
-
-    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            found = _QUERY.fullmatch(path_of(scope))
-            names = map(tilde_decode, found.groups()) if found else ("", "")
-            known = parameters_of(datasette, *names)
-            pairs = _pairs(scope.get("query_string", b"").decode("latin-1"))
-            for name, _ in pairs:
-                if known is not None and name not in known and not name.startswith("_"):
-                    sentence = f"this query has no field {name!r}; {_near(name, known)}"
-                    await send_error(scope, send, 400, sentence)
-                    return
-        await app(scope, receive, send)
-
-    return checked
-
-
-async def check_own_page(
-    datasette: Any, request: Any, pattern: str, fields: Collection[str]
-) -> None:
-    """Check the address of one of our own pages.
+def check_fields(request: Request, fields: Collection[str]) -> None:
+    """Check the fields in the address of one of our own pages.
 
     Other sites add fields to their links (`utm_source`). Pages ignore these unless they are near a
     known one. JSON, CSV and feeds, which programs ask for, refuse them.
 
-    Args:
-        datasette: its Datasette.
-        request: the request.
-        pattern: the regular expression of its path; groups with a key of `KINDS` are names.
-        fields: the fields that it knows.
-
     Raises:
         BadAddress: a field is not known.
-        Moved: a name is spelled otherwise.
     """
-    path, pairs = path_of(request.scope), pairs_of(request)
-    for name, _ in pairs:
+    is_data = request.path.endswith((".json", ".csv", ".atom"))
+    for name, _ in request.pairs:
         if name in fields or name.startswith("_"):
             continue
-        is_data = path.endswith((".json", ".csv", ".atom"))
         if is_data or difflib.get_close_matches(name, fields, cutoff=_TYPO):
-            raise BadAddress(f"this address has no field {name!r}; {_near(name, fields)}")
-    found = re.match(pattern, path)
-    parts = {name: found.span(name) for name in found.groupdict() if found[name]} if found else {}
-    await _check_names(datasette, path, parts, pairs, KINDS)
+            raise BadAddress(f"this address has no field {name!r}; {near(name, fields)}")
 
 
-async def check_table(datasette: Any, request: Any, database: str, table: str) -> None:
-    """Check the address of a table or view.
-
-    Raises:
-        BadAddress: a column is not known, or what is asked of it.
-        Moved: a name is spelled otherwise.
-    """
-    source, pairs = datasette.get_database(database), pairs_of(request)
-    columns = await source.table_columns(table)
-    if not columns:
-        # A query.
-        return
-    is_view = await source.get_view_definition(table) is not None
-    if ("_shape", "object") in pairs and not await source.primary_keys(table):
-        raise BadAddress(f"{table} has no primary key for _shape=object; use _shape=array")
-    for column in _columns_asked(pairs):
-        if column not in columns and (is_view or column != "rowid"):
-            raise BadAddress(f"{table} has no column {column!r}; {_near(column, columns)}")
-    for name, value in pairs:
-        column, _, operator = name.rpartition("__")
-        if column and operator not in OPERATORS:
-            raise BadAddress(f"no filter is called {operator!r}; {_near(operator, OPERATORS)}")
-        if operator in _NUMERIC and value.isdigit() and len(value.lstrip("0")) > _MOST_DIGITS:
-            raise BadAddress(f"{name}: a number has at most {_MOST_DIGITS} digits")
-    await _check_search(source, table, pairs)
-    if database == name_of(datasette):
-        kinds = {**KINDS, "name": (NAMES[table],)} if table in NAMES else KINDS
-        await _check_names(datasette, path_of(request.scope), {}, pairs, kinds)
+def spans_of(found: re.Match[str]) -> dict[str, tuple[int, int]]:
+    """Return where in a path the names of a page are."""
+    return {name: found.span(name) for name in found.groupdict() if found[name]}
 
 
-def wheres(datasette: Any, request: Any) -> list[dict[str, str]]:
-    """Return each condition in SQL of a table's address, and the address without it."""
-    pairs, path = pairs_of(request), datasette.urls.path(path_of(request.scope))
-    return [
-        {"text": pair[1], "remove_url": f"{path}?{urlencode([*filter(pair.__ne__, pairs)])}"}
-        for pair in pairs
-        if pair[0] == "_where"
-    ]
-
-
-async def better_reason(datasette: Any, request: Any, exception: Exception) -> Exception:
-    """Return what `check_table` raises for the address of a table that Datasette refused.
-
-    Datasette refuses some addresses before it asks plugins for filters, without a near name.
-    """
-    names = request.url_vars
-    is_table = names.keys() - {"format"} == {"database", "table"}
-    if is_table and getattr(exception, "status", None) in (400, 500):
-        route, table = (tilde_decode(names[name]) for name in ("database", "table"))
-        database = datasette.get_database(route=route).name
-        try:
-            await check_table(datasette, request, database, table)
-        except (BadAddress, Moved) as error:
-            return error
-    return exception
-
-
-async def _check_search(source: Any, table: str, pairs: Pairs) -> None:
-    """Check that a table has the full-text search that its address asks for.
-
-    Raises:
-        BadAddress: it has none, or the search has no such column.
-    """
-    asked = [name for name, _ in pairs if name.startswith("_search") and name != "_searchmode"]
-    if not asked or "_fts_table" in dict(pairs):
-        return
-    search = await source.fts_table(table)
-    if search is None:
-        raise BadAddress(f"{table} has no full-text search; filter by a column, as in ?name=value")
-    columns = {*await source.table_columns(search)} - {search, "rank"}
-    known = ["_search", *(f"_search_{each}" for each in sorted(columns))]
-    for name in asked:
-        if name not in known:
-            raise BadAddress(f"{table} has no field {name!r}; {_near(name, known)}")
-
-
-def _columns_asked(pairs: Pairs) -> Iterator[str]:
-    """Yield the columns that a table's address names in its fields."""
-    for name, value in pairs:
-        column, _, _ = name.rpartition("__")
-        if column or not name.startswith("_"):
-            yield column or name
-        elif name in _OF_COLUMNS and value:
-            yield value
-        elif name in _FACETS:
-            with suppress(ValueError, KeyError, AttributeError):
-                config = json.loads(value) if value.startswith("{") else {"column": value}
-                yield str(config.get("column") or config["simple"])
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    return hint(name, known, f"known: {', '.join(known) or 'none'}")
-
-
-async def _check_names(
-    datasette: Any,
-    path: str,
-    parts: Mapping[str, tuple[int, int]],
-    pairs: Pairs,
-    kinds: Mapping[str, tuple[str, ...]],
-) -> None:
-    """Check the names in an address.
+def respelled(
+    site: Site, path: str, spans: Spans, pairs: Pairs, kinds: Kinds = KINDS
+) -> Answer | None:
+    """Return an answer that leads to the names themselves; None where they stand in an address.
 
     Args:
-        datasette: its Datasette.
+        site: the site.
         path: the path.
-        parts: where in the path names are, by keys of `kinds`.
-        pairs: the pairs of its query string.
+        spans: where in the path names are, by keys of `kinds`.
+        pairs: the pairs of the query string.
         kinds: the kinds of names in each field.
-
-    Raises:
-        Moved: a name is spelled otherwise.
     """
-    if kinds.keys().isdisjoint((*parts, *(name.removesuffix("__exact") for name, _ in pairs))):
-        return
-    spellings = await read_once(datasette, read_spellings)
+    if kinds.keys().isdisjoint((*spans, *(name.removesuffix("__exact") for name, _ in pairs))):
+        return None
+    spellings = read_spellings(site.lookups)
 
     def canonical(field: str, text: str) -> str:
         for kind in kinds.get(field.removesuffix("__exact"), ()):
@@ -267,12 +96,18 @@ async def _check_names(
                 return name
         return text
 
-    moved = path
-    for field, (start, end) in reversed([*parts.items()]):
+    renamed_path = path
+    for field, (start, end) in reversed([*spans.items()]):
         text = unquote(path[start:end])
         if (name := canonical(field, text)) != text:
-            moved = f"{moved[:start]}{quote(name, safe='/:')}{moved[end:]}"
+            renamed_path = f"{renamed_path[:start]}{quote(name, safe='/:')}{renamed_path[end:]}"
     renamed = [(field, canonical(field, text)) for field, text in pairs]
-    if (moved, renamed) != (path, [*pairs]):
-        query = f"?{urlencode(renamed)}" if renamed else ""
-        raise Moved(f"{datasette.urls.path(moved)}{query}")
+    if (renamed_path, renamed) == (path, [*pairs]):
+        return None
+    query = f"?{urlencode(renamed)}" if renamed else ""
+    return moved(f"{site.urls.path(renamed_path)}{query}")
+
+
+def respelled_table(site: Site, path: str, pairs: Pairs, kinds: Kinds) -> Answer:
+    """Return what `respelled` does for the address of a table; an empty answer for None."""
+    return respelled(site, path, {}, pairs, kinds) or data("", "text")

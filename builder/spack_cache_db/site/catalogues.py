@@ -8,21 +8,31 @@ started with the site's folder.
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterable
 from copy import deepcopy
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from datasette.utils import StartupError, tilde_encode
+from datasette.version import __version__
 
 from spack_cache_db.bounded_yaml import METADATA_BOUNDS, load
 from spack_cache_db.errors import DatabaseError
-from spack_cache_db.query.connection import check_header
+from spack_cache_db.query.connection import check_header, read_lookups
 from spack_cache_db.site import site_folder
+from spack_cache_db.site.answers import SiteSettings
+from spack_cache_db.site.pages.site_facts import NO_FACTS, SiteFacts, read_site_facts
 
 _described: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 _faults: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
+_facts: WeakKeyDictionary[Any, SiteFacts] = WeakKeyDictionary()
+_given: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
+_TEXTS = ("title", "license", "license_url", "source", "source_url", "about", "about_url")
+"""Metadata that pages show."""
 
 
 class NoCatalogue(Exception):
@@ -130,6 +140,74 @@ def describe(datasette: Any) -> None:
         known = {each.name: databases.get(each.name) for each in catalogues(datasette)}
         merged = {name: overlaid(deepcopy(described), of) for name, of in known.items()}
         metadata["databases"] = _described[datasette] = databases | merged
+
+
+async def learn(datasette: Any) -> None:
+    """Read what every page shows of the published database, and give Datasette 1.0 its metadata.
+
+    Datasette 0.65 asks for its metadata by a hook.
+    """
+    is_told = hasattr(datasette, "set_instance_metadata")
+    given = await datasette.get_instance_metadata() if is_told else datasette.metadata()
+    _given[datasette] = {name: str(given[name]) for name in _TEXTS if given.get(name)}
+    try:
+        _facts[datasette] = await published(datasette).execute_fn(
+            lambda conn: read_site_facts(read_lookups(conn), _given[datasette])
+        )
+    except (NoCatalogue, sqlite3.Error):
+        # Datasette shows its tables, and our pages say what is wrong.
+        return
+    if is_told:
+        await _tell(datasette, published(datasette).name, facts_of(datasette).described)
+
+
+async def _tell(datasette: Any, database: str, described: dict[str, str]) -> None:
+    """Tell Datasette 1.0, whose databases take nothing over from what is said of the whole site."""
+    known = await datasette.get_instance_metadata()
+    known |= await datasette.get_database_metadata(database)
+    for key, value in described.items():
+        if key in known:
+            continue
+        await datasette.set_instance_metadata(key, value)
+        if key not in ("title", "description"):
+            await datasette.set_database_metadata(database, key, value)
+
+
+def facts_of(datasette: Any) -> SiteFacts:
+    """Return what every page of a site shows; `NO_FACTS` without a database."""
+    return _facts.get(datasette, NO_FACTS)
+
+
+def has_facts(datasette: Any) -> bool:
+    """Return whether there is a database of which every page shows something."""
+    return datasette in _facts
+
+
+def settings_of(datasette: Any, database: Any) -> SiteSettings:
+    """Return what worker processes need to know to make pages about a database."""
+    mode = "mode=ro" if database.is_mutable else "immutable=1"
+    folders = (datasette.template_dir, site_folder() / "templates")
+    return SiteSettings(
+        uri=f"{Path(database.path).resolve().as_uri()}?{mode}",
+        database=database.name,
+        route=str(tilde_encode(database.route)),
+        base_url=datasette.setting("base_url"),
+        templates=tuple(str(folder) for folder in folders if folder),
+        metadata=_given.get(datasette, {}),
+        size=database.size,
+        sha256=database.hash,
+        version=__version__,
+        styles=(datasette.app_css_hash(), asset_version()),
+    )
+
+
+@cache
+def asset_version() -> str:
+    """Return a text that changes with a style sheet or script; an update restarts the server."""
+    digest = sha256()
+    for path in sorted((site_folder() / "static").iterdir()):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:10]
 
 
 def parameters_of(datasette: Any, database: str, query: str) -> tuple[str, ...] | None:

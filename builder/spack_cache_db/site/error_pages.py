@@ -16,9 +16,6 @@ from typing import Any
 from datasette.utils.asgi import Response
 
 from spack_cache_db.query.connection import is_interrupted
-from spack_cache_db.site.addresses import Moved, better_reason
-from spack_cache_db.site.datasettes import rendered
-from spack_cache_db.site.delivery import PIECE
 from spack_cache_db.site.middleware import (
     NO_PAGE,
     OWN_PAGE,
@@ -30,12 +27,16 @@ from spack_cache_db.site.middleware import (
     path_of,
     send_text,
 )
-from spack_cache_db.site.queues import RETRY_AFTER_SECONDS
-from spack_cache_db.site.routes import is_own_page
-from spack_cache_db.site.sandbox.database import PAGE_SECONDS, refusal
-from spack_cache_db.site.sandbox.process import NO_MEMORY
+from spack_cache_db.site.own_pages import is_own_page
 from spack_cache_db.site.sandbox.statements import PAGE_CELLS, RESULT_CELLS, TOO_MUCH
+from spack_cache_db.site.table_addresses import Moved, better_reason
+from spack_cache_db.site.workers.execute import PAGE_SECONDS, refusal
+from spack_cache_db.site.workers.worker import NO_MEMORY
 
+PIECE = 64 * 1024
+"""Bytes of rows that are sent at once."""
+RETRY_AFTER_SECONDS = 5
+"""When to try again, as programs are told."""
 UNKNOWN = "An unexpected error occurred; the server's log says what."
 NO_ROWS = "The rows cannot be shown: the same address without .csv says why."
 UNREADABLE = (
@@ -125,7 +126,7 @@ def _without_sqlite(failure: Failure, request: Any) -> Failure:
     return Failure(failure.status, "Error 400", NO_SEARCH if is_search else UNREADABLE)
 
 
-async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
+async def answer_error(datasette: Any, request: Any, exception: Exception) -> Any:
     """Return the answer to a request that failed, or leads elsewhere."""
     path = path_of(request.scope)
     if not is_own_page(path):
@@ -160,7 +161,7 @@ async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
         "sql": request.args.get("sql"),
         "path": request.path,
     }
-    html = await rendered(datasette, request, "error.html", context)
+    html = await datasette.render_template("error.html", context, request=request)
     return Response.html(html, status=failure.status, headers=headers)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote_plus, unquote_plus, unquote_to_bytes
 
 from spack_cache_db.site.allowances import allowances_of
-from spack_cache_db.site.sandbox.database import refusal
+from spack_cache_db.site.workers.execute import refusal
 
 Scope = dict[str, Any]
 Message = dict[str, Any]

@@ -1,50 +1,45 @@
-"""The catalogue's pages and safety limits, as Datasette hooks.
+"""Our pages and safety limits, as Datasette hooks.
 
-Datasette finds this module by its entry point. The hooks add the pages of `spack_cache_db.site` to
-Datasette's own, and limit what a request can cost, where a catalogue is served. Only hooks of both
-Datasette 0.65 and 1.0 are used.
+Datasette finds this module by its entry point. The hooks add the pages of `own_pages` to
+Datasette's own, and limit what a request can cost, where a catalogue is served. Only documented
+hooks of Datasette 0.65 and 1.0 are used.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import cache, partial
-from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from typing import Any, TypeVar, cast
 
+from datasette import hookimpl
 from datasette.filters import FilterArguments
 from datasette.plugins import pm
 from datasette.utils.asgi import asgi_static
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from spack_cache_db.records import ROOT
-from spack_cache_db.site import (
-    addresses,
-    catalogues,
-    datasettes,
-    delivery,
-    error_pages,
-    identity,
-    middleware,
-    queues,
-    routes,
-    site_folder,
-    warm_start,
-    whole_answers,
-)
+from spack_cache_db.schema import TABLES, VIEWS
+from spack_cache_db.site import catalogues, middleware, site_folder
 from spack_cache_db.site.allowances import allowances_of
+from spack_cache_db.site.answers import link_to
 from spack_cache_db.site.catalogues import is_site
-from spack_cache_db.site.datasettes import hook
+from spack_cache_db.site.download import note_state
+from spack_cache_db.site.error_pages import answer_error, guard_csv
+from spack_cache_db.site.own_pages import PAGES, is_own_page
 from spack_cache_db.site.pages.filters import options
-from spack_cache_db.site.sandbox import database as sandbox
 from spack_cache_db.site.sandbox import sql_functions
 from spack_cache_db.site.sandbox.statements import authorize, restrict
+from spack_cache_db.site.table_addresses import check_queries, check_table, wheres
+from spack_cache_db.site.visits import visited
+from spack_cache_db.site.whole_answers import whole
+from spack_cache_db.site.workers import execute
 from spack_cache_db.spack.lexer import is_hash
+
+Function = TypeVar("Function", bound=Callable[..., object])
 
 STATIC = r"^/static/(?P<path>.*)$"
 _OWN_ERRORS = "datasette.handle_exception"
@@ -64,6 +59,18 @@ _NAMED = {
     ("name", "stacks"): "stack",
 }
 LINKED = {*_HASHES, *(column for column, _ in _NAMED)}
+_ORDER = {name: place for place, name in enumerate((*VIEWS, *(table.name for table in TABLES)))}
+
+
+def hook(function: Function, *, trylast: bool = False, optionalhook: bool = False) -> Function:
+    """Mark a function as a hook.
+
+    Args:
+        function: what Datasette calls.
+        trylast: whether it is called after those of other plugins.
+        optionalhook: whether there are versions of Datasette without this hook.
+    """
+    return cast("Function", hookimpl(function, trylast=trylast, optionalhook=optionalhook))
 
 
 @hook
@@ -74,14 +81,17 @@ def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
     if pm.has_plugin(_OWN_ERRORS):
         pm.unregister(name=_OWN_ERRORS)
     allowances_of(datasette)
-    catalogues.require_addresses(datasette, [STATIC, *(each.pattern for each in routes.ROUTES)])
+    catalogues.require_addresses(datasette, [STATIC, *(pattern for pattern, _ in PAGES)])
     catalogues.describe(datasette)
-    datasettes.add_templates(env, site_folder() / "templates")
+    paths, folder = env.loader.loaders[0].searchpath, str(site_folder() / "templates")
+    if folder not in paths:
+        # Just before Datasette's own.
+        paths.insert(len(paths) - 1, folder)
 
 
 @hook
 def startup(datasette: Any) -> Callable[[], Awaitable[None]] | None:
-    """Give visitors' SQL its sandbox; learn what all pages show."""
+    """Send visitors' SQL to worker processes; read what all pages show."""
     if not is_site(datasette):
         return None
     for name in catalogues.others(datasette):
@@ -89,20 +99,19 @@ def startup(datasette: Any) -> Callable[[], Awaitable[None]] | None:
             print(f"Not in the site's pages: {fault}", file=sys.stderr)
     for database in datasette.databases.values():
         if database.path and not database.is_mutable:
-            delivery.note_state(Path(database.path))
-    datasettes.keep_own_templates(datasette)
+            note_state(Path(database.path))
     if not allowances_of(datasette).sql_in_server:
-        sandbox.use_sandbox(datasette)
-    return partial(identity.learn, datasette)
+        execute.use_workers(datasette)
+    return partial(catalogues.learn, datasette)
 
 
 @hook
-def register_routes(datasette: Any) -> tuple[tuple[str, datasettes.Handler], ...]:
+def register_routes(datasette: Any) -> tuple[tuple[str, Callable[..., Any]], ...]:
     """Add our pages; they come before Datasette's own, so `/` is ours."""
     if not is_site(datasette):
         return ()
     static = (STATIC, asgi_static(_static()))
-    return (static, *((each.pattern, routes.handler_of(each)) for each in routes.ROUTES))
+    return (static, *PAGES)
 
 
 @partial(hook, trylast=True)
@@ -117,9 +126,9 @@ def filters_from_request(
         return None
 
     async def checked() -> FilterArguments:
-        await addresses.check_table(datasette, request, database, table)
-        wheres = addresses.wheres(datasette, request)
-        return FilterArguments([], extra_context={"extra_wheres_for_ui": wheres})
+        await check_table(datasette, request, database, table)
+        context = {"extra_wheres_for_ui": wheres(datasette, request)}
+        return FilterArguments([], extra_context=context)
 
     return checked
 
@@ -127,32 +136,33 @@ def filters_from_request(
 @hook
 def extra_template_vars(datasette: Any) -> dict[str, object]:
     """Tell the templates the version of style sheets and scripts, and what all pages show."""
-    shown = identity.identity_of(datasette)
     return {
-        "asset_version": _asset_version(),
+        **catalogues.facts_of(datasette).words,
+        "asset_version": catalogues.asset_version(),
         "catalogue": catalogues.name_of(datasette),
-        "choices": shown.choices,
-        "in_order": datasettes.in_order,
-        "links_to": {kind: cache(partial(_link_to, datasette, kind)) for kind in _KINDS},
-        "is_cut": sandbox.is_cut(),
-        "newest_snapshot": shown.newest,
-        "noun": shown.noun,
+        "in_order": in_order,
+        "is_cut": execute.is_cut(),
+        "links_to": {kind: cache(partial(link_to, datasette.urls, kind)) for kind in _KINDS},
         "options": options,
-        "site_title": shown.origin.title,
     }
+
+
+def in_order(found: Iterable[Any]) -> list[Any]:
+    """Return tables or views in the schema's order, those that are not ours last.
+
+    Args:
+        found: what Datasette says of each; 0.65 has dictionaries, 1.0 may have records.
+    """
+
+    def place(item: Any) -> int:
+        name = item["name"] if isinstance(item, dict) else item.name
+        return _ORDER.get(str(name), len(_ORDER))
+
+    return sorted(found, key=place)
 
 
 def _static() -> Path:
     return site_folder() / "static"
-
-
-@cache
-def _asset_version() -> str:
-    """Return a text that changes with a style sheet or script; an update restarts the server."""
-    digest = sha256()
-    for path in sorted(_static().iterdir()):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:10]
 
 
 @hook
@@ -182,13 +192,7 @@ def link(
     # Asked last: nearly all cells have no page.
     if database != catalogues.name_of(datasette):
         return None
-    return _link_to(datasette, kind, value)
-
-
-def _link_to(datasette: Any, kind: str, name: str, query: str = "") -> Markup:
-    """Return a link to the page of a package, a release, a stack or a spec."""
-    address = escape(f"{datasette.urls.path(f'/{kind}/{quote(name)}')}{query}")
-    return Markup(f'<a href="{address}">{escape(name)}</a>')
+    return link_to(datasette.urls, kind, value)
 
 
 @hook
@@ -213,7 +217,7 @@ def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) 
 @partial(hook, optionalhook=True)
 def get_metadata(datasette: Any) -> dict[str, str]:
     """Say whose data the site shows, where its metadata does not. Datasette 1.0 is told once."""
-    return identity.described(identity.identity_of(datasette))
+    return catalogues.facts_of(datasette).described if catalogues.has_facts(datasette) else {}
 
 
 @partial(hook, optionalhook=True)
@@ -225,16 +229,23 @@ def skip_csrf(datasette: Any, scope: dict[str, Any]) -> bool:
 
 @hook
 def asgi_wrapper(datasette: Any) -> Callable[[middleware.App], middleware.App]:
-    """Put bounds around every request and every answer, the outermost last."""
+    """Put bounds around every request and every answer."""
 
     def wrap(app: middleware.App) -> middleware.App:
         if not is_site(datasette):
             return app
-        app = error_pages.guard_csv(app)
-        app = queues.admit(addresses.check_queries(app, datasette), datasette)
-        app = whole_answers.whole(delivery.collect(app), datasette, routes.is_own_page)
+        # From the innermost to the outermost.
+        # CSV that is an error gets the status of one.
+        app = guard_csv(app)
+        # Fields that a canned query does not have are refused.
+        app = check_queries(app, datasette)
+        # Rows of a table are complete, and the statements of a request share one budget.
+        app = whole(app, datasette, is_own_page)
+        # Requests are checked; headers and compression are added to answers.
         app = middleware.guard(app, datasette)
-        app = delivery.deliver(warm_start.warm(app, datasette))
+        # Bodies are read whole, and visitors who leave end what they asked for.
+        app = visited(app)
+        # Paths have no base.
         return middleware.below_base(app, datasette.setting("base_url"))
 
     return wrap
@@ -249,4 +260,4 @@ def handle_exception(
         own: Callable[[], Awaitable[Any]]
         own = import_module(_OWN_ERRORS).handle_exception(datasette, request, exception)
         return own
-    return partial(error_pages.answer, datasette, request, exception)
+    return partial(answer_error, datasette, request, exception)

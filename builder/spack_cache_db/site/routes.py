@@ -1,51 +1,41 @@
-"""The catalogue's own pages as Datasette routes: which address leads to which page.
+"""Our own pages: which address leads to which function, and what each answers.
 
-What a page shows is computed in the sandbox, by the functions of `pages` and `loaders`; here it is
-rendered.
+The functions run in worker processes. Each takes the site and a request, reads records with the
+functions of `pages`, and returns an `Answer`.
 """
 
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from html import escape
+from itertools import chain, islice
+from typing import Any
 from urllib.parse import quote, unquote, urlencode
 
-from datasette.utils import tilde_decode
-from datasette.utils.asgi import Forbidden, NotFound, Response
-
-from spack_cache_db.query.answers import found_rows
+from spack_cache_db.errors import BuilderError
+from spack_cache_db.query.answers import found_part, found_rows
+from spack_cache_db.query.package_data import PackageData, read_binaries, read_package_data
 from spack_cache_db.query.package_names import known_name
+from spack_cache_db.query.plain_words import read_words
 from spack_cache_db.query.spellings import read_spellings
-from spack_cache_db.query.words import read_words
-from spack_cache_db.row_forms import csv_text, json_text
-from spack_cache_db.site.addresses import check_own_page, pairs_of
-from spack_cache_db.site.catalogues import data_path, others, published
-from spack_cache_db.site.datasettes import Handler, ensure, may_view, permitted, rendered
-from spack_cache_db.site.delivery import is_as_it_was, send_file
-from spack_cache_db.site.discovery import opensearch, robots, sitemap
-from spack_cache_db.site.loaders import (
-    LISTED,
-    Data,
-    changes_data,
-    cover_data,
-    data_of,
-    find_data,
-    list_data,
-    package_data,
-    spec_page,
+from spack_cache_db.row_forms import Rows, csv_text, json_text
+from spack_cache_db.site.addresses import check_fields, respelled, spans_of
+from spack_cache_db.site.answers import (
+    PAGES,
+    SEARCH,
+    Answer,
+    Kind,
+    Request,
+    Site,
+    data,
+    refused,
 )
-from spack_cache_db.site.middleware import OWN_PAGE
-from spack_cache_db.site.pages.changes import Sides, load_changes
+from spack_cache_db.site.pages.changes import Sides, difference_of, load_changes
 from spack_cache_db.site.pages.dependency_tree import tree_rows
 from spack_cache_db.site.pages.feeds import Topic, load_feed
 from spack_cache_db.site.pages.filters import (
-    HIDEABLE,
-    LABELS,
     DataLinks,
     Filters,
     Narrowing,
@@ -56,7 +46,15 @@ from spack_cache_db.site.pages.filters import (
 from spack_cache_db.site.pages.gaps import CoverageFilters, load_gaps
 from spack_cache_db.site.pages.groups import load_release, load_stack
 from spack_cache_db.site.pages.home import load_about, load_home
-from spack_cache_db.site.pages.lists import PAGE_ROWS, ListFilters, classes, list_rows
+from spack_cache_db.site.pages.lag import load_package_list
+from spack_cache_db.site.pages.lists import (
+    PAGE_ROWS,
+    ListFilters,
+    classes,
+    list_rows,
+    load_releases,
+    load_stacks,
+)
 from spack_cache_db.site.pages.names import (
     having,
     load_close,
@@ -68,164 +66,240 @@ from spack_cache_db.site.pages.names import (
 from spack_cache_db.site.pages.package import load_badge, load_package
 from spack_cache_db.site.pages.pasted_environment import (
     MOST_FORM_FIELDS,
+    covered,
     load_cover,
-    load_pasted,
     pasted_text,
 )
-from spack_cache_db.site.pages.search import load_find
-from spack_cache_db.site.pages.spec import MOST_CANDIDATES, is_hash_prefix
-from spack_cache_db.site.sandbox.database import Load, read, read_once
+from spack_cache_db.site.pages.search import (
+    asked_spec,
+    kept_matching,
+    kept_question,
+    load_find,
+    reasons_of,
+)
+from spack_cache_db.site.pages.spec import (
+    MOST_CANDIDATES,
+    is_hash_prefix,
+    load_candidates,
+    load_spec,
+)
+from spack_cache_db.site.sandbox.sql_functions import parse
 
-FORM_TYPE = "application/x-www-form-urlencoded"
 LONGEST_LINK = 6_000
 """Characters of an address to which a pasted text leads; most servers take eight thousand."""
 FOUND_AT_ONCE = 1_000
 """Configurations that are read and sent at once as JSON or CSV."""
+SITEMAP_PAGES = ("", "packages", "releases", "stacks", "about")
+MOST_ADDRESSES = 50_000
+"""A sitemap may have no more (sitemaps.org, "Sitemaps XML format")."""
+MOST_OF_NAME = 16
+"""Characters of a short name (OpenSearch 1.1)."""
 
-_AROUND = {"json": ("[\n", ",\n", "\n]"), "csv": (csv_text(found_rows((), hashes=False)), "", "")}
-"""What stands before the rows of `/find`, between two parts of them, and after them."""
-_KINDS = {
-    "atom": "application/atom+xml; charset=utf-8",
-    "csv": "text/csv; charset=utf-8",
-    "json": "application/json; charset=utf-8",
-    "svg": "image/svg+xml; charset=utf-8",
-}
-_GROUPS: dict[str, tuple[Load[[str], Any], str]] = {
-    "release": (load_release, "build_listings"),
-    "stack": (load_stack, "spec_stacks"),
-}
-"""What loads the page of a release and of a stack, and the view that has its rows."""
+SITEMAP = """<?xml version="1.0" encoding="UTF-8"?>
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+{urls}</urlset>
+"""
+OPENSEARCH = """<?xml version="1.0" encoding="UTF-8"?>
+<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
+<ShortName>{name}</ShortName>
+<Description>Search Spack packages: {title}</Description>
+<InputEncoding>UTF-8</InputEncoding>
+<Url type="text/html" template="{find}?q={{searchTerms}}"/>
+</OpenSearchDescription>
+"""
+
+Names = tuple[str, ...]
+Handler = Callable[..., Answer]
 
 
-async def home(datasette: Any, request: Any) -> Any:
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A page: the pattern of its path, its function, and the fields that its address may have.
+
+    Groups of the pattern are arguments of the function.
+    """
+
+    pattern: str
+    handler: Handler
+    fields: tuple[str, ...] = ()
+    kind: Kind = PAGES
+
+
+def respond(site: Site, number: int, request: Request) -> Answer:
+    """Return the answer of the route with this number.
+
+    Raises:
+        BadAddress: the route does not know a field of the address.
+    """
+    route = ROUTES[number]
+    found = re.match(route.pattern, request.path)
+    if found is None:
+        raise ValueError(f"{request.path} is no address of {route.pattern}")
+    check_fields(request, route.fields)
+    if (answer := respelled(site, request.path, spans_of(found), request.pairs)) is not None:
+        return answer
+    names = {name: value and unquote(value) for name, value in found.groupdict().items()}
+    return route.handler(site, request, **names)
+
+
+def home(site: Site, request: Request) -> Answer:
     """`/`."""
-    database = published(datasette)
-    page = await read_once(datasette, load_home)
-    beside = [each for each in others(datasette) if await may_view(datasette, request.actor, each)]
-    context = {"page": page, "size": database.size, "sha256": database.hash, "others": beside}
-    context["feed"] = Topic().feed
-    return await render(datasette, request, "home.html", context)
+    page, settings = load_home(site.lookups), site.settings
+    context = {"page": page, "size": settings.size, "sha256": settings.sha256}
+    context |= {"others": request.databases, "feed": Topic().feed}
+    return site.page(request, "home.html", context)
 
 
-async def package(datasette: Any, request: Any) -> Any:
+def package(site: Site, request: Request, package: str) -> Answer:
     """`/package/<name>`."""
-    name, filters = unquote(request.url_vars["package"]), Filters.parse(pairs_of(request))
-    page = await read(datasette, load_package, name, filters)
+    filters = Filters.parse(request.pairs)
+    page = load_package(site.lookups, package, filters)
     if page is None:
-        known = await read(datasette, package_data, name)
+        known = read_package(site, package)
         if known is None:
-            return await missing(datasette, request, "package", name)
-        words = {"data": known, "known_name": await read(datasette, known_name, name)}
-        return await render(datasette, request, "unbuilt.html", words)
-    links = package_links(data_path(datasette), name, filters)
-    context = {"page": page, "links": links, "feed": Topic(package=name).feed}
-    return await render(datasette, request, "package.html", context)
+            return missing(site, request, "package", package)
+        words = {"data": known, "known_name": known_name(site.lookups, package)}
+        return site.page(request, "unbuilt.html", words)
+    links = package_links(site.settings.route, package, filters)
+    context = {"page": page, "links": links, "feed": Topic(package=package).feed}
+    return site.page(request, "package.html", context)
 
 
-async def spec(datasette: Any, request: Any) -> Any:
+def read_package(site: Site, name: str) -> PackageData | None:
+    """Return what is known of a package; None if the database has nothing of it."""
+    return read_package_data(site.conn, name) or read_binaries(site.conn, name)
+
+
+def spec(site: Site, request: Request, hash: str) -> Answer:
     """`/spec/<hash>`, or a prefix of it: the only spec that has it, or a list of them."""
-    text, number = unquote(request.url_vars["hash"]).lower(), page_number(request.args.get("page"))
-    page: Any = ()
-    if is_hash_prefix(text):
-        page = await read(datasette, spec_page, text, number, request.args.get("release"))
-    if not page:
-        return await missing(datasette, request, "spec", text)
-    if isinstance(page, tuple):
-        if len(page) == 1:
-            return redirect(datasette, f"/spec/{page[0].hash}")
-        shown, is_more = page[:MOST_CANDIDATES], len(page) > MOST_CANDIDATES
-        context = {"prefix": text, "candidates": shown, "is_more": is_more}
-        return await render(datasette, request, "candidates.html", context)
-    table = "build_listings" if page.listings else "specs"
-    links = data_links(data_path(datasette), table, [("hash", text)])
-    narrowing = replace(Narrowing.parse(pairs_of(request)), release=page.release)
-    context = {"page": page, "links": links, "tree_rows": tree_rows, "narrowing": narrowing}
-    return await render(datasette, request, "spec.html", context)
-
-
-async def group(datasette: Any, request: Any) -> Any:
-    """`/release/<name>` and `/stack/<name>`."""
-    ((kind, name),) = request.url_vars.items()
-    name = unquote(name)
-    load, view = _GROUPS[kind]
-    page: Any = await read_once(datasette, load, name)
+    text, number = hash.lower(), page_number(request.args.get("page"))
+    if not is_hash_prefix(text):
+        return missing(site, request, "spec", text)
+    page = load_spec(site.lookups, text, number, request.args.get("release"))
     if page is None:
-        return await missing(datasette, request, kind, name)
-    links = data_links(data_path(datasette), view, [(kind, name)], many=True)
-    feed = Topic(stack=name).feed if kind == "stack" else None
-    context = {"page": page, "links": links, "feed": feed, "first_rows": PAGE_ROWS}
-    return await render(datasette, request, f"{kind}.html", context)
+        return candidates(site, request, text)
+    table = "build_listings" if page.listings else "specs"
+    links = data_links(site.settings.route, table, [("hash", text)])
+    narrowing = replace(Narrowing.parse(request.pairs), release=page.release)
+    context = {"page": page, "links": links, "tree_rows": tree_rows, "narrowing": narrowing}
+    return site.page(request, "spec.html", context)
 
 
-async def listed(datasette: Any, request: Any) -> Any:
+def candidates(site: Site, request: Request, prefix: str) -> Answer:
+    """Return the specs whose hash begins so."""
+    found = load_candidates(site.lookups, prefix)
+    if not found:
+        return missing(site, request, "spec", prefix)
+    if len(found) == 1:
+        return site.redirect(f"/spec/{found[0].hash}")
+    is_more = len(found) > MOST_CANDIDATES
+    context = {"prefix": prefix, "candidates": found[:MOST_CANDIDATES], "is_more": is_more}
+    return site.page(request, "candidates.html", context)
+
+
+def release(site: Site, request: Request, release: str) -> Answer:
+    """`/release/<name>`."""
+    page = load_release(site.lookups, release)
+    if page is None:
+        return missing(site, request, "release", release)
+    pairs = [("release", release)]
+    links = data_links(site.settings.route, "build_listings", pairs, many=True)
+    return site.page(
+        request, "release.html", {"page": page, "links": links, "first_rows": PAGE_ROWS}
+    )
+
+
+def stack(site: Site, request: Request, stack: str) -> Answer:
+    """`/stack/<name>`."""
+    page = load_stack(site.lookups, stack)
+    if page is None:
+        return missing(site, request, "stack", stack)
+    links = data_links(site.settings.route, "spec_stacks", [("stack", stack)], many=True)
+    context = {"page": page, "links": links, "feed": Topic(stack=stack).feed}
+    return site.page(request, "stack.html", context | {"first_rows": PAGE_ROWS})
+
+
+LISTED = {"packages": load_package_list, "releases": load_releases, "stacks": load_stacks}
+
+
+def listed(site: Site, request: Request, kind: str, form: str | None) -> Answer:
     """`/packages`, `/releases` and `/stacks`; as a page, `.json` or `.csv`."""
-    asked, form = ListFilters.parse(pairs_of(request)), request.url_vars["form"]
-    kind = request.url_vars["kind"]
+    asked = ListFilters.parse(request.pairs)
+    page = LISTED[kind](site.lookups, asked)
     if form is not None:
-        return data(await read(datasette, list_data, kind, asked, form), form)
-    page = await read(datasette, LISTED[kind], asked)
-    rows = list_rows(page, datasette.urls.path(f"/{page.kind.removesuffix('s')}/"))
-    links = DataLinks.of_page(f"/{kind}", asked.address()) if page.rows else None
-    feed = Topic().feed if kind == "releases" else None
-    words = {"rows": rows, "classes": classes, "links": links, "feed": feed}
-    context = {"page": page, "asked": page.asked, **words}
-    return await render(datasette, request, "list.html", context)
+        if page.notices:
+            return refused(" ".join(page.notices), form)
+        if not page.rows:
+            none = (
+                f"none of {page.total:,} {kind} matches" if page.total else f"there are no {kind}"
+            )
+            return refused(f"{none} in this database", form, 404)
+        rows = Rows(page.csv_columns, page.in_order())
+        return data(form_of(rows.records, rows, form), form)
+    body = list_rows(page, site.urls.path(f"/{page.kind.removesuffix('s')}/"))
+    context: dict[str, Any] = {"page": page, "asked": page.asked, "rows": body, "classes": classes}
+    context["links"] = DataLinks.of_page(f"/{kind}", asked.address()) if page.rows else None
+    context["feed"] = Topic().feed if kind == "releases" else None
+    return site.page(request, "list.html", context)
 
 
-async def about(datasette: Any, request: Any) -> Any:
+def about(site: Site, request: Request) -> Answer:
     """`/about`."""
-    page = await read_once(datasette, load_about)
-    return await render(datasette, request, "about.html", {"page": page})
+    return site.page(request, "about.html", {"page": load_about(site.lookups)})
 
 
-async def suggest(datasette: Any, request: Any) -> Any:
+def suggest(site: Site, request: Request) -> Answer:
     """`/suggest.json?q=`: the names that have the text in them."""
-    names = await read_once(datasette, load_names)
-    return Response.json(suggested(names, request.args.get("q") or ""))
+    return data(json_text(suggested(names_of(site), request.args.get("q", ""))), "json")
 
 
-def _to_package(datasette: Any, name: str, narrowing: Narrowing) -> Any:
+def names_of(site: Site) -> Any:
+    """Return all names, which are read once."""
+    return site.lookups.once(load_names, lambda: load_names(site.lookups))
+
+
+def to_package(site: Site, name: str, narrowing: Narrowing) -> Answer:
     """Lead to the page of a package, or to its rows where the page would show more."""
     if narrowing.explicit:
-        return redirect(datasette, "/find", {"q": f"{name}@:", **dict(narrowing.pairs)})
-    return redirect(datasette, f"/package/{quote(name)}", dict(narrowing.pairs))
+        return site.redirect("/find", {"q": f"{name}@:", **dict(narrowing.pairs)})
+    return site.redirect(f"/package/{quote(name)}", dict(narrowing.pairs))
 
 
-async def find(datasette: Any, request: Any) -> Any:
+def find(site: Site, request: Request) -> Answer:
     """`/find?q=`."""
     text = (request.args.get("q") or "").strip()
-    narrowing = Narrowing.parse(pairs_of(request))
-    names = await read_once(datasette, load_names)
-    spellings = await read_once(datasette, read_spellings)
-    virtuals = await read_once(datasette, load_virtuals)
+    narrowing = Narrowing.parse(request.pairs)
+    lookups, names = site.lookups, names_of(site)
+    spellings = read_spellings(lookups)
+    virtuals = lookups.once(load_virtuals, lambda: load_virtuals(lookups))
     is_virtual = spellings.canonical("virtual", text) in virtuals
     name, parts = named(names, spellings, text), [] if is_virtual else having(names, text)
     if name is not None:
         if name.kind == "package":
-            return _to_package(datasette, name.name, narrowing)
-        return redirect(datasette, name.address, {})
+            return to_package(site, name.name, narrowing)
+        return site.redirect(name.address)
     word = text.removeprefix("/").lower()
     text = word if is_hash_prefix(word) else text
     if parts and text != word:
-        reading = await read(datasette, read_words, text)
+        reading = read_words(lookups, text)
         listed = {"names": parts, "search_text": text, "reading": reading, "narrowing": narrowing}
-        return await render(datasette, request, "names.html", listed)
+        return site.page(request, "names.html", listed)
     number, opened = page_number(request.args.get("page")), request.args.get("open")
-    page = await read(datasette, load_find, text, number, narrowing, opened)
+    page = load_find(lookups, text, number, narrowing, opened)
     if page.reading is not None:
         narrowing = narrowing.within(page.reading.release, page.reading.stack)
         if page.answer is None and not page.reading.spec:
-            return redirect(datasette, "/packages", dict(narrowing.pairs))
+            return site.redirect("/packages", dict(narrowing.pairs))
         if page.answer is None:
-            return redirect(datasette, "/find", {"q": page.reading.spec, **dict(narrowing.pairs)})
+            return site.redirect("/find", {"q": page.reading.spec, **dict(narrowing.pairs)})
     if page.package is not None:
-        return _to_package(datasette, page.package, narrowing)
+        return to_package(site, page.package, narrowing)
     if page.hashes:
         kept = {"release": narrowing.release} if narrowing.release else {}
-        return redirect(datasette, f"/spec/{page.prefix}", kept)
+        return site.redirect(f"/spec/{page.prefix}", kept)
     if parts:
         listed = {"names": parts, "search_text": text, "narrowing": narrowing}
-        return await render(datasette, request, "names.html", listed)
+        return site.page(request, "names.html", listed)
     has_rows = page.answer and page.answer.rows and page.reading is None
     query = f"?{urlencode([('q', text), *narrowing.pairs])}"
     links = DataLinks.of_page("/find", query) if has_rows else None
@@ -233,202 +307,197 @@ async def find(datasette: Any, request: Any) -> Any:
     topic = Topic(text, stack=narrowing.stack, host=narrowing.host)
     context = {"page": page, "search_text": text, "links": links, "narrowing": narrowing}
     context["feed"] = topic.feed if is_spec else None
-    return await render(datasette, request, "find.html", context)
+    return site.page(request, "find.html", context)
 
 
-async def find_rows(datasette: Any, request: Any, send: Any) -> Any:
+def find_rows(site: Site, request: Request, form: str) -> Answer:
     """`/find.json?q=` and `/find.csv?q=`: all rows of the command `find`, some at a time."""
-    text, form = request.args.get("q") or "", request.url_vars["form"]
-    asked = (find_data, text, Narrowing.parse(pairs_of(request)))
-    found = await read(datasette, data_of, *asked, 0, FOUND_AT_ONCE, form)
-    if not found.is_more:
-        return data(found, form)
-
-    async def following(first: int) -> Data:
-        return await read(datasette, data_of, *asked, first, FOUND_AT_ONCE, form)
-
-    await _send_parts(send, found, following, form)
-    return None
+    try:
+        return rows_from(site, request, form)
+    except BuilderError as error:
+        return refused(str(error), form)
 
 
-async def _send_parts(
-    send: Any, found: Data, following: Callable[[int], Awaitable[Data]], form: str
-) -> None:
-    """Send rows in parts; break the connection if one of them cannot be read.
-
-    Args:
-        send: sends the response.
-        found: the first part.
-        following: returns the part that begins after so many rows.
-        form: json or csv.
-    """
-    start, between, end = _AROUND[form]
-    headers = [*OWN_PAGE.items(), ("content-type", _KINDS[form])]
-    encoded = [(name.encode(), value.encode()) for name, value in headers]
-    await send({"type": "http.response.start", "status": 200, "headers": encoded})
-    body, first = found.body.removesuffix(end), FOUND_AT_ONCE
-    while found.is_more:
-        await send({"type": "http.response.body", "body": body.encode(), "more_body": True})
-        try:
-            found = await following(first)
-        except Exception as error:
-            # Without a last message, the server closes the connection.
-            print(f"the rows of a search end early: {error!r:.500}", file=sys.stderr)
-            return
-        body = between + found.body.removeprefix(start).removesuffix(end)
-        first += FOUND_AT_ONCE
-    await send({"type": "http.response.body", "body": (body + end).encode()})
+def rows_from(site: Site, request: Request, form: str) -> Answer:
+    """Return the rows from that with the number `first` on."""
+    lookups, narrowing = site.lookups, Narrowing.parse(request.pairs)
+    query = parse(asked_spec(lookups, request.args.get("q", ""), narrowing).spec)
+    scope = narrowing.scope(lookups)
+    results = kept_matching(lookups, kept_question(lookups, query, scope).conditions)
+    if not results.ids:
+        return refused("; ".join(reasons_of(lookups, query, scope)), form, 404)
+    end = request.first + FOUND_AT_ONCE
+    found = found_part(lookups, results, slice(request.first, end + 1), with_hashes=False)
+    following = end if len(found) > FOUND_AT_ONCE else None
+    rows = found_rows(found[:FOUND_AT_ONCE], hashes=False)
+    body = form_of(rows.records, rows, form)
+    start, between, last = AROUND[form]
+    body = body if request.first == 0 else between + body.removeprefix(start)
+    return data(body if following is None else body.removesuffix(last), form, following)
 
 
-async def cover(datasette: Any, request: Any) -> Any:
+AROUND = {"json": ("[\n", ",\n", "\n]"), "csv": (csv_text(found_rows((), hashes=False)), "", "")}
+"""What stands before the rows of `/find`, between two parts of them, and after them."""
+
+
+def cover(site: Site, request: Request, form: str | None) -> Answer:
     """`/cover`: an environment in the address or in a form; as a page, `.json` or `.csv`.
 
     A form that is short leads to the address that asks the same.
     """
-    is_form = request.method == "POST"
-    if is_form and not request.headers.get("content-type", FORM_TYPE).startswith(FORM_TYPE):
-        advice = "curl --data-urlencode q@spack.yaml"
-        said = f"Error: expected a form ({FORM_TYPE}) with the field q: {advice}\n"
-        return Response.text(said, status=415)
-    query = (await request.post_body()).decode("latin-1") if is_form else request.query_string
-    is_long = len(query) > LONGEST_LINK
-    pasted = await read(datasette, load_pasted, query) if is_long else pasted_text(query)
+    pasted = pasted_text(request.query if request.form is None else request.form)
     if pasted is None:
-        said = f"Error: the form has more than {MOST_FORM_FIELDS} fields\n"
-        return Response.text(said, status=413)
-    if (form := request.url_vars["form"]) is not None:
-        return data(await read(datasette, data_of, cover_data, pasted, form), form)
+        return refused(f"the form has more than {MOST_FORM_FIELDS} fields", None, 413)
+    if form is not None:
+        try:
+            found = covered(site.lookups, pasted)
+        except BuilderError as error:
+            return refused(str(error), form)
+        return data(form_of(found.as_dict(), found.rows, form), form)
     is_short = len(pasted.text) <= LONGEST_LINK and len(pasted.query) <= LONGEST_LINK
-    if is_form and is_short:
-        return Response.redirect(f"{datasette.urls.path('/cover')}?{pasted.query}", status=303)
-    page = await read(datasette, load_cover, pasted)
-    context = {"page": page, "pasted": pasted, "is_short": is_short}
-    return await render(datasette, request, "cover.html", context)
+    if request.form is not None and is_short:
+        return site.redirect(f"/cover?{pasted.query}", status=303)
+    page = load_cover(site.lookups, pasted)
+    return site.page(request, "cover.html", {"page": page, "pasted": pasted, "is_short": is_short})
 
 
-async def changes(datasette: Any, request: Any) -> Any:
+def changes(site: Site, request: Request, old: str, new: str, form: str | None) -> Answer:
     """`/diff/<old>...<new>`: two releases, or stacks of them; as a page, `.json` or `.csv`."""
-    old, new = (unquote(request.url_vars[side]) for side in ("old", "new"))
-    sides = replace(Sides.parse(pairs_of(request)), old=old, new=new)
-    if (form := request.url_vars["form"]) is not None:
-        return data(await read(datasette, data_of, changes_data, sides, form), form)
-    page = await read_once(datasette, load_changes, sides)
+    sides = replace(Sides.parse(request.pairs), old=old, new=new)
+    if form is not None:
+        return changed_rows(site, sides, form)
+    page = load_changes(site.lookups, sides)
     links = DataLinks(None, sides.address("json"), sides.address("csv"))
     context = {"page": page, "sides": sides, "links": None if page.error else links}
-    return await render(datasette, request, "changes.html", context, 404 if page.error else 200)
+    return site.page(request, "changes.html", context, 404 if page.error else 200)
 
 
-async def compare(datasette: Any, request: Any) -> Any:
+def changed_rows(site: Site, sides: Sides, form: str) -> Answer:
+    """Return what the command `diff` prints with `--json` or `--csv`."""
+    try:
+        found = difference_of(site.lookups, sides)
+    except BuilderError as error:
+        return refused(str(error), form)
+    if not any(found.specs):
+        nothing = f"neither {found.old} nor {found.new} has such a binary, so nothing is compared"
+        return refused(nothing, form, 404)
+    return data(form_of(found.as_dict(), found.rows, form), form)
+
+
+def form_of(document: Any, rows: Rows, form: str) -> str:
+    """Return a document as JSON, or its rows as CSV."""
+    return json_text(document) if form == "json" else csv_text(rows)
+
+
+def compare(site: Site, request: Request) -> Answer:
     """`/diff?old=&new=`: where a form with two releases leads."""
-    return redirect(datasette, Sides.parse(pairs_of(request)).address())
+    return site.redirect(Sides.parse(request.pairs).address())
 
 
-async def changes_feed(datasette: Any, request: Any) -> Any:
+def changes_feed(site: Site, request: Request, of: str) -> Answer:
     """`/feed.atom`, of a package or a stack as well, and `/find.atom?q=`."""
     # Only feeds need the library that writes them.
-    from spack_cache_db.site.discovery import atom
+    from spack_cache_db.site.atom import atom
 
-    topic = Topic.parse(pairs_of(request))
-    if (request.url_vars["of"] == "find") != (topic.q is not None):
-        return data(Data(error="the feed of a spec is /find.atom?q=SPEC"), "atom")
-    found = await read_once(datasette, load_feed, topic)
+    topic = Topic.parse(request.pairs)
+    if (of == "find") != (topic.q is not None):
+        return refused("the feed of a spec is /find.atom?q=SPEC", None)
+    found = load_feed(site.lookups, topic)
     if found.error is not None:
-        return data(Data(error=found.error), "atom")
-
-    def absolute(path: str) -> str:
-        return str(datasette.absolute_url(request, datasette.urls.path(path)))
-
-    return data(Data(atom(found, topic, absolute)), "atom")
+        return refused(found.error, None)
+    return data(atom(found, topic, lambda path: site.absolute(request, path)), "atom")
 
 
-async def package_json(datasette: Any, request: Any) -> Any:
+def package_json(site: Site, request: Request, package: str) -> Answer:
     """`/package/<name>.json`: how many binaries a package has, and what Spack says of it."""
-    name = unquote(request.url_vars["package"])
-    found = await read(datasette, package_data, name)
+    found = read_package(site, package)
     if found is None:
-        known = await read(datasette, known_name, name)
-        return data(Data(error=known.sentence, status=404), "json")
-    return data(Data(json_text(found.as_dict())), "json")
+        return refused(known_name(site.lookups, package).sentence, "json", 404)
+    return data(json_text(found.as_dict()), "json")
 
 
-async def badge(datasette: Any, request: Any) -> Any:
+def badge(site: Site, request: Request, package: str) -> Answer:
     """`/badge/<package>.svg`: a picture for a README."""
-    name = unquote(request.url_vars["package"])
-    text = await read_once(datasette, load_badge, name)
+    text = load_badge(site.lookups, package)
     if text is None:
-        return await missing(datasette, request, "package", name)
-    picture = await rendered(datasette, request, "badge.svg", {"package": name, "text": text})
-    return data(Data(picture), "svg")
+        return missing(site, request, "package", package)
+    picture = site.page(request, "badge.svg", {"package": package, "text": text})
+    return data(picture.body, "svg")
 
 
-async def coverage(datasette: Any, request: Any) -> Any:
+def coverage(site: Site, request: Request, release: str) -> Answer:
     """`/coverage/<release>`: which packages have binaries for what."""
-    name, asked = unquote(request.url_vars["release"]), CoverageFilters.parse(pairs_of(request))
-    page = await read(datasette, load_gaps, name, asked)
+    page = load_gaps(site.lookups, release, CoverageFilters.parse(request.pairs))
     if page is None:
-        return await missing(datasette, request, "release", name)
-    links = data_links(data_path(datasette), "release_counts", [("release", name)], many=True)
-    return await render(datasette, request, "coverage.html", {"page": page, "links": links})
+        return missing(site, request, "release", release)
+    pairs = [("release", release)]
+    links = data_links(site.settings.route, "release_counts", pairs, many=True)
+    return site.page(request, "coverage.html", {"page": page, "links": links})
 
 
-async def download(datasette: Any, request: Any, send: Any) -> None:
-    """`/<database>.db`: the whole file, with length, entity tag and ranges."""
-    database = asked_database(datasette, request)
-    if not database.path or database.is_mutable:
-        raise NotFound("There is no such file here.")
-    if not datasette.setting("allow_download"):
-        raise Forbidden("Downloading the file is turned off here.")
-    await ensure(datasette, request.actor, "view-database-download", database.name)
-    path = Path(database.path)
-    if not is_as_it_was(path):
-        raise NotFound("The file has been overwritten; the server has to be started again.")
-    await send_file(request.scope, send, path, f'"{database.hash}"')
+def robots(site: Site, request: Request) -> Answer:
+    """`/robots.txt`: our pages may be read by crawlers; tables, SQL and filters are endless."""
+    base = site.urls.path("/")
+    closed = [f"/{site.settings.route}", "/find", "/cover", "/diff", "/-/", "/*?"]
+    lines = ["User-agent: *", *(f"Disallow: {base}{path.lstrip('/')}" for path in closed)]
+    lines.append(f"Sitemap: {site.absolute(request, '/sitemap.xml')}")
+    return data("\n".join(lines) + "\n", "text")
 
 
-def asked_database(datasette: Any, request: Any) -> Any:
-    """Return the database that a request reads: the one that its address names, or the published.
+def sitemap(site: Site, request: Request) -> Answer:
+    """`/sitemap.xml`: the lists, and every package, release and stack."""
+    named_pages = (
+        f"{name.kind}/{quote(name.name)}"
+        for name in names_of(site)
+        if name.kind in ("package", "release", "stack")
+    )
+    start = site.absolute(request, "/")
+    urls = "".join(
+        f"<url><loc>{escape(start + path)}</loc></url>\n"
+        for path in islice(chain(SITEMAP_PAGES, named_pages), MOST_ADDRESSES)
+    )
+    return data(SITEMAP.format(urls=urls), "xml")
 
-    Raises:
-        NotFound: there is none of that name.
-        NoCatalogue: none is published.
-    """
-    name = request.url_vars.get("database")
-    if name is None:
-        return published(datasette)
-    try:
-        return datasette.get_database(route=tilde_decode(name))
-    except KeyError:
-        raise NotFound("There is no such file here.") from None
+
+def opensearch(site: Site, request: Request) -> Answer:
+    """`/opensearch.xml`: lets a browser search this site from its address bar."""
+    title = site.facts.title
+    name = title if len(title) <= MOST_OF_NAME else "Spack packages"
+    address = site.absolute(request, "/find")
+    text = OPENSEARCH.format(name=escape(name), title=escape(title), find=escape(address))
+    return data(text, "opensearch")
+
+
+def missing(site: Site, request: Request, what: str, text: str) -> Answer:
+    """Return a page that says that there is no such thing, and offers the search."""
+    context: dict[str, Any] = {"what": what, "text": text}
+    context["close"] = load_close(site.lookups, what, text)
+    if what == "package":
+        context["known_name"] = known_name(site.lookups, text)
+    return site.page(request, "missing.html", context, 404)
 
 
 _PACKAGE, _RELEASE, _STACK = (f"(?P<{kind}>.*[^/])" for kind in ("package", "release", "stack"))
 """A name may have a `/` in it, written so or as `%2F`."""
-
-
-class Route(NamedTuple):
-    """A page: the pattern of its path, what answers, and the fields that its address may have."""
-
-    pattern: str
-    handler: Handler
-    fields: tuple[str, ...] = ()
-
-
+_TWO_SIDES = r"(?P<old>.+?)\.\.\.(?P<new>.+?)"
 _NARROWING, _SIDES, _LIST = Narrowing.names(), Sides.names(), ("q", "sort", "order", "page")
 ROUTES: tuple[Route, ...] = (
     Route(r"^/$", home),
-    Route(r"^/find$", find, ("q", *_NARROWING, "page", "open")),
-    Route(r"^/find\.(?P<form>json|csv)$", find_rows, ("q", *_NARROWING)),
-    Route(r"^/cover(?:\.(?P<form>json|csv))?$", cover, ("q", *_NARROWING)),
-    Route(r"^/(?P<of>feed|find)\.atom$", changes_feed, Topic.names()),
+    Route(r"^/find$", find, ("q", *_NARROWING, "page", "open"), SEARCH),
+    Route(r"^/find\.(?P<form>json|csv)$", find_rows, ("q", *_NARROWING), SEARCH),
+    Route(r"^/cover(?:\.(?P<form>json|csv))?$", cover, ("q", *_NARROWING), SEARCH),
+    Route(r"^/(?P<of>feed|find)\.atom$", changes_feed, Topic.names(), SEARCH),
     Route(r"^/badge/(?P<package>.+)\.svg$", badge),
-    Route(rf"^/coverage/{_RELEASE}$", coverage, CoverageFilters.names()),
+    Route(rf"^/coverage/{_RELEASE}$", coverage, CoverageFilters.names(), SEARCH),
     Route(r"^/diff$", compare, _SIDES),
-    Route(r"^/diff/(?P<old>.+?)\.\.\.(?P<new>.+?)(?:\.(?P<form>json|csv))?$", changes, _SIDES),
+    Route(
+        r"^/diff/(?P<old>.+?)\.\.\.(?P<new>.+?)(?:\.(?P<form>json|csv))?$", changes, _SIDES, SEARCH
+    ),
     Route(rf"^/package/{_PACKAGE}\.json$", package_json),
     Route(rf"^/package/{_PACKAGE}$", package, (*Filters.names(), *_NARROWING)),
     Route(r"^/spec/(?P<hash>[^/]+)$", spec, (*_NARROWING, "page")),
-    Route(rf"^/release/{_RELEASE}$", group),
-    Route(rf"^/stack/{_STACK}$", group),
+    Route(rf"^/release/{_RELEASE}$", release),
+    Route(rf"^/stack/{_STACK}$", stack),
     Route(r"^/(?P<kind>packages)(?:\.(?P<form>json|csv))?$", listed, ListFilters.names()),
     Route(r"^/(?P<kind>releases)(?:\.(?P<form>json|csv))?$", listed, (*_LIST, "kind")),
     Route(r"^/(?P<kind>stacks)(?:\.(?P<form>json|csv))?$", listed, _LIST),
@@ -437,54 +506,12 @@ ROUTES: tuple[Route, ...] = (
     Route(r"^/robots\.txt$", robots),
     Route(r"^/sitemap\.xml$", sitemap),
     Route(r"^/opensearch\.xml$", opensearch),
-    Route(r"^/(?P<database>[^/]+)\.db$", download),
 )
 
-_OWN = [re.compile(each.pattern) for each in ROUTES]
+_PATTERNS = [re.compile(route.pattern) for route in ROUTES]
 
 
-def is_own_page(path: str) -> bool:
-    """Return whether a path is that of one of our pages."""
-    return any(pattern.match(path) for pattern in _OWN)
-
-
-def handler_of(route: Route) -> Handler:
-    """Return what answers a route: for those who may view the database, and after a check."""
-    check = partial(check_own_page, pattern=route.pattern, fields=route.fields)
-    return permitted(route.handler, asked_database, check)
-
-
-async def render(
-    datasette: Any, request: Any, template: str, context: dict[str, Any], status: int = 200
-) -> Any:
-    """Render one of our templates, with the headers of our own pages."""
-    words = {"labels": LABELS, "hideable": HIDEABLE}
-    context = {"links": None, "feed": None, **words, **context}
-    html = await rendered(datasette, request, template, context)
-    return Response.html(html, status=status, headers=dict(OWN_PAGE))
-
-
-def data(found: Data, form: str, headers: dict[str, str] | None = None) -> Any:
-    """Return rows as JSON or CSV, or why there are none."""
-    if found.error is None:
-        named = {**OWN_PAGE, **(headers or {})}
-        return Response(found.body, headers=named, content_type=_KINDS[form])
-    if form == "json":
-        said = {"ok": False, "error": found.error, "status": found.status}
-        return Response.json(said, status=found.status, headers=dict(OWN_PAGE))
-    return Response.text(f"Error: {found.error}\n", found.status, dict(OWN_PAGE))
-
-
-async def missing(datasette: Any, request: Any, what: str, text: str) -> Any:
-    """Say that there is no such thing, and offer the search."""
-    close = await read(datasette, load_close, what, text)
-    context: dict[str, Any] = {"what": what, "text": text, "close": close}
-    if what == "package":
-        context["known_name"] = await read(datasette, known_name, text)
-    return await render(datasette, request, "missing.html", context, 404)
-
-
-def redirect(datasette: Any, path: str, query: dict[str, str] | None = None) -> Any:
-    """Lead to another of our pages."""
-    address = datasette.urls.path(path) + (f"?{urlencode(query)}" if query else "")
-    return Response.redirect(address)
+def route_of(path: str) -> int | None:
+    """Return the number of the route of a path; None where it is none of ours."""
+    numbers = (number for number, pattern in enumerate(_PATTERNS) if pattern.match(path))
+    return next(numbers, None)

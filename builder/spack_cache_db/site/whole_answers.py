@@ -23,7 +23,7 @@ from spack_cache_db.site.middleware import (
     fields_of,
     path_of,
 )
-from spack_cache_db.site.sandbox.database import budget_of
+from spack_cache_db.site.workers.execute import budget_of
 
 SHAPES = {"array": (b"[", b"]"), "arrayfirst": (b"[", b"]"), "object": (b"{", b"}")}
 """Shapes of JSON that are rows alone, and what stands around them."""

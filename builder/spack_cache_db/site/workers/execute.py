@@ -1,35 +1,29 @@
-"""Sends Datasette's statements and the catalogue's pages to the sandbox.
+"""Sends Datasette's statements and our own pages to worker processes.
 
 A request without a query string runs only Datasette's own statements. They stay in Datasette's
 threads, each within `sql_time_limit_ms`. If a request has a query string, all of its statements run
-in the sandbox within one budget: counting, searching and facets together may take
+in worker processes within one budget: counting, searching and facets together may take
 `PAGE_STATEMENTS` times as long as one statement.
-
-Pages of the catalogue read everything in the sandbox. Pages that depend on nothing but a name are
-kept, because the file does not change while it is served.
 """
 
 from __future__ import annotations
 
-import pickle
 import re
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import partial
-from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from dataclasses import dataclass
+from typing import Any
 from urllib.parse import parse_qs
 from weakref import WeakKeyDictionary
 
 from datasette.database import QueryInterrupted, Results
 
-from spack_cache_db.query.connection import Lookups, is_interrupted
-from spack_cache_db.site.catalogues import published
-from spack_cache_db.site.datasettes import Recent
-from spack_cache_db.site.sandbox.pool import Budget, Pool, pool_for
-from spack_cache_db.site.sandbox.process import NO_MEMORY, with_lookups
+from spack_cache_db.query.connection import is_interrupted
+from spack_cache_db.site.answers import DATA, STREAMS, Answer, Kind
+from spack_cache_db.site.catalogues import published, settings_of
+from spack_cache_db.site.routes import ROUTES, route_of
 from spack_cache_db.site.sandbox.statements import (
     PAGE_CELLS,
     RESULT_CELLS,
@@ -38,21 +32,14 @@ from spack_cache_db.site.sandbox.statements import (
     run_part,
     run_statement,
 )
-
-P = ParamSpec("P")
-T = TypeVar("T")
-Load = Callable[Concatenate[Lookups, P], T]
+from spack_cache_db.site.workers.pool import Budget, Pool, kind, pool_for
+from spack_cache_db.site.workers.worker import NO_MEMORY, Call, run_on
 
 PAGE_SECONDS = 2.0
 """What a page of the catalogue may take."""
 PAGE_STATEMENTS = 1.5
 """What a page of Datasette may take, in times of what one statement may."""
 STREAM_STATEMENTS = 60.0
-MOST_KEPT_BYTES = 8_000_000
-"""Of pages of one kind that are kept, pickled: of all those that were asked for last."""
-KEPT_BYTES = 2_000
-"""That one page takes in memory beside what is pickled."""
-
 # How Datasette asks for a page of a table or view. What stands in a comment is no limit.
 _PAGED = re.compile(
     r"(?P<sql>(?!.*(?:--|/\*)).*) limit (?P<count>[0-9]{1,9})(?: offset (?P<first>[0-9]{1,9}))?"
@@ -65,54 +52,51 @@ _BARE_SHAPES = ("array", "arrayfirst", "object")
 """Shapes of JSON that are the rows alone: of SQL nothing says that there are more."""
 
 _pools: WeakKeyDictionary[Any, Pool] = WeakKeyDictionary()
-_recent: WeakKeyDictionary[Any, dict[Any, Recent]] = WeakKeyDictionary()
-_budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
+_budget: ContextVar[RequestBudget | None] = ContextVar("budget", default=None)
 _NO_DATA = sqlite3.connect(":memory:", check_same_thread=False)
 
 
-def pool_of(database: Any) -> Pool:
-    """Return the processes for one of Datasette's databases."""
+@dataclass
+class RequestBudget(Budget):
+    """The budget of a request for one of Datasette's pages, and what became of its statements.
+
+    Attributes:
+        is_page: whether what is found is shown as HTML.
+        takes_all: whether what is found is given in a form that cannot say that rows are missing.
+        is_stream: whether all rows are asked for, one part after the other.
+        refusal: why a statement of the request was refused, in SQLite's words.
+        is_cut: whether one of its results has more rows than it was given.
+    """
+
+    is_page: bool = False
+    takes_all: bool = False
+    is_stream: bool = False
+    refusal: str = ""
+    is_cut: bool = False
+
+
+def pool_of(datasette: Any, database: Any) -> Pool:
+    """Return the worker processes for one of Datasette's databases."""
     if database not in _pools:
-        mode = "mode=ro" if database.is_mutable else "immutable=1"
-        _pools[database] = pool_for(f"{Path(database.path).resolve().as_uri()}?{mode}")
+        _pools[database] = pool_for(settings_of(datasette, database))
     return _pools[database]
 
 
-async def read(datasette: Any, load: Load[P, T], *args: P.args, **_: P.kwargs) -> T:
-    """Return `load(lookups, *args)`, called in the sandbox.
+async def ask(datasette: Any, call: Call, *arguments: Any) -> Answer:
+    """Return what `call(site, *arguments)` answers in a worker, about the published database.
 
     Raises:
         Exception: see `Pool.run`.
     """
-    pool = pool_of(published(datasette))
-    found: T = await pool.run(Budget(PAGE_SECONDS), PAGE_SECONDS, with_lookups, load, *args)
-    return found
-
-
-async def read_once(datasette: Any, load: Load[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Read like `read`, and keep what is found.
-
-    None, for what does not exist, and a page that only has an error are not kept.
-    """
-    database = published(datasette)
-    reading = partial(read, datasette, load, *args, **named)
-    if database.is_mutable:
-        return await reading()
-    recent = _recent.setdefault(database, {}).setdefault(load, Recent(MOST_KEPT_BYTES, _size))
-    return await recent.once(args, reading, _is_found)
-
-
-def _size(kept: object) -> int:
-    return KEPT_BYTES + len(pickle.dumps(kept))
-
-
-def _is_found(page: object) -> bool:
-    return page is not None and getattr(page, "error", None) is None
+    pool = pool_of(datasette, published(datasette))
+    answer = await pool.run(Budget(PAGE_SECONDS), PAGE_SECONDS, call, *arguments)
+    assert isinstance(answer, Answer)
+    return answer
 
 
 @contextmanager
 def budget_of(path: str, query_string: bytes, statement_seconds: float) -> Iterator[None]:
-    """Let the statements of a request with a query string run in the sandbox.
+    """Let the statements of a request with a query string run in worker processes.
 
     Args:
         path: the path of the address.
@@ -125,12 +109,21 @@ def budget_of(path: str, query_string: bytes, statement_seconds: float) -> Itera
     is_page = not path.endswith((".json", ".csv")) and "_format" not in fields
     takes_all = path.endswith(".csv") or fields.get("_shape", [""])[0] in _BARE_SHAPES
     seconds = statements * statement_seconds
-    budget = Budget(seconds, is_page, takes_all, is_stream) if query_string else None
-    token = _budget.set(budget)
+    budget = RequestBudget(seconds, is_page, takes_all, is_stream) if query_string else None
+    token, kind_token = _budget.set(budget), kind.set(kind_of(path, is_stream=is_stream))
     try:
         yield
     finally:
         _budget.reset(token)
+        kind.reset(kind_token)
+
+
+def kind_of(path: str, *, is_stream: bool = False) -> Kind:
+    """Return the kind of a request: of one of our pages, or of rows of a table or statement."""
+    number = route_of(path)
+    if number is not None:
+        return ROUTES[number].kind
+    return STREAMS if is_stream else DATA
 
 
 def refusal() -> str:
@@ -145,18 +138,18 @@ def is_cut() -> bool:
     return budget is not None and budget.is_cut
 
 
-def use_sandbox(datasette: Any) -> None:
-    """Have the statements of visitors' requests run in the sandbox, for each file served."""
+def use_workers(datasette: Any) -> None:
+    """Have the statements of visitors' requests run in worker processes, for each file served."""
     for database in datasette.databases.values():
         if database.path:
-            database.execute = _Sandboxed(datasette, database).execute
+            database.execute = _InWorkers(datasette, database).execute
 
 
-class _Sandboxed:
+class _InWorkers:
     """What replaces the `execute` of one of Datasette's databases."""
 
     def __init__(self, datasette: Any, database: Any) -> None:
-        self._datasette, self._pool = datasette, pool_of(database)
+        self._datasette, self._database = datasette, database
         self._inner: Callable[..., Awaitable[Any]] = database.execute
 
     async def execute(
@@ -169,11 +162,11 @@ class _Sandboxed:
         log_sql_errors: bool = True,
         **more: Any,
     ) -> Any:
-        """Run a statement as `Database.execute` does, in the sandbox where a request has a budget.
+        """Run a statement as `Database.execute` does, in a worker where a request has a budget.
 
         Raises:
             QueryInterrupted, sqlite3.Error: as Datasette raises them.
-            MemoryError, SandboxError: see `Pool.run`.
+            MemoryError, BusyError: see `Pool.run`.
         """
         budget = _budget.get()
         if budget is None or sql.startswith("PRAGMA "):
@@ -191,8 +184,9 @@ class _Sandboxed:
         if paged is not None:
             part = (int(paged["first"] or 0), int(paged["count"]))
             task = (run_part, paged["sql"], plain_params(sql, params), *part)
+        pool = pool_of(self._datasette, self._database)
         try:
-            found: Rows = await self._pool.run(budget, seconds, *task)
+            found = await pool.run(budget, seconds, run_on, *task)
         except sqlite3.Error as error:
             if is_interrupted(error):
                 raise QueryInterrupted(error, sql, params) from None
@@ -201,6 +195,7 @@ class _Sandboxed:
         except MemoryError:
             budget.refusal = NO_MEMORY.message
             raise
+        assert isinstance(found, Rows)
         budget.is_cut = budget.is_cut or found.is_cut
         cursor = _cursor(found.columns)
         rows = [sqlite3.Row(cursor, row) for row in found.rows]

@@ -1,0 +1,283 @@
+"""Requests for our own pages, and their answers, as they go to worker processes and back.
+
+A page is a function of a site and a request: `package(site, request)` returns an `Answer` with the
+bytes that are sent. Nothing here knows of Datasette, which only passes both on.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, quote, unquote, urlencode
+
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup, escape
+
+from spack_cache_db.query.connection import Lookups, read_lookups
+from spack_cache_db.site.pages.filters import HIDEABLE, LABELS, options
+from spack_cache_db.site.pages.site_facts import SiteFacts, read_site_facts
+
+MOST_FIELDS = 200
+KINDS = {
+    "atom": "application/atom+xml; charset=utf-8",
+    "csv": "text/csv; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "json": "application/json; charset=utf-8",
+    "opensearch": "application/opensearchdescription+xml; charset=utf-8",
+    "svg": "image/svg+xml; charset=utf-8",
+    "text": "text/plain; charset=utf-8",
+    "xml": "application/xml; charset=utf-8",
+}
+_LINKED = ("package", "release", "stack")
+
+Headers = tuple[tuple[str, str], ...]
+
+
+class Kind(NamedTuple):
+    """A kind of request: how many processes work for it, and how nice these are to others."""
+
+    name: str
+    processes: int
+    niceness: int = 0
+
+
+PAGES, SEARCH = Kind("pages", 4), Kind("search", 3)
+DATA, STREAMS = Kind("data", 4, niceness=5), Kind("streams", 1, niceness=5)
+"""Statements of visitors give way to the server and to pages."""
+
+
+class BadAddress(Exception):
+    """A page does not know what it is asked."""
+
+    status = 400
+
+
+class Answer(NamedTuple):
+    """The answer to a request.
+
+    Attributes:
+        following: the number of the next row, where a stream of rows goes on.
+    """
+
+    body: bytes
+    status: int = 200
+    headers: Headers = (("content-type", KINDS["html"]),)
+    following: int | None = None
+
+
+class Link(NamedTuple):
+    """An entry of a menu."""
+
+    href: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request for a page.
+
+    Attributes:
+        path: the path below the base of the site, as it was sent.
+        query: the query string, without question mark.
+        origin: scheme and host of the site, as the visitor sees them.
+        form: the body of a form, as a query string; None where the address asks.
+        menu: entries that plugins add to Datasette's menu for this visitor.
+        databases: names of other databases that this visitor may see.
+        first: the number of the first row, of a stream of rows.
+    """
+
+    path: str
+    query: str = ""
+    origin: str = "http://localhost"
+    form: str | None = None
+    menu: tuple[Link, ...] = ()
+    databases: tuple[str, ...] = ()
+    first: int = 0
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The pairs of the query string, in order."""
+        return pairs_of(self.query)
+
+    @property
+    def args(self) -> dict[str, str]:
+        """The first value of each field."""
+        return dict(reversed(self.pairs))
+
+
+def pairs_of(query: str) -> list[tuple[str, str]]:
+    """Return the pairs of a query string, in order."""
+    return parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteSettings:
+    """What a worker needs to know of the site besides its database.
+
+    Attributes:
+        uri: the database, as SQLite takes it.
+        database: its name at Datasette; `route` is that in addresses.
+        base_url: the path at which the site begins and ends with `/`.
+        templates: folders of templates, those of the owner first.
+        metadata: title, license, source and description of the site, where its owner gives them.
+        size: the bytes of the database; `sha256` is its digest.
+        version: the version of Datasette.
+        styles: the digests of Datasette's style sheet and of ours, which are part of addresses.
+    """
+
+    uri: str
+    database: str = "spack-cache"
+    route: str = "spack-cache"
+    base_url: str = "/"
+    templates: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    size: int = 0
+    sha256: str | None = None
+    version: str = ""
+    styles: tuple[str, str] = ("", "")
+
+
+class Addresses:
+    """The addresses of pages, with the site's base: `urls` in templates, as Datasette has it."""
+
+    def __init__(self, settings: SiteSettings) -> None:
+        self._base, self._database, self._route = (
+            settings.base_url,
+            settings.database,
+            settings.route,
+        )
+
+    def path(self, path: str) -> str:
+        """Return the address of a path below the base."""
+        return self._base + path.removeprefix("/")
+
+    def static(self, name: str) -> str:
+        """Return the address of one of Datasette's static files."""
+        return self.path(f"-/static/{name}")
+
+    def instance(self) -> str:
+        """Return the address of the first page."""
+        return self._base
+
+    def database(self, name: str) -> str:
+        """Return the address of a database."""
+        return self.path(self._route if name == self._database else tilde_encoded(name))
+
+    def table(self, database: str, table: str, format: str | None = None) -> str:
+        """Return the address of a table or view."""
+        return f"{self.database(database)}/{table}" + (f".{format}" if format else "")
+
+
+def tilde_encoded(name: str) -> str:
+    """Return a name as Datasette writes it into addresses (its docs, "Tilde encoding")."""
+    safe = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+    return "".join(
+        chr(byte) if byte in safe else "+" if byte == ord(" ") else f"~{byte:02X}"
+        for byte in name.encode()
+    )
+
+
+@dataclass(frozen=True)
+class Site:
+    """A database and how it is shown; a worker process has one for as long as it lives."""
+
+    settings: SiteSettings
+    conn: sqlite3.Connection
+
+    @cached_property
+    def lookups(self) -> Lookups:
+        """The small tables of the database."""
+        return read_lookups(self.conn)
+
+    @cached_property
+    def facts(self) -> SiteFacts:
+        """What every page shows of the database."""
+        return read_site_facts(self.lookups, self.settings.metadata)
+
+    @cached_property
+    def urls(self) -> Addresses:
+        """The addresses of pages."""
+        return Addresses(self.settings)
+
+    @cached_property
+    def environment(self) -> Environment:
+        """The templates, with what all of them show."""
+        settings, facts = self.settings, self.facts
+        environment = Environment(
+            autoescape=True,
+            auto_reload=False,
+            loader=FileSystemLoader(settings.templates),
+        )
+        environment.globals |= {
+            **facts.words,
+            "app_css_hash": settings.styles[0],
+            "asset_version": settings.styles[1],
+            "catalogue": settings.database,
+            "datasette_version": settings.version,
+            "metadata": {**facts.described, **settings.metadata},
+            "urls": self.urls,
+            "labels": LABELS,
+            "hideable": HIDEABLE,
+            "options": options,
+            "links_to": {kind: self._links(kind) for kind in _LINKED},
+            "links": None,
+            "feed": None,
+        }
+        return environment
+
+    def _links(self, kind: str) -> Any:
+        return lambda name, query="": link_to(self.urls, kind, name, query)
+
+    def page(
+        self, request: Request, template: str, context: Mapping[str, Any], status: int = 200
+    ) -> Answer:
+        """Return the page that a template makes."""
+        asked = {"path": self.urls.path(request.path), "args": request.args}
+        found = self.environment.get_template(template)
+        html = found.render(context, request=asked, menu=request.menu)
+        return Answer(html.encode(), status)
+
+    def absolute(self, request: Request, path: str) -> str:
+        """Return the whole address of a path, with scheme and host."""
+        return request.origin + self.urls.path(path)
+
+    def redirect(
+        self, path: str, query: Mapping[str, str] | None = None, status: int = 302
+    ) -> Answer:
+        """Return an answer that leads to another of our pages."""
+        address = self.urls.path(path) + (f"?{urlencode(query)}" if query else "")
+        return moved(address, status)
+
+
+def link_to(urls: Any, kind: str, name: str, query: str = "") -> Markup:
+    """Return a link to the page of a package, a release, a stack or a spec."""
+    address = escape(f"{urls.path(f'/{kind}/{quote(name)}')}{query}")
+    return Markup(f'<a href="{address}">{escape(name)}</a>')
+
+
+def moved(address: str, status: int = 301) -> Answer:
+    """Return an answer that leads to another address."""
+    return Answer(b"", status, (("location", address), ("content-type", KINDS["text"])))
+
+
+def data(body: str | bytes, kind: str, following: int | None = None) -> Answer:
+    """Return an answer that is no page; `kind` is a key of `KINDS`."""
+    encoded = body.encode() if isinstance(body, str) else body
+    return Answer(encoded, 200, (("content-type", KINDS[kind]),), following)
+
+
+def refused(sentence: str, form: str | None, status: int = 400) -> Answer:
+    """Return why there is no answer: as JSON to those who ask for JSON, else as text."""
+    if form == "json":
+        document = json.dumps({"ok": False, "error": sentence, "status": status})
+        return data(document, "json")._replace(status=status)
+    return data(f"Error: {sentence}\n", "text")._replace(status=status)
+
+
+def unquoted(names: Mapping[str, str | None], keys: Iterable[str]) -> tuple[str, ...]:
+    """Return parts of a path as they are meant."""
+    return tuple(unquote(names[key] or "") for key in keys)

@@ -1,0 +1,134 @@
+"""Facts about the database that every page shows: title, owner, license, age, choices of forms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spack_cache_db.query.connection import Lookups
+from spack_cache_db.query.installation import Origin, read_origin
+from spack_cache_db.site.pages.filters import hosts_of, value_of
+from spack_cache_db.site.pages.home import newest_snapshot
+from spack_cache_db.site.pages.lag import has_package_data
+
+LICENSE = {"license": "Apache-2.0", "license_url": "https://www.apache.org/licenses/LICENSE-2.0"}
+"""The license of Spack's public build cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noun:
+    """What pages call a spec that is listed, and several.
+
+    Attributes:
+        is_installed: whether all of them are installed, and nothing comes from a build cache.
+    """
+
+    one: str
+    many: str
+    is_installed: bool
+
+
+BINARY = Noun("binary", "binaries", is_installed=False)
+INSTALLED_SPEC = Noun("spec", "specs", is_installed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class FormChoices:
+    """What the forms of all pages offer.
+
+    Attributes:
+        releases: the names of all releases, in the file's order.
+        targets: the targets of binaries, by family.
+        compilers: compilers as filters ask for them.
+        hosts: the CPU targets of machines on which something runs, by family.
+        has_trees: whether the file has installed trees.
+        has_package_data: whether packages can be compared with Spack's.
+    """
+
+    releases: tuple[str, ...] = ()
+    stacks: tuple[str, ...] = ()
+    targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    compilers: tuple[str, ...] = ()
+    systems: tuple[str, ...] = ()
+    hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    has_trees: bool = False
+    has_package_data: bool = False
+
+
+def read_choices(lookups: Lookups) -> FormChoices:
+    """Return what forms offer."""
+    compilers = {value_of("compiler", each) for each in lookups.words["compiler"].values()}
+    targets: dict[str, list[str]] = {}
+    for name, family in sorted(lookups.families.items()):
+        targets.setdefault(family, []).append(name)
+    return FormChoices(
+        releases=tuple(each.name for each in lookups.releases.values()),
+        stacks=tuple(each.name for each in lookups.stacks.values()),
+        targets={family: tuple(targets[family]) for family in sorted(targets)},
+        compilers=tuple(sorted(compilers)),
+        systems=tuple(sorted(lookups.words["os"].values())),
+        hosts=hosts_of(lookups.families),
+        has_trees=bool(lookups.trees()),
+        has_package_data=has_package_data(lookups.conn),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFacts:
+    """What every page shows of the database.
+
+    Attributes:
+        origin: whose build cache it is.
+        title: of the site.
+        newest: the day of the newest snapshot, YYYY-MM-DD.
+        noun: what it lists.
+        choices: what forms offer.
+    """
+
+    origin: Origin
+    title: str
+    newest: str | None = None
+    noun: Noun = BINARY
+    choices: FormChoices = field(default_factory=FormChoices)
+
+    @property
+    def words(self) -> dict[str, object]:
+        """The facts by the names that templates have for them."""
+        return {
+            "choices": self.choices,
+            "newest_snapshot": self.newest,
+            "noun": self.noun,
+            "site_title": self.title,
+        }
+
+    @property
+    def described(self) -> dict[str, str]:
+        """Title, description, source and license, by the keys of Datasette's metadata."""
+        origin = self.origin
+        verb = "has" if self.noun.is_installed else "lists"
+        listed = f"Every {self.noun.one} that {origin.owner} {verb}"
+        found = {
+            "title": self.title,
+            "description": (
+                f"{listed}, release by release: search it, filter it, "
+                "ask it in SQL, or download the whole file."
+            ),
+            "source": origin.owner,
+            "source_url": origin.url or "",
+            **(LICENSE if origin.is_public else {}),
+        }
+        return {key: value for key, value in found.items() if value}
+
+
+NO_FACTS = SiteFacts(
+    Origin("Spack build cache", "", url=None, is_public=False), "Spack build cache"
+)
+"""What a site shows that has no database."""
+
+
+def read_site_facts(lookups: Lookups, metadata: Mapping[str, object]) -> SiteFacts:
+    """Return what every page shows; a title in the metadata comes first."""
+    origin = read_origin(lookups.conn)
+    noun = INSTALLED_SPEC if lookups.is_installed else BINARY
+    title = str(metadata.get("title") or origin.title)
+    return SiteFacts(origin, title, newest_snapshot(lookups), noun, read_choices(lookups))
