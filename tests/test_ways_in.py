@@ -63,24 +63,22 @@ WAYS_IN = {
     "database_file": {"sqlite3.connect"},
     # Package data in such a database: at most as many bytes as package data may have.
     "sources.databases": {"?.decompress", "zstandard.ZstdDecompressor"},
-    "site.sandbox.process": {"sqlite3.connect", "os.open", "pickle.loads", "sys.stdin"},
+    "site.workers.worker": {"sqlite3.connect", "os.open", "pickle.loads", "sys.stdin"},
     # What this program has just written, or sends as it is.
     "build.publication": {"sqlite3.connect"},
     "build.sqlite_file": {"sqlite3.connect"},
     "build.workers": {"pickle.loads"},
-    "site.delivery": {"?.open"},
-    "site.sandbox.database": {"sqlite3.connect"},
+    "site.download": {"?.open"},
+    "site.workers.execute": {"sqlite3.connect"},
     "site.sandbox.statements": {"sqlite3.connect"},
-    "site.sandbox.pool": {"pickle.Unpickler"},
     "sources.fetch.package_site": {"tarfile.open"},
     "sources.fetch.stack_folder": {"?.open"},
     # Files of this package, and of the system.
     "cli.serve": {"os.fdopen", "os.open", "socket.create_server", "sys.stdin"},
     "cli.server": {"?.read_text", "os.open"},
     "query.words": {"?.read_text", "tomllib.loads"},
-    "site.catalogues": {"?.read_text"},
+    "site.catalogues": {"?.read_bytes", "?.read_text"},
     "site.gunicorn_server": {"?.read_text"},
-    "site.plugin": {"?.read_bytes"},
     # `Surroundings.open`, a function that is given a bounded reader.
     "environments.formats": {"?.open"},
     "environments.includes": {"?.open"},

@@ -11,8 +11,6 @@ from contextlib import ExitStack, suppress
 import httpx
 import pytest
 
-from spack_cache_db.site.queues import BOUNDS, FILES, MOST_DELAYED, PAGES
-from spack_cache_db.site.uvicorn_server import MOST_CONNECTIONS
 from tests.deploy.front import Front
 from tests.paths import ROOT
 from tests.processes import PATIENCE
@@ -118,16 +116,6 @@ def test_when_all_are_busy_visitors_are_told(start: Callable[..., Front]) -> Non
         found = [each.result().status_code for each in waiting]
     assert (found.count(200), found.count(503)) == (2 * MOST, 6)
     assert refused[0].headers["retry-after"] == "2"
-
-
-def test_tables_and_sql_leave_connections_for_pages() -> None:
-    """What else is asked for, waits or is refused, all of it at once, is less than a server has."""
-    pages = BOUNDS[PAGES]
-    bounds = [each for name, each in BOUNDS.items() if name not in (PAGES, FILES)]
-    others = sum(each.running + each.waiting for each in bounds) + MOST_DELAYED
-
-    assert others + pages.running <= MOST < MOST_CONNECTIONS
-    assert (NGINX / "spack-cache.conf").read_text().count(f"max_conns={MOST};") == 2
 
 
 def test_a_visitor_who_sends_nothing_is_let_go(site: Front) -> None:

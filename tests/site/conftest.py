@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ from benchmarks.server import free_port
 from spack_cache_db.build import build
 from spack_cache_db.cli import server as cli_server
 from spack_cache_db.query.connection import Lookups, read_lookups
+from spack_cache_db.site.answers import Answer, Request, Site, SiteSettings
+from spack_cache_db.site.routes import respond, route_of
+from spack_cache_db.site.workers.worker import open_site
 from tests.many import build_many
 from tests.metadata import METADATA
 from tests.paths import ROOT
@@ -58,6 +62,29 @@ def conn(database: Path) -> Iterator[sqlite3.Connection]:
 def lookups(conn: sqlite3.Connection) -> Lookups:
     """The small tables of the built file."""
     return read_lookups(conn)
+
+
+@pytest.fixture(scope="session")
+def own_site(database: Path) -> Iterator[Site]:
+    """The site as a worker process has it."""
+    found = open_site(
+        SiteSettings(f"{database.as_uri()}?immutable=1", templates=(str(ROOT / "templates"),))
+    )
+    yield found
+    found.conn.close()
+
+
+def asked_of(found: Site, address: str) -> Answer:
+    """Return the whole answer to an address that a worker gives, all of its parts together."""
+    path, _, query = address.partition("?")
+    number = route_of(path)
+    assert number is not None
+    request = Request(path, query)
+    answer = respond(found, number, request)
+    while answer.following is not None:
+        part = respond(found, number, replace(request, first=answer.following))
+        answer = part._replace(body=answer.body + part.body)
+    return answer
 
 
 def metadata() -> dict[str, Any]:

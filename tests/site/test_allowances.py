@@ -20,7 +20,7 @@ from benchmarks.server import free_port
 from spack_cache_db.cli.server import SiteOptions, served
 from spack_cache_db.cli.server import datasette as cli_datasette
 from spack_cache_db.site.allowances import Allowances, read_allowances
-from spack_cache_db.site.datasettes import hook
+from spack_cache_db.site.plugin import hook
 from tests.paths import ROOT
 from tests.processes import completed
 from tests.site.addresses import get

@@ -15,13 +15,14 @@ from spack_cache_db.build import build
 from spack_cache_db.query.changes import diff
 from spack_cache_db.query.connection import connected, read_lookups
 from spack_cache_db.schema import CHANGE_WORDS
-from spack_cache_db.site.loaders import changes_data, data_of
+from spack_cache_db.site.answers import SiteSettings
 from spack_cache_db.site.pages import changes
 from spack_cache_db.site.pages.changes import Sides
+from spack_cache_db.site.workers.worker import open_site
 from tests.commands import run
 from tests.pagetexts import page, spec, spec_hash, write
 from tests.site.addresses import get
-from tests.site.conftest import site
+from tests.site.conftest import asked_of, site
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]
 
@@ -165,12 +166,13 @@ def test_what_is_too_much_for_data_is_told(
 ) -> None:
     """Of too many changes no part is given, but how many there are; one package has its own."""
     monkeypatch.setattr(changes, "MOST_LISTED", 1)
-    with connected(planted) as conn:
-        lookups = read_lookups(conn)
-        whole = data_of(lookups, changes_data, Sides(OLD, NEW), form)
-        one = data_of(lookups, changes_data, Sides(OLD, NEW, package="rebuilt"), form)
-    assert whole.body == "" and "8 configurations differ, and at most 1 " in str(whole.error)
-    assert one.error is None and "rebuilt" in one.body
+    found = open_site(SiteSettings(planted.as_uri()))
+    whole, one = (
+        asked_of(found, f"/diff/{OLD}...{NEW}.{form}{query}") for query in ("", "?package=rebuilt")
+    )
+    assert (whole.status, one.status) == (400, 200)
+    assert b"8 configurations differ, and at most 1 " in whole.body
+    assert b"rebuilt" in one.body
 
 
 @pytest.mark.asyncio

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.site.datasettes import in_order
+from spack_cache_db.site.plugin import in_order
 from tests.metadata import QUERIES
 from tests.site.addresses import get
 from tests.site.conftest import SQL

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from spack_cache_db.site.sandbox.pool import Pool
+from spack_cache_db.site.workers.pool import Pool
 from tests.site.addresses import OWN, get
 from tests.site.conftest import site
 

@@ -10,12 +10,16 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.site.error_pages import UNKNOWN, UNREADABLE, failure_of
+from spack_cache_db.site.answers import SiteSettings
+from spack_cache_db.site.error_pages import (
+    RETRY_AFTER_SECONDS,
+    UNKNOWN,
+    UNREADABLE,
+    failure_of,
+)
 from spack_cache_db.site.middleware import NO_PAGE
-from spack_cache_db.site.queues import RETRY_AFTER_SECONDS
-from spack_cache_db.site.sandbox import database as sandbox
-from spack_cache_db.site.sandbox import pool
-from spack_cache_db.site.sandbox.process import NO_MEMORY
+from spack_cache_db.site.workers import execute, pool
+from spack_cache_db.site.workers.worker import NO_MEMORY
 from tests.site.addresses import get
 from tests.site.conftest import SQL
 
@@ -105,7 +109,7 @@ async def test_a_page_that_takes_too_long_says_so(
 ) -> None:
     """No page of ours is a bug because its time is over: it may be asked again."""
     await datasette.invoke_startup()
-    monkeypatch.setattr(sandbox, "PAGE_SECONDS", 0)
+    monkeypatch.setattr(execute, "PAGE_SECONDS", 0)
     answer = await get(datasette, f"/find{end}?q=hdf5+%2Bmpi")
 
     assert answer.status_code == 503
@@ -165,9 +169,9 @@ async def test_an_error_comes_in_the_form_asked_for(datasette: Any, end: str) ->
 async def test_who_meets_too_many_queries_is_told_when_to_come_back(
     datasette: Any, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where no process of the sandbox starts, the visitor reads that it is not their fault."""
+    """Where no worker process starts, the visitor reads that it is not their fault."""
     await datasette.invoke_startup()
-    unused = pool.Pool("file:/nowhere/unused.db?mode=ro")
+    unused = pool.Pool(SiteSettings("file:/nowhere/unused.db?mode=ro"))
     monkeypatch.setattr(pool.Pool, "run", unused.run)
     answer = await get(datasette, f"/spack-cache/packages{end}?_where=id")
 

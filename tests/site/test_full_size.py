@@ -23,8 +23,8 @@ from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.site.pages.filters import EVERYWHERE, Filters, Narrowing
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.search import load_find
-from spack_cache_db.site.sandbox import database as sandbox
 from spack_cache_db.site.sandbox import sql_functions, statements
+from spack_cache_db.site.workers import execute
 from spack_cache_db.spack.parser import parse_query
 from tests.pagetexts import spec_hash
 from tests.site.conftest import SQL, site
@@ -110,7 +110,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def served(large: Path) -> Iterator[Any]:
     """The site over that file, with time enough on the slowest of machines."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sandbox, "PAGE_SECONDS", 60.0)
+        patch.setattr(execute, "PAGE_SECONDS", 60.0)
         yield site(large, immutable=False, sql_time_limit_ms=60_000)
 
 

@@ -12,13 +12,12 @@ from urllib.parse import quote
 
 import pytest
 
-from spack_cache_db.query.connection import Lookups
 from spack_cache_db.site import routes
-from spack_cache_db.site.loaders import find_data
-from spack_cache_db.site.pages.filters import EVERYWHERE
+from spack_cache_db.site.answers import Request, Site
 from spack_cache_db.site.pages.search import load_find
 from tests.commands import run
 from tests.site.addresses import get
+from tests.site.conftest import asked_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]
 
@@ -71,49 +70,56 @@ async def test_what_is_no_spec_is_refused(datasette: Any, end: str) -> None:
     assert answer.headers["cache-control"] == "no-store"
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("end", ["json", "csv"])
 @pytest.mark.parametrize("spec", ["*", "hdf5", "nothing"])
-async def test_parts_are_the_whole(
-    datasette: Any, monkeypatch: pytest.MonkeyPatch, spec: str, end: str
+def test_parts_are_the_whole(
+    own_site: Site, monkeypatch: pytest.MonkeyPatch, spec: str, end: str
 ) -> None:
     """However many configurations are sent at once, the response is the same."""
-    whole = (await get(datasette, f"/find.{end}?q={spec}")).text
+    whole = asked_of(own_site, f"/find.{end}?q={spec}")
     for number in (1, 2, 5, 11, 12, 13):
         monkeypatch.setattr(routes, "FOUND_AT_ONCE", number)
-        assert (await get(datasette, f"/find.{end}?q={spec}")).text == whole
+        assert asked_of(own_site, f"/find.{end}?q={spec}") == whole
 
 
-def test_a_full_page_is_not_followed_by_an_empty_one(lookups: Lookups) -> None:
-    """There is another page of data where there are more rows, and not where these are all."""
-    pages = [find_data(lookups, "*", EVERYWHERE, 0, most, "json") for most in (11, 12, 13)]
+def test_a_full_part_is_not_followed_by_an_empty_one(
+    own_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is another part of data where there are more rows, and not where these are all."""
+    following = []
+    for number in (11, 12, 13):
+        monkeypatch.setattr(routes, "FOUND_AT_ONCE", number)
+        found = routes.find_rows(own_site, Request("/find.json", "q=*"), "json")
+        following.append(found.following)
 
-    assert [each.is_more for each in pages] == [True, False, False]
+    assert following == [11, None, None]
 
 
-def test_the_next_part_of_data_does_not_search_again(lookups: Lookups) -> None:
+def test_the_next_part_of_data_does_not_search_again(
+    own_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A page's rows, and each part of JSON and CSV, are of one answer that was looked for once."""
-    load_find(lookups, "* %gcc")
+    monkeypatch.setattr(routes, "FOUND_AT_ONCE", 2)
+    load_find(own_site.lookups, "* %gcc")
     asked: list[str] = []
-    lookups.conn.set_trace_callback(asked.append)
-    for form, start in (("json", 0), ("csv", 0), ("csv", 2)):
-        assert find_data(lookups, "* %gcc", EVERYWHERE, start, 2, form).body
+    own_site.conn.set_trace_callback(asked.append)
+    for form in ("json", "csv"):
+        assert asked_of(own_site, f"/find.{form}?q=*+%25gcc").body
     again = len([sql for sql in asked if "ORDER BY platform" in " ".join(sql.split())])
-    find_data(lookups, "* %gcc@1:", EVERYWHERE, 0, 2, "json")
+    asked_of(own_site, "/find.json?q=*+%25gcc@1:")
     first = len([sql for sql in asked if "ORDER BY platform" in " ".join(sql.split())])
-    lookups.conn.set_trace_callback(None)
+    own_site.conn.set_trace_callback(None)
 
     assert (again, first) == (0, 1)
 
 
-@pytest.mark.asyncio
-async def test_candidates_are_left_out_where_there_are_more(
-    datasette: Any, monkeypatch: pytest.MonkeyPatch
+def test_candidates_are_left_out_where_there_are_more(
+    own_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A beginning of as many hashes as are shown leaves none out."""
     for most, is_more in ((1, True), (2, False), (3, False)):
         monkeypatch.setattr(routes, "MOST_CANDIDATES", most)
-        page = (await get(datasette, "/spec/aaaaaaa")).text
+        page = asked_of(own_site, "/spec/aaaaaaa").body.decode()
         assert page.count("<tr><th") == min(most, 2) + 1
         assert ("There are more" in page) == is_more
 

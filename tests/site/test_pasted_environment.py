@@ -14,7 +14,6 @@ from click.testing import CliRunner
 
 from spack_cache_db.cli import cli
 from spack_cache_db.query.connection import Lookups
-from spack_cache_db.site.delivery import MOST_BODY
 from spack_cache_db.site.pages import pasted_environment
 from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.site.pages.pasted_environment import (
@@ -25,6 +24,7 @@ from spack_cache_db.site.pages.pasted_environment import (
     load_pasted,
 )
 from spack_cache_db.site.routes import LONGEST_LINK
+from spack_cache_db.site.visits import MOST_BODY
 from tests.indexes import node
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]

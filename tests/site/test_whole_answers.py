@@ -16,8 +16,8 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from spack_cache_db.site import routes
-from spack_cache_db.site.sandbox import database as sandbox
+from spack_cache_db.site import own_pages
+from spack_cache_db.site.workers import execute
 from tests.many import (
     ALWAYS,
     EVERY_ANSWER,
@@ -294,16 +294,15 @@ async def test_rows_that_end_early_break_the_connection(
         return {}
 
     app = many.app()
-    asked = sandbox.read
     calls: list[int] = []
 
-    async def failing(*arguments: Any, **named: Any) -> Any:
+    async def failing(*arguments: Any) -> Any:
         calls.append(1)
         if len(calls) == 2:
             raise MemoryError
-        return await asked(*arguments, **named)
+        return await execute.ask(*arguments)
 
-    monkeypatch.setattr(routes, "read", failing)
+    monkeypatch.setattr(own_pages, "ask", failing)
     scope = {"type": "http", "method": "GET", "headers": [], "http_version": "1.1"}
     path = {"path": "/find.json", "raw_path": b"/find.json", "query_string": b"q=*"}
     await app({**scope, **path}, receive, keep)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode
 
 from spack_cache_db.errors import BuilderError
@@ -112,8 +112,7 @@ Names = tuple[str, ...]
 Handler = Callable[..., Answer]
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(NamedTuple):
     """A page: the pattern of its path, its function, and the fields that its address may have.
 
     Groups of the pattern are arguments of the function.

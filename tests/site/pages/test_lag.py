@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sqlite3
 from pathlib import Path
@@ -11,12 +12,13 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.package_data import behind
-from spack_cache_db.site.loaders import list_data
+from spack_cache_db.site.answers import SiteSettings
 from spack_cache_db.site.pages.lag import load_package_list
 from spack_cache_db.site.pages.lists import ListFilters, list_rows
+from spack_cache_db.site.workers.worker import open_site
 from tests.package_data import published, write_packages
 from tests.pagetexts import page, spec, write
-from tests.site.conftest import site
+from tests.site.conftest import asked_of, site
 
 VERSIONS = ("1.0", "1.9", "1.10", "2.0", "3.1")
 STACKS = ("e4s", "ml")
@@ -83,19 +85,18 @@ def test_most_comes_first(file: Path) -> None:
     ]
     rows = list_rows(load_package_list(lookups, asked), "/package/")
     assert "&lt;b&gt;What&lt;/b&gt; it is.<" in rows
-    text = list_data(lookups, "packages", asked, "csv").body
-    assert text.startswith("name,latest,dependents,summary\np10,")
+    text = asked_of(open_site(SiteSettings(file.as_uri())), f"/packages.csv{asked.address()}").body
+    assert text.startswith(b"name,latest,dependents,summary\np10,")
     conn.close()
 
 
 def test_what_cannot_be_compared_is_told(file: Path, samples_file: Path) -> None:
     """Without package data, and where nothing could be both."""
-    conn = sqlite3.connect(file)
+    found_site = open_site(SiteSettings(file.as_uri()))
     for other in ("behind", "lacks"):
-        asked = ListFilters(missing="1", **{other: "x86_64"})
-        told = list_data(read_lookups(conn), "packages", asked, "json").error
-        assert told == f"missing and {other} exclude each other: ask for one of them."
-    conn.close()
+        refused = asked_of(found_site, f"/packages.json?missing=1&{other}=x86_64").body
+        expected = f"missing and {other} exclude each other: ask for one of them."
+        assert json.loads(refused)["error"] == expected
     conn = sqlite3.connect(samples_file)
     found = load_package_list(read_lookups(conn), ListFilters(behind="1"))
     assert found.rows

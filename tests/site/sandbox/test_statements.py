@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import pickle
 import sqlite3
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,15 +13,7 @@ from datasette.utils import escape_fts as datasettes_escape_fts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.site.sandbox.pool import Answers
-from spack_cache_db.site.sandbox.process import (
-    INTERRUPTED,
-    LENGTH,
-    TaskFailure,
-    framed,
-    received,
-    run_task,
-)
+from spack_cache_db.site.answers import Answer, Site, SiteSettings
 from spack_cache_db.site.sandbox.statements import (
     RESULT_BYTES,
     RESULT_CELLS,
@@ -31,6 +22,16 @@ from spack_cache_db.site.sandbox.statements import (
     escape_fts,
     run_part,
     run_statement,
+)
+from spack_cache_db.site.workers.worker import (
+    INTERRUPTED,
+    Failure,
+    decoded,
+    encoded,
+    framed,
+    received,
+    run_on,
+    run_task,
 )
 
 pytestmark = pytest.mark.once
@@ -58,8 +59,8 @@ def run(
     ms: int = 1000,
 ) -> Any:
     """Run a statement as a process does."""
-    end = time.process_time() + ms / 1000
-    return run_task(conn, run_statement, (sql, params or {}, most), end)
+    site = Site(SiteSettings(""), conn)
+    return run_task(site, run_on, (run_statement, sql, params or {}, most), ms / 1000)
 
 
 def test_rows_are_cut_where_asked(conn: sqlite3.Connection) -> None:
@@ -94,7 +95,7 @@ def test_a_large_result_is_refused(conn: sqlite3.Connection, sql: str) -> None:
     """Bytes, cells, names that each row repeats, and text that JSON makes longer are counted."""
     answer = run(conn, sql)
 
-    assert answer == TaskFailure("OperationalError", TOO_MUCH.format(cells=RESULT_CELLS))
+    assert answer == Failure("OperationalError", TOO_MUCH.format(cells=RESULT_CELLS))
 
 
 SORTED = "SELECT x, x % 7 AS y FROM n ORDER BY y, x"
@@ -126,7 +127,7 @@ def test_a_part_that_was_ended_begins_anew(conn: sqlite3.Connection) -> None:
     """A statement that ran out of time in the middle gives its part when it is asked again."""
     sql = f"{NUMBERS.format(' LIMIT 100000')}SELECT x FROM n WHERE x < 5 OR x = 50000 OR x > 99000"
     assert run_part(conn, sql, {}, 0, 4).rows == [(1,), (2,), (3,), (4,)]
-    ended = run_task(conn, run_part, (sql, {}, 3, 3), end=0)
+    ended = run_task(Site(SiteSettings(""), conn), run_on, (run_part, sql, {}, 3, 3), 0)
     assert ended == INTERRUPTED
     assert run_part(conn, sql, {}, 3, 3).rows == [(4,), (50000,), (99001,)]
 
@@ -147,7 +148,7 @@ def test_errors_keep_their_kind(conn: sqlite3.Connection, sql: str, kind: str) -
     """A statement that SQLite or Python refuses says which exception it was."""
     answer = run(conn, sql)
 
-    assert isinstance(answer, TaskFailure)
+    assert isinstance(answer, Failure)
     assert answer.kind == kind
 
 
@@ -157,27 +158,21 @@ def test_answers_arrive_as_they_were_sent(rows: list[tuple[Any, Any]], is_cut: b
     """Whatever SQLite can store comes out of a message as it went in."""
     answer = Rows(["a", "b"], rows, is_cut)
 
-    assert Answers(io.BytesIO(framed(answer)[LENGTH:])).load() == answer
+    assert decoded(*encoded(answer, 0.5)) == (answer, 0.5)
 
 
-class Trap:
-    """What a process might answer that a statement has taken over."""
+@given(st.binary(), st.integers(200, 599), st.none() | st.integers(0, 9))
+def test_pages_arrive_as_they_were_sent(body: bytes, status: int, following: int | None) -> None:
+    """The bytes of a page, its status and headers come out of a message as they went in."""
+    answer = Answer(body, status, (("content-type", "text/html"), ("x", "é")), following)
 
-    def __reduce__(self) -> Any:
-        return (exec, ("raise SystemExit",))
-
-
-@pytest.mark.parametrize("answer", [Trap(), [Trap()], io.BytesIO, time.sleep, run_task])
-def test_an_answer_is_data_and_nothing_else(answer: object) -> None:
-    """What would call, import or open anything is refused unread."""
-    with pytest.raises(pickle.UnpicklingError):
-        Answers(io.BytesIO(framed(answer)[LENGTH:])).load()
+    assert decoded(*encoded(answer, 0.5)) == (answer, 0.5)
 
 
 @pytest.mark.parametrize("left", range(12))
 def test_half_a_message_is_none(left: int) -> None:
     """A task of which a part is missing is not begun."""
-    assert received(io.BytesIO(framed(["x"])[:left])) is None
+    assert received(io.BytesIO(framed(pickle.dumps(["x"]))[:left])) is None
 
 
 @given(st.text(alphabet='ab" \t\n', max_size=12))

@@ -141,7 +141,12 @@ class Worker:
         except TimeoutError:
             self.end()
             return INTERRUPTED, seconds
-        return received or (await self._death(), seconds)
+        if received is not None:
+            return received
+        try:
+            return await self._death(), seconds
+        finally:
+            self.end()
 
     async def _send(self, message: object) -> None:
         loop = asyncio.get_running_loop()
@@ -236,7 +241,11 @@ class Pool:
         except TimeoutError:
             raise BusyError(FULL) from None
         try:
-            result, taken = await self._run(call, arguments, seconds)
+            try:
+                result, taken = await self._run(call, arguments, seconds)
+            except BusyError:
+                # The system may have killed a process while nobody needed it.
+                result, taken = await self._run(call, arguments, seconds)
         finally:
             slots.release()
         budget.seconds -= taken
@@ -268,7 +277,7 @@ class Pool:
             if worker.tasks_left == MOST_TASKS:
                 await worker.start()
             result = await worker.run(call, arguments, seconds)
-            is_done = worker.tasks_left > 0 and worker.is_alive
+            is_done = worker.tasks_left > 0 and worker.is_alive and result[0] != NO_MEMORY
         finally:
             if is_done:
                 idle.append(worker)

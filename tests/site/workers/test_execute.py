@@ -1,4 +1,4 @@
-"""Datasette's statements in the sandbox: the same results as before, within one budget."""
+"""Statements of Datasette in worker processes: the same results, within one budget."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from typing import Any
 import pytest
 from datasette.database import QueryInterrupted
 
-from spack_cache_db.site.sandbox import database as database_module
-from spack_cache_db.site.sandbox.database import (
-    KEPT_BYTES,
-    MOST_KEPT_BYTES,
-    budget_of,
-    plain_params,
-)
-from spack_cache_db.site.sandbox.pool import Budget, Pool
-from spack_cache_db.site.sandbox.statements import run_statement
+from spack_cache_db.site import own_pages
+from spack_cache_db.site.answers import Answer, Request
+from spack_cache_db.site.own_pages import KeptAnswers
+from spack_cache_db.site.workers import execute
+from spack_cache_db.site.workers.execute import budget_of, plain_params
+from spack_cache_db.site.workers.pool import Budget, Pool
 from tests.site.conftest import site
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
@@ -137,87 +134,59 @@ async def test_a_stream_is_a_field_and_no_part_of_one(datasette: Any) -> None:
 async def test_only_datasettes_own_statements_stay_outside(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A visitor's words, and all that our pages read, go to the sandbox."""
+    """A visitor's words, and all that our pages read, go to worker processes; each page once."""
     asked: list[str] = []
     run = Pool.run
 
     async def listened(self: Pool, budget: Budget, seconds: float, call: Any, *more: Any) -> Any:
-        asked.append(more[0] if call is run_statement else more[0].__name__)
+        asked.append(call.__name__)
         return await run(self, budget, seconds, call, *more)
 
     monkeypatch.setattr(Pool, "run", listened)
     served = site(database)
-    # The first page with a name reads all names.
-    assert (await served.client.get("/package/zlib")).status_code == 200
-    asked.clear()
     for path in ("/spack-cache", "/spack-cache/specs/1"):
         assert (await served.client.get(path)).status_code == 200
     assert asked == []
     long = "/cover?q=" + "hdf5%0A" * 1_000
-    for path in (
-        "/package/hdf5?target=zen3",
-        "/spec/aaaaaaa",
-        "/find?q=%2Bmpi",
-        "/cover?q=x",
-        long,
-    ):
+    pages = ("/package/hdf5?target=zen3", "/spec/aaaaaaa", "/find?q=%2Bmpi", "/cover?q=x", long)
+    for path in pages:
         asked.clear()
         await served.client.get(path)
-        # A search reads the names of packages and virtual packages once; a long text is read there.
-        more = 2 * path.startswith("/find") + (path == long)
-        assert len(asked) == 1 + more, path
+        assert asked == ["respond"], path
     asked.clear()
     assert (await served.client.get("/spack-cache/packages?_search=x")).status_code == 200
-    assert asked
+    assert {*asked} == {"run_on"}
+
+
+def test_what_is_kept_is_bounded() -> None:
+    """Of answers those asked for last are kept, together at most so many bytes."""
+    kept = KeptAnswers(10_000)
+    requests = [Request(f"/package/{number}") for number in range(9)]
+    for request in requests:
+        kept.keep(request, Answer(b"x" * 2_000))
+        assert kept.get(requests[0]) is not None
+
+    found = [number for number, request in enumerate(requests) if kept.get(request) is not None]
+    assert found == [0, 7, 8]
+    kept.keep(Request("/"), Answer(b"x" * 20_000))
+    assert kept.get(Request("/")) is None
 
 
 @pytest.mark.slow
-@pytest.mark.once
 @pytest.mark.asyncio
-@pytest.mark.parametrize(
-    ("path", "most_bytes"),
-    [
-        ("/diff/develop...nope", MOST_KEPT_BYTES),
-        ("/find.atom?q=%40%40", MOST_KEPT_BYTES),
-        ("/release/develop", KEPT_BYTES),
-    ],
-)
-async def test_neither_errors_nor_large_pages_are_kept(
-    database: Path, monkeypatch: pytest.MonkeyPatch, path: str, most_bytes: int
-) -> None:
-    """A page with nothing but an error, or larger than all that may be kept, is read again."""
-    served, asked, run = site(database), [], Pool.run
-    await served.client.get("/package/zlib")
-    monkeypatch.setattr(database_module, "MOST_KEPT_BYTES", most_bytes)
-
-    async def listened(self: Pool, *task: Any) -> Any:
-        asked.append(task)
-        return await run(self, *task)
-
-    monkeypatch.setattr(Pool, "run", listened)
-    for _ in range(2):
-        await served.client.get(path)
-    assert len(asked) == 2
-
-
-@pytest.mark.slow
-@pytest.mark.once
-@pytest.mark.asyncio
-async def test_names_that_are_not_there_fill_no_cache(
+async def test_whole_pages_are_kept_and_nothing_else(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A page that is kept stays kept, whatever else is asked for."""
-    served = site(database)
-    paths = ("/", "/about", "/release/develop")
-    for path in paths:
-        await served.client.get(path)
-    for number in range(300):
-        await served.client.get(f"/release/nope{number}")
-        await served.client.get(f"/stack/nope{number}")
+    """A page that was asked for is not made again; errors and redirects are."""
+    served, asked = site(database), []
 
-    async def refused(*_: object) -> None:
-        raise AssertionError("it was read again")
+    async def listened(datasette: Any, call: Any, *arguments: Any) -> Answer:
+        asked.append(call)
+        return await execute.ask(datasette, call, *arguments)
 
-    monkeypatch.setattr(Pool, "run", refused)
-    for path in paths:
-        assert (await served.client.get(path)).status_code == 200
+    monkeypatch.setattr(own_pages, "ask", listened)
+    for path, times in (("/package/hdf5", 1), ("/release/nope", 2), ("/package/HDF5", 2)):
+        asked.clear()
+        for _ in range(2):
+            await served.client.get(path, follow_redirects=False)
+        assert len(asked) == times, path

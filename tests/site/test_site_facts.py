@@ -1,4 +1,4 @@
-"""site.identity: what the site says of itself, from the file that it shows."""
+"""The title, source and choices that pages show, from the database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from datasette.app import Datasette
 
 from spack_cache_db.build import build
 from spack_cache_db.query.connection import Lookups
-from spack_cache_db.site.identity import NOTHING, identity_of, learn, read_choices
+from spack_cache_db.site.catalogues import facts_of, learn
+from spack_cache_db.site.pages.site_facts import NO_FACTS, read_choices
 from tests.indexes import index, node, record
 from tests.paths import ROOT
 from tests.site.addresses import get
@@ -125,7 +126,7 @@ async def test_a_site_without_a_file_has_no_snapshot() -> None:
     """Where nothing is served, nothing is told, and the site starts."""
     empty = Datasette([])
     await learn(empty)
-    assert identity_of(empty) is NOTHING
+    assert facts_of(empty) is NO_FACTS
 
 
 def test_forms_offer_what_the_file_has(lookups: Lookups) -> None:

@@ -1,15 +1,15 @@
-"""Real processes of the sandbox, and what ends them."""
+"""Real worker processes, and what ends them."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import pickle
 import re
 import signal
 import socket
 import sqlite3
 import sys
-import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -18,15 +18,18 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.site.sandbox import pool as pool_module
-from spack_cache_db.site.sandbox import process as process_module
-from spack_cache_db.site.sandbox.pool import Budget, Pool, Quota, SandboxError, TaskError, quota
+from spack_cache_db.site.answers import DATA, PAGES, Answer, Kind, SiteSettings
 from spack_cache_db.site.sandbox.statements import Rows, run_statement
+from spack_cache_db.site.workers import pool as pool_module
+from spack_cache_db.site.workers import worker as worker_module
+from spack_cache_db.site.workers.pool import Budget, BusyError, Pool, TaskError, kind
+from spack_cache_db.site.workers.worker import run_on
 from tests.processes import completed
-from tests.site.sandbox.tasks import fail, grow, ignore_the_alarm, process_id, sleep, stay
+from tests.site.workers.tasks import fail, grow, ignore_the_alarm, process_id, sleep, stay
 
 pytestmark = [pytest.mark.slow, pytest.mark.once]
 
+ONE = Kind("one", 1, niceness=5)
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
 LONG = "replace(hex(zeroblob(49500)), '00', 'a')"
 # One step after the other, each a comparison of 500 characters at 198,000 places.
@@ -47,28 +50,28 @@ def uri(database: Path) -> str:
 async def ask(pool: Pool, sql: str, seconds: float = 1.0) -> Any:
     """Run a statement; return its rows, or the exception that it ended in."""
     try:
-        found: Rows = await pool.run(Budget(60), seconds, run_statement, sql, {}, 1000)
-    except (sqlite3.Error, MemoryError, SandboxError, TaskError) as error:
+        found = await pool.run(Budget(60), seconds, run_on, run_statement, sql, {}, 1000)
+    except (sqlite3.Error, MemoryError, BusyError, TaskError) as error:
         return error
+    assert isinstance(found, Rows)
     return found.rows
 
 
-def with_pool(uri: str, use: Callable[[Pool], Awaitable[Any]], count: int = 1) -> Any:
-    """Return what somebody gets of a pool of their own."""
+async def own_id(pool: Pool) -> int:
+    """Return the number of the process that takes the next task."""
+    found = await pool.run(Budget(1), 1, process_id)
+    assert isinstance(found, Answer)
+    return int(found.body)
+
+
+def with_pool(uri: str, use: Callable[[Pool], Awaitable[Any]], kind_of_all: Kind = ONE) -> Any:
+    """Return what somebody gets of a pool of their own, whose requests are all of one kind."""
 
     async def used() -> Any:
-        return await use(Pool(uri, count))
+        kind.set(kind_of_all)
+        return await use(Pool(SiteSettings(uri)))
 
     return asyncio.run(used())
-
-
-def _is_ready(pid: int) -> bool:
-    """Whether a process has begun to bound itself, the last thing before it is ready."""
-    try:
-        score = Path(f"/proc/{pid}/oom_score_adj").read_text(encoding="ascii")
-    except OSError:
-        return False
-    return score.strip() == process_module.FIRST_TO_GO
 
 
 def is_interruption(found: object) -> bool:
@@ -84,29 +87,6 @@ def children() -> set[int]:
         with suppress(OSError):
             found.update(map(int, (thread / "children").read_text(encoding="ascii").split()))
     return found
-
-
-def test_the_process_that_has_done_most_is_given_the_next_task(uri: str, tmp_path: Path) -> None:
-    """What it has kept spares the next task the reading; others work while it is busy."""
-
-    async def use(pool: Pool) -> list[int]:
-        async def own() -> int:
-            return int(await pool.run(Budget(60), 1.0, process_id))
-
-        first, staying = await own(), []
-        for name in ("one", "other"):
-            task = pool.run(Budget(60), 60.0, stay, str(tmp_path / name))
-            staying.append(asyncio.create_task(task))
-            while not (tmp_path / f"{name}.begun").exists():
-                await asyncio.sleep(0.01)
-        # The process that has done less is free last.
-        for name, each in zip(("one", "other"), staying, strict=True):
-            (tmp_path / f"{name}.end").touch()
-            await each
-        return [first, *[await own() for _ in range(3)]]
-
-    first, *later = with_pool(uri, use, 2)
-    assert {*later} == {first}
 
 
 def test_statements_are_answered(uri: str) -> None:
@@ -127,33 +107,13 @@ def test_statements_are_answered(uri: str) -> None:
     assert isinstance(second, sqlite3.OperationalError)
 
 
-@pytest.mark.parametrize(("rows", "is_beside"), [(1, False), (1_000, True)])
-def test_a_large_answer_is_read_beside_the_event_loop(
-    rows: int, is_beside: bool, uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The records of a large page are made in a thread; those of a small one at once."""
-    threads = set()
-    find_class = pool_module.Answers.find_class
-
-    def noted(self: pool_module.Answers, module: str, name: str) -> Any:
-        threads.add(threading.current_thread() is threading.main_thread())
-        return find_class(self, module, name)
-
-    monkeypatch.setattr(pool_module.Answers, "find_class", noted)
-    numbers = f"WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT {rows})"
-    found = with_pool(uri, lambda pool: ask(pool, f"{numbers} SELECT x, hex(zeroblob(99)) FROM n"))
-
-    assert len(found) == rows
-    assert threads == {not is_beside}
-
-
 def test_what_sqlite_can_interrupt_leaves_the_process(uri: str) -> None:
     """A statement without an end is interrupted, and its process answers the next one."""
 
     async def use(pool: Pool) -> list[Any]:
-        before = await pool.run(Budget(1), 1, process_id)
+        before = await own_id(pool)
         found = await ask(pool, ENDLESS, 0.05)
-        return [before == await pool.run(Budget(1), 1, process_id), found]
+        return [before == await own_id(pool), found]
 
     is_same, found = with_pool(uri, use)
 
@@ -162,7 +122,7 @@ def test_what_sqlite_can_interrupt_leaves_the_process(uri: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "arguments"), [(run_statement, (STRAIGHT, {}, 1)), (sleep, (600,))]
+    ("call", "arguments"), [(run_on, (run_statement, STRAIGHT, {}, 1)), (sleep, (600,))]
 )
 def test_nothing_outlives_its_deadline(uri: str, call: Any, arguments: tuple[Any, ...]) -> None:
     """What nothing interrupts ends with its process, and another one answers the next visitor."""
@@ -191,10 +151,10 @@ def test_memory_is_bounded(uri: str) -> None:
     """Who takes too much is told; the next visitor has another process with all of its memory."""
 
     async def use(pool: Pool) -> list[Any]:
-        before = await pool.run(Budget(1), 1, process_id)
+        before = await own_id(pool)
         with pytest.raises(MemoryError, match="more memory"):
-            await pool.run(Budget(60), 60, grow, process_module.MEMORY_BYTES)
-        return [before != await pool.run(Budget(1), 1, process_id)]
+            await pool.run(Budget(60), 60, grow, worker_module.MEMORY_BYTES)
+        return [before != await own_id(pool)]
 
     assert with_pool(uri, use) == [True]
 
@@ -203,10 +163,10 @@ def test_a_bug_is_told_and_hurts_nobody(uri: str) -> None:
     """The exception of a function arrives with its traceback; the process goes on."""
 
     async def use(pool: Pool) -> Any:
-        before = await pool.run(Budget(1), 1, process_id)
+        before = await own_id(pool)
         with pytest.raises(TaskError, match=r"(?s)Traceback.*ZeroDivisionError"):
             await pool.run(Budget(1), 1, fail)
-        return before == await pool.run(Budget(1), 1, process_id)
+        return before == await own_id(pool)
 
     assert with_pool(uri, use)
 
@@ -215,26 +175,28 @@ def test_a_bug_is_told_and_hurts_nobody(uri: str) -> None:
     ("number", "kind", "message"),
     [
         (signal.SIGSEGV, sqlite3.OperationalError, "made SQLite fail"),
-        (signal.SIGKILL, SandboxError, "ended the process"),
-        (signal.SIGTERM, SandboxError, "ended the process"),
+        (signal.SIGKILL, BusyError, "ended the process"),
+        (signal.SIGTERM, BusyError, "ended the process"),
         (signal.SIGALRM, sqlite3.OperationalError, "interrupted"),
         (signal.SIGPROF, sqlite3.OperationalError, "interrupted"),
     ],
 )
 def test_the_death_of_a_process_is_told_as_it_was(
-    uri: str, number: signal.Signals, kind: type[Exception], message: str
+    uri: str, tmp_path: Path, number: signal.Signals, kind: type[Exception], message: str
 ) -> None:
     """A crash, a kill by the system and the alarm are told apart, to that visitor alone."""
+    begun = tmp_path / "task.begun"
 
     async def use(pool: Pool) -> list[Any]:
         before = children()
-        asked = asyncio.create_task(ask(pool, ENDLESS, 20))
-        while not asked.done():
-            for each in filter(_is_ready, children() - before):
-                await asyncio.sleep(0.5)
-                os.kill(each, number)
-            await asyncio.sleep(0.1)
-        return [await asked, await ask(pool, "SELECT 2")]
+        task = asyncio.create_task(pool.run(Budget(60), 60, stay, str(tmp_path / "task")))
+        while not task.done():
+            if begun.exists():
+                begun.unlink()
+                for pid in children() - before:
+                    os.kill(pid, number)
+            await asyncio.sleep(0.05)
+        return [task.exception(), await ask(pool, "SELECT 2")]
 
     found, after = with_pool(uri, use)
 
@@ -249,7 +211,7 @@ def test_an_answer_that_is_too_long_is_an_error(uri: str, monkeypatch: pytest.Mo
 
     async def use(pool: Pool) -> Any:
         with pytest.raises(sqlite3.OperationalError, match="made SQLite fail"):
-            await pool.run(Budget(1), 1, run_statement, "SELECT zeroblob(2000)", {}, 1)
+            await pool.run(Budget(1), 1, run_on, run_statement, "SELECT zeroblob(2000)", {}, 1)
         return await ask(pool, "SELECT 2")
 
     assert with_pool(uri, use) == [(2,)]
@@ -275,7 +237,7 @@ def test_a_process_killed_between_two_visitors_is_replaced(uri: str) -> None:
     async def use(pool: Pool) -> list[Any]:
         found = []
         for _ in range(5):
-            os.kill(await pool.run(Budget(1), 1, process_id), signal.SIGKILL)
+            os.kill(await own_id(pool), signal.SIGKILL)
             found.append(await ask(pool, "SELECT 2"))
         return found
 
@@ -288,7 +250,7 @@ def test_work_ends_with_its_visitor(uri: str) -> None:
     async def use(pool: Pool) -> list[Any]:
         found = []
         for _ in range(3):
-            pid = await pool.run(Budget(1), 1, process_id)
+            pid = await own_id(pool)
             asked = asyncio.create_task(pool.run(Budget(600), 600, sleep, 600))
             await asyncio.sleep(0.1)
             asked.cancel()
@@ -299,18 +261,14 @@ def test_work_ends_with_its_visitor(uri: str) -> None:
     assert with_pool(uri, use) == [[(2,)]] * 3
 
 
-def test_tasks_wait_for_a_few_processes(uri: str, tmp_path: Path) -> None:
-    """Those of a lower rank come first, none has more than its share, who leaves is forgotten."""
-    pages, sql, streams = Quota("pages", 3, 0), Quota("sql", 2, 1), Quota("streams", 1, 2)
-
-    def begun() -> list[str]:
-        return sorted(each.stem for each in tmp_path.glob("*.begun"))
+def test_each_kind_of_request_has_processes_of_its_own(uri: str, tmp_path: Path) -> None:
+    """No kind has more than its share, no kind waits for another, and who leaves is forgotten."""
 
     async def use(pool: Pool) -> int:
         before = children()
 
-        async def ask(name: str, own: Quota) -> None:
-            quota.set(own)
+        async def ask(name: str, own: Kind) -> None:
+            kind.set(own)
             await pool.run(Budget(60), 60, stay, str(tmp_path / name))
 
         async def have_begun(*names: str) -> None:
@@ -319,37 +277,36 @@ def test_tasks_wait_for_a_few_processes(uri: str, tmp_path: Path) -> None:
                     await asyncio.sleep(0.01)
             assert begun() == sorted(names)
 
-        asked = {"sql1": sql, "sql2": sql, "sql3": sql, "stream1": streams, "stream2": streams}
-        asked |= {"gone": pages, "page": pages}
-        tasks = {name: asyncio.create_task(ask(name, own)) for name, own in asked.items()}
-        await have_begun("sql1", "sql2", "stream1")
+        kinds = {"first": ONE, "gone": ONE, "last": ONE, "page": PAGES, "sql": DATA}
+        tasks = {name: asyncio.create_task(ask(name, own)) for name, own in kinds.items()}
+        await have_begun("first", "page", "sql")
         tasks.pop("gone").cancel()
-        (tmp_path / "sql1.end").touch()
-        await have_begun("sql1", "sql2", "stream1", "page")
-        (tmp_path / "stream1.end").touch()
-        await have_begun("sql1", "sql2", "stream1", "page", "sql3")
+        (tmp_path / "first.end").touch()
+        await have_begun("first", "page", "sql", "last")
         for name in tasks:
             (tmp_path / f"{name}.end").touch()
         await asyncio.gather(*tasks.values())
         return len(children() - before)
 
-    assert with_pool(uri, use, 3) == 3
-    assert begun() == ["page", "sql1", "sql2", "sql3", "stream1", "stream2"]
+    def begun() -> list[str]:
+        return sorted(path.stem for path in tmp_path.glob("*.begun"))
+
+    assert with_pool(uri, use) == 3
 
 
-def test_a_task_takes_the_process_that_is_free_first(
-    uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It does not wait for the one that is started for it where another has become free."""
+def test_a_task_does_not_wait_for_ever(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all processes of its kind stay busy a request is refused, and may come again."""
+    monkeypatch.setattr(pool_module, "PATIENCE_SECONDS", 0.1)
 
-    async def use(pool: Pool) -> list[Any]:
-        pid = await pool.run(Budget(1), 1, process_id)
-        monkeypatch.setattr(pool_module, "_PROGRAM", "import time; time.sleep(600)")
-        asked = [pool.run(Budget(1), 1, process_id) for _ in range(5)]
-        found = await asyncio.wait_for(asyncio.gather(*asked), 10)
-        return [each == pid for each in found]
+    async def use(pool: Pool) -> Any:
+        busy = asyncio.create_task(pool.run(Budget(60), 60, sleep, 600))
+        await asyncio.sleep(0)
+        refused = await ask(pool, "SELECT 1")
+        busy.cancel()
+        monkeypatch.undo()
+        return str(refused), await ask(pool, "SELECT 2")
 
-    assert with_pool(uri, use, 4) == [True] * 5
+    assert with_pool(uri, use) == (pool_module.FULL, [(2,)])
 
 
 def test_a_request_has_one_budget(uri: str) -> None:
@@ -362,9 +319,9 @@ def test_a_request_has_one_budget(uri: str) -> None:
         await pool.run(budget, 1, sleep, 0.1)
         left = budget.seconds
         with pytest.raises(sqlite3.OperationalError, match="interrupted"):
-            await pool.run(budget, 1, run_statement, ENDLESS, {}, 1)
+            await pool.run(budget, 1, run_on, run_statement, ENDLESS, {}, 1)
         with pytest.raises(sqlite3.OperationalError, match="interrupted"):
-            await pool.run(budget, 1, run_statement, "SELECT 1", {}, 1)
+            await pool.run(budget, 1, run_on, run_statement, "SELECT 1", {}, 1)
         await asyncio.wait(crowd)
         return [left]
 
@@ -375,7 +332,7 @@ def test_a_process_has_bounds_of_its_own(uri: str) -> None:
     """The kernel holds it to its memory and files, and ends it before the server."""
 
     async def use(pool: Pool) -> tuple[Any, ...]:
-        pid = await pool.run(Budget(1), 1, process_id)
+        pid = await own_id(pool)
         limits = Path(f"/proc/{pid}/limits").read_text(encoding="ascii")
         score = Path(f"/proc/{pid}/oom_score_adj").read_text(encoding="ascii")
         return limits, int(score), os.getpriority(os.PRIO_PROCESS, pid)
@@ -384,11 +341,11 @@ def test_a_process_has_bounds_of_its_own(uri: str) -> None:
     bounds = dict(re.findall(r"^Max (address space|file size|core file size) +(\w+)", limits, re.M))
 
     assert bounds == {
-        "address space": str(process_module.MEMORY_BYTES),
-        "file size": str(process_module.FILE_BYTES),
+        "address space": str(worker_module.MEMORY_BYTES),
+        "file size": str(worker_module.FILE_BYTES),
         "core file size": "0",
     }
-    assert score == int(process_module.FIRST_TO_GO)
+    assert score == int(worker_module.FIRST_TO_GO)
     assert priority > os.getpriority(os.PRIO_PROCESS, 0)
 
 
@@ -396,8 +353,10 @@ def test_no_process_outlives_its_server(uri: str) -> None:
     """Where the other side of its socket is gone a process ends, without a signal."""
     program = (
         "import asyncio, os, sys\n"
-        "from spack_cache_db.site.sandbox.pool import Process\n"
-        "process = asyncio.run(Process.started(sys.argv[1]))\n"
+        "from spack_cache_db.site.answers import SiteSettings\n"
+        "from spack_cache_db.site.workers.pool import Worker\n"
+        "process = Worker(SiteSettings(sys.argv[1]), 0)\n"
+        "asyncio.run(process.start())\n"
         "print(process._process.pid, flush=True)\n"
         "os._exit(0)\n"
     )
@@ -412,9 +371,10 @@ def test_no_process_outlives_its_server(uri: str) -> None:
 def test_a_process_that_starts_while_its_server_ends_is_quiet(uri: str) -> None:
     """Nobody is there to be told that it is ready: no word of that in the log."""
     ours, theirs = socket.socketpair()
+    ours.sendall(worker_module.framed(pickle.dumps((SiteSettings(uri), 0))))
     ours.close()
     with theirs:
-        command = [sys.executable, "-c", pool_module._PROGRAM, uri]
+        command = [sys.executable, "-c", pool_module._PROGRAM]
         done = completed(command, stdin=theirs.fileno(), stdout=theirs.fileno())
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -424,31 +384,14 @@ def test_what_cannot_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     missing = f"{(tmp_path / 'missing.db').as_uri()}?mode=ro"
     found = with_pool(missing, lambda pool: ask(pool, "SELECT 1"))
 
-    assert isinstance(found, SandboxError)
+    assert isinstance(found, BusyError)
     monkeypatch.setattr(pool_module, "START_SECONDS", 0.2)
     monkeypatch.setattr(pool_module, "_PROGRAM", "import time; time.sleep(600)")
     before = children()
     found = with_pool(missing, lambda pool: ask(pool, "SELECT 1"))
 
-    assert isinstance(found, SandboxError)
+    assert isinstance(found, BusyError)
     assert children() <= before
-
-
-def test_processes_are_started_again_after_a_start_that_was_broken_off(uri: str) -> None:
-    """Whoever comes after a loop that ended while a process was started gets an answer."""
-    pool = Pool(uri, 1)
-
-    async def broken_off() -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(0.01):
-                await ask(pool, "SELECT 1")
-
-    async def answered() -> Any:
-        async with asyncio.timeout(30):
-            return await ask(pool, "SELECT 1")
-
-    asyncio.run(broken_off())
-    assert asyncio.run(answered()) == [(1,)]
 
 
 def test_a_server_without_room_for_sockets_says_so(
@@ -466,4 +409,4 @@ def test_a_server_without_room_for_sockets_says_so(
     def refuse() -> None:
         raise OSError(24, "Too many open files")
 
-    assert with_pool(uri, used) == [SandboxError, [(1,)]]
+    assert with_pool(uri, used) == [BusyError, [(1,)]]
