@@ -51,19 +51,25 @@ class Served:
         return int(visitor.recv(15, socket.MSG_WAITALL).split()[1])
 
     def cpu_seconds(self) -> float:
-        """Return the processor time that the process has used."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """Return the processor time that the server processes have used."""
+        ticks = 0
+        for pid in self.workers():
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def megabytes(self) -> float:
-        """Return the most memory that the process has held."""
-        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        return int(next(each for each in lines if each.startswith("VmHWM:")).split()[1]) / 1024
+        """Return the most memory that a server process has held."""
+        peaks = []
+        for pid in self.workers():
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+            peaks.append(next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")))
+        return max(peaks) / 1024
 
     def workers(self) -> list[int]:
-        """Return the processes that this one has started."""
+        """Return the server processes, without Python's tracker of semaphores."""
         found = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
-        return [int(each) for each in found.split()]
+        return [pid for pid in map(int, found.split()) if b"spawn_main" in _command(pid)]
 
     def end(self, sig: int = signal.SIGTERM, within: float = PATIENCE) -> int:
         """Send a signal and return the exit status."""
@@ -107,6 +113,10 @@ def serving(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _command(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def answers(url: str) -> bool:

@@ -78,7 +78,6 @@ WAYS_IN = {
     "cli.server": {"?.read_text", "os.open"},
     "query.words": {"?.read_text", "tomllib.loads"},
     "site.catalogues": {"?.read_bytes", "?.read_text"},
-    "site.gunicorn_server": {"?.read_text"},
     # `Surroundings.open`, a function that is given a bounded reader.
     "environments.formats": {"?.open"},
     "environments.includes": {"?.open"},

@@ -6,14 +6,13 @@ import hashlib
 import os
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import httpx
@@ -248,20 +247,6 @@ def test_stalled_downloads_cost_little(server: Served) -> None:
         eventually(newcomer)
         assert server.megabytes() - before < 60
         assert server.get("/").status_code == 200
-
-
-@pytest.mark.once
-def test_half_open_connections_keep_nobody_out(shared: Served) -> None:
-    """However many begin a request and never end it, the next visitor is answered."""
-    with ExitStack() as stack:
-        half = []
-        for _ in range(700):
-            half.append(stack.enter_context(socket.create_connection(("127.0.0.1", shared.port))))
-            half[-1].sendall(b"GET / HTTP/1.1\r\nHost: ")
-        assert shared.get("/").status_code == 200
-        half[0].settimeout(PATIENCE)
-        with suppress(ConnectionResetError):
-            assert not half[0].recv(1)
 
 
 @pytest.mark.once

@@ -103,16 +103,6 @@ def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
     assert "no such file; build one with: spack-cache-db build" in missing
 
 
-def test_workers_need_the_extra(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without gunicorn one process serves, and several are refused with what to install."""
-    monkeypatch.setattr("spack_cache_db.cli.serve.find_spec", lambda _: None)
-    result = run("serve", samples_file, "--workers", 2)
-    assert result.exit_code == 2
-    assert result.stderr == (
-        "Error: --workers needs gunicorn; install it with: pip install 'spack-cache-db[workers]'\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -21,7 +21,6 @@ from benchmarks.server import free_port
 from spack_cache_db.build.publication import inspect_path
 from spack_cache_db.cli.server import (
     SiteOptions,
-    checked_setting,
     datasette,
     read_metadata,
     served,
@@ -149,10 +148,7 @@ async def test_what_is_given_comes_first(samples_file: Path, tmp_path: Path) -> 
     (tmp_path / "plugins" / "titled.py").write_text(PLUGIN)
     options = SiteOptions(
         metadata=read_metadata(tmp_path / "m.yml"),
-        settings={
-            "max_returned_rows": checked_setting("max_returned_rows", "9"),
-            "base_url": checked_setting("base_url", "cache"),
-        },
+        settings=[("max_returned_rows", "9"), ("base_url", "cache")],
         plugins_dir=tmp_path / "plugins",
     )
     with served(samples_file) as file:

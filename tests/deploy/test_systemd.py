@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from benchmarks.server import free_port, wait_until_up
-from spack_cache_db.site.uvicorn_server import END_SECONDS
+from spack_cache_db.cli.server import GRACE_SECONDS
 from tests.deploy.sandbox import allowed_calls, call_number, read_unit
 from tests.paths import ROOT
 from tests.processes import PATIENCE, completed
@@ -89,7 +89,7 @@ def test_a_service_cannot_take_the_machine(unit: Path) -> None:
 def test_a_server_has_the_time_to_end_by_itself() -> None:
     """It is killed only where it did not end within the time that it gives itself."""
     (seconds,) = read_unit(ROOT / "deploy/systemd/spack-cache@.service")["TimeoutStopSec"]
-    assert 2 * END_SECONDS <= float(seconds) <= 10
+    assert 2 * GRACE_SECONDS <= float(seconds) <= 10
 
 
 def test_pages_are_not_read_by_root() -> None:

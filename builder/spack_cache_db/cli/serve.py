@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import errno
-import os
 import signal
 import socket
 import sys
-from importlib.util import find_spec
 from ipaddress import ip_network
 from pathlib import Path
-from typing import NoReturn
 
 import click
 
 from spack_cache_db.cli.options import GivenPath, file_argument
 from spack_cache_db.cli.output import fail, say
-from spack_cache_db.cli.signals import SIGNALS
 from spack_cache_db.errors import BuilderError, reason
-from spack_cache_db.site import site_folder
+from spack_cache_db.site import is_origin, site_folder
 
 _BACKLOG = 2048
-_LAST_STREAM = 2
-_FIRST_LISTENER = 3
-"""The number of the first socket that a process is started with (sd_listen_fds(3))."""
 
 
 @click.command()
@@ -82,7 +75,9 @@ _FIRST_LISTENER = 3
 @click.option(
     "--workers",
     type=click.IntRange(1),
-    help="Number of processes; one that hangs, grows too large or dies is replaced.",
+    default=1,
+    show_default=True,
+    help="Number of server processes; one that hangs or dies is replaced.",
 )
 def serve(
     file: Path,
@@ -96,7 +91,7 @@ def serve(
     settings: tuple[tuple[str, str], ...],
     plugins_dir: Path | None,
     base_url: str | None,
-    workers: int | None,
+    workers: int,
 ) -> None:
     """Serve a database with Datasette, read-only.
 
@@ -105,97 +100,36 @@ def serve(
 
     Example: spack-cache-db serve dist/spack-cache.db --port 8001
     """
-    # Datasette takes longer to load than all that its options need.
+    # uvicorn takes longer to load than all that the options need.
     from spack_cache_db.cli.server import (
         SiteOptions,
-        check_database,
-        checked_setting,
-        datasette,
+        Supervisor,
         read_metadata,
-        served,
     )
-    from spack_cache_db.site.allowances import is_origin
-    from spack_cache_db.site.middleware import App
-    from spack_cache_db.site.sandbox.statements import bound_heap
-    from spack_cache_db.site.uvicorn_server import run_here
 
-    if workers is not None and find_spec("uvicorn_worker") is None:
-        fail("--workers needs gunicorn; install it with: pip install 'spack-cache-db[workers]'")
     for origin in embedding:
         if not is_origin(origin):
             fail(f"--allow-embedding {origin}: expected an origin such as https://example.org")
     if proxy is not None and not _are_addresses(proxy):
         fail(f"--proxy {proxy}: expected an IP address such as 127.0.0.1, or a network of them")
     site_folder()
-    given = [*settings, *([("base_url", base_url)] if base_url is not None else [])]
     options = SiteOptions(
         sql=not no_sql,
         cors=cors,
         metadata=read_metadata(metadata) if metadata else {},
-        settings={name: checked_setting(name, value) for name, value in given},
+        settings=[*settings, *([("base_url", base_url)] if base_url is not None else [])],
         plugins_dir=plugins_dir,
         embedding=embedding,
     )
-    bound_heap()
-    _open_closed_streams()
-    # A terminal that closes sends SIGHUP as well.
-    has_terminal = sys.stdin is not None and sys.stdin.isatty()
-    for each in SIGNALS:
-        # Until the server runs, which ends in its own way; there is nothing to read anew yet.
-        if signal.getsignal(each) is not signal.SIG_IGN:
-            ends = has_terminal or each != signal.SIGHUP
-            signal.signal(each, (lambda *_: sys.exit(0)) if ends else (lambda *_: None))
-    with served(file) as opened, listen(host, port) as listener:
-
-        def make_app() -> App:
-            app: App = datasette(opened, options).app()
-            return app
-
-        def reload() -> bool:
-            try:
-                check_database(file)
-            except BuilderError as error:
-                say(f"SIGHUP: {error}. The old content is still served.")
-                return False
-            return True
-
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Until the processes run, which end in their own way.
+        signal.signal(number, lambda *_: sys.exit(0))
+    with listen(host, port) as listener:
+        supervisor = Supervisor(file.absolute(), options, listener, workers, proxy)
         say(f"Serving {file} on {address_of(listener)} until interrupted (Ctrl-C).")
-        kept = os.dup(listener.fileno())
-        on_hangup = None if has_terminal else reload
-        if workers is None:
-            is_over = run_here(make_app(), listener, proxy, on_hangup)
-        else:
-            from spack_cache_db.site.gunicorn_server import run_workers
-
-            is_over = run_workers(make_app, listener, workers, proxy, on_hangup)
-    _give_up_unread()
-    if not is_over:
-        _start_again(kept)
-
-
-def _open_closed_streams() -> None:
-    """Let what is written to a closed standard output or error be lost.
-
-    uvicorn needs both, and the next files and sockets would get the numbers of closed ones, here
-    and in the processes that are started.
-    """
-    while (number := os.open(os.devnull, os.O_RDWR)) <= _LAST_STREAM:
-        os.set_inheritable(number, True)
-    os.close(number)
-    sys.stdout = sys.stdout or os.fdopen(1, "w")
-    sys.stderr = sys.stderr or os.fdopen(_LAST_STREAM, "w")
-
-
-def _give_up_unread() -> None:
-    """Forget what is left to be written to a reader who has left.
-
-    Python would try to write it at its end, and end with status 120
-    (docs.python.org/3/library/signal.html, "Note on SIGPIPE").
-    """
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        supervisor.run()
+    if supervisor.has_failed:
+        sys.exit(2)
 
 
 def _are_addresses(text: str) -> bool:
@@ -207,13 +141,6 @@ def _are_addresses(text: str) -> bool:
     return True
 
 
-def _start_again(listener: int) -> NoReturn:
-    """Begin this command anew, with a socket on which visitors are waiting meanwhile."""
-    os.dup2(listener, _FIRST_LISTENER)
-    os.environ |= {"LISTEN_FDS": "1", "LISTEN_PID": str(os.getpid())}
-    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
-
-
 class ListenError(BuilderError):
     """Nothing can be served at this address."""
 
@@ -221,13 +148,9 @@ class ListenError(BuilderError):
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens on a host and port; port 0 takes a free one.
 
-    A socket with which this process was started is taken instead (sd_listen_fds(3)).
-
     Raises:
         ListenError: there is no such host, or the port is not to be had.
     """
-    if os.environ.pop("LISTEN_PID", None) == str(os.getpid()):
-        return socket.socket(fileno=_FIRST_LISTENER)
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         # A name with both kinds of address is asked for by the older kind.

@@ -1,4 +1,4 @@
-"""The Datasette that `serve` runs: its file, settings and plugins.
+"""The server processes of `serve`: uvicorn starts and replaces them, each has a Datasette.
 
 The file is served under a path of its own, so that what is built in its place meanwhile changes
 nothing: Datasette opens a file again in every thread, and a restarted worker opens it anew. It is
@@ -11,29 +11,41 @@ from __future__ import annotations
 
 import difflib
 import fcntl
+import logging
+import multiprocessing
 import os
 import reprlib
 import shutil
+import signal
+import socket
+import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from datasette.app import DEFAULT_SETTINGS, Datasette
-from datasette.plugins import pm
-from datasette.utils import StartupError
+from uvicorn import Config
+from uvicorn.config import LOGGING_CONFIG, STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
 
 from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.bounded_yaml import METADATA_BOUNDS, load
 from spack_cache_db.build.publication import NAME, current_inspection
-from spack_cache_db.errors import DatabaseError, Fault, LineFault, reason
+from spack_cache_db.cli.signals import write_error
+from spack_cache_db.errors import BuilderError, DatabaseError, Fault, LineFault, reason
 from spack_cache_db.query.connection import open_database
-from spack_cache_db.site import plugin, site_folder
-from spack_cache_db.site.allowances import NAME as NAME_OF_PLUGIN
-from spack_cache_db.site.allowances import allowances_of
+from spack_cache_db.site import site_folder
 
+MOST_CONNECTIONS = 500
+"""Of one process, fewer than the usual limit of 1,024 open files."""
+GRACE_SECONDS = 3
+"""So long a server that was told to end waits for the answers under way."""
+HEALTH_SECONDS = 30
+"""So long a process may take to start, or to give a sign of life."""
 PREFIX = ".spack-cache-db-served-"
 EACH = "*"
 SECTIONS: Mapping[str, Any] = {
@@ -102,7 +114,7 @@ class SiteOptions:
         sql: whether visitors may type SQL of their own.
         cors: whether pages of other sites may read what is served.
         metadata: titles, permissions, plugins and settings of whoever serves it; they come first.
-        settings: settings of Datasette, by name; they come before those of the metadata.
+        settings: settings of Datasette as they were typed; they come before those of the metadata.
         plugins_dir: a folder with plugins of their own.
         embedding: origins whose pages may show the site's in a frame, beside those of the metadata.
     """
@@ -110,9 +122,128 @@ class SiteOptions:
     sql: bool = True
     cors: bool = False
     metadata: dict[str, Any] = field(default_factory=dict)
-    settings: SettingValues = field(default_factory=dict)
+    settings: Sequence[tuple[str, str]] = ()
     plugins_dir: Path | None = None
     embedding: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SiteProcess:
+    """What a server process does first: uvicorn sends it there and calls it for an application.
+
+    Attributes:
+        opened: the database to serve.
+        options: how it is served.
+    """
+
+    opened: Served
+    options: SiteOptions
+
+    def __call__(self) -> Any:
+        """Return the application; the process ends where there is none, or with its parent."""
+        from spack_cache_db.site.sandbox.statements import bound_heap
+
+        logging.raiseExceptions = False
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+        bound_heap()
+        try:
+            return datasette(self.opened, self.options).app()
+        except BuilderError as error:
+            write_error(f"Error: {error}\n")
+            sys.exit(STARTUP_FAILURE)
+
+
+def _end_with_parent() -> None:
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+class Supervisor(Multiprocess):
+    """Starts server processes, replaces those that end or hang, and all of them at SIGHUP.
+
+    Args:
+        database: the file to serve.
+        options: how it is served.
+        listener: the socket on which all of them listen.
+        count: how many there are.
+        proxy: the address of the proxy whose `X-Forwarded-Proto` and `X-Forwarded-For` are
+            believed. uvicorn would believe everybody's on this machine.
+    """
+
+    def __init__(
+        self,
+        database: Path,
+        options: SiteOptions,
+        listener: socket.socket,
+        count: int,
+        proxy: str | None,
+    ) -> None:
+        self._database, self._options = database, options
+        self._pinned = ExitStack()
+        process = SiteProcess(self._pinned.enter_context(served(database)), options)
+        # Here an option that Datasette refuses is an error of the command.
+        datasette(process.opened, options)
+        config = Config(
+            process,
+            factory=True,
+            http="h11",
+            ws="none",
+            lifespan="on",
+            log_config=_logging(),
+            limit_concurrency=MOST_CONNECTIONS,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+            timeout_worker_healthcheck=HEALTH_SECONDS,
+            proxy_headers=proxy is not None,
+            forwarded_allow_ips=proxy,
+            workers=count,
+        )
+        is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        super().__init__(config, [listener])
+        if is_ignored:
+            # As `nohup` has it.
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        # A terminal that closes sends SIGHUP as well.
+        self._is_terminal = sys.stdin is not None and sys.stdin.isatty()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a process could not start."""
+        return any(process.exitcode == STARTUP_FAILURE for process in self.processes)
+
+    def run(self) -> None:
+        """Serve until a signal says that it is enough."""
+        with self._pinned:
+            super().run()
+
+    def handle_hup(self) -> None:
+        """End where the terminal has gone; else serve the file that is there now."""
+        if self._is_terminal:
+            self.should_exit.set()
+            return
+        before, process = [*self.processes], self.config.app
+        with ExitStack() as replaced:
+            try:
+                opened = replaced.enter_context(served(self._database))
+            except BuilderError as error:
+                write_error(f"SIGHUP: {error}. The old content is still served.\n")
+                return
+            self.config.app = SiteProcess(opened, self._options)
+            super().handle_hup()
+            if any(process in before for process in self.processes):
+                self.config.app = process
+            else:
+                # What is closed below is what was served until now.
+                new = replaced.pop_all()
+                replaced.push(self._pinned.pop_all())
+                self._pinned.push(new)
+
+
+def _logging() -> dict[str, Any]:
+    """Return uvicorn's configuration of its log, which goes to standard error as a whole."""
+    found = deepcopy(LOGGING_CONFIG)
+    found["handlers"]["access"]["stream"] = "ext://sys.stderr"
+    return found
 
 
 def datasette(file: Served, options: SiteOptions) -> Any:
@@ -121,19 +252,27 @@ def datasette(file: Served, options: SiteOptions) -> Any:
     Raises:
         DatabaseError: Datasette refuses the options.
     """
+    from datasette.app import Datasette
+    from datasette.plugins import pm
+    from datasette.utils import StartupError
+
+    from spack_cache_db.site import plugin
+    from spack_cache_db.site.allowances import allowances_of
+
     if not pm.is_registered(plugin):
         pm.register(plugin, "spack-cache-db")
     given = {key: value for key, value in options.metadata.items() if key != "settings"}
     if options.embedding:
         given["plugins"] = _with_embedding(given.get("plugins") or {}, options.embedding)
     settings = {**site_settings(), "default_allow_sql": options.sql}
+    typed = {name: checked_setting(name, value) for name, value in options.settings}
     try:
         found = Datasette(
             immutables=[str(file.path)],
             inspect_data=file.inspected,
             **_metadata(file, given),
             plugins_dir=str(options.plugins_dir) if options.plugins_dir else None,
-            settings={**settings, **settings_of(options.metadata), **options.settings},
+            settings={**settings, **settings_of(options.metadata), **typed},
             cors=options.cors,
         )
         allowances_of(found)
@@ -144,6 +283,8 @@ def datasette(file: Served, options: SiteOptions) -> Any:
 
 def _with_embedding(plugins: Any, origins: Sequence[str]) -> dict[str, Any]:
     """Return the configuration of plugins, in which these origins are allowed as well."""
+    from spack_cache_db.site.allowances import NAME as NAME_OF_PLUGIN
+
     own = plugins.get(NAME_OF_PLUGIN) or {} if isinstance(plugins, dict) else plugins
     known = own.get("embedding") or [] if isinstance(own, dict) else own
     if not isinstance(known, list):
@@ -157,6 +298,8 @@ def _metadata(file: Served, given: dict[str, Any]) -> dict[str, Any]:
     1.0 reads half of it as `config`, and takes plugins out of `metadata`, which visitors see. Its
     own bookkeeping is a file, one for each process, which else a killed server leaves behind.
     """
+    from datasette.app import Datasette
+
     if hasattr(Datasette, "metadata"):
         return {"metadata": given}
     internal = file.path.with_name(f"internal-{os.getpid()}.db")
@@ -225,6 +368,8 @@ def checked_setting(name: str, value: object) -> bool | int | str:
     Raises:
         DatabaseError: there is no setting of this name, or the value is of another type.
     """
+    from datasette.app import DEFAULT_SETTINGS
+
     if name not in DEFAULT_SETTINGS:
         close = difflib.get_close_matches(name, DEFAULT_SETTINGS)
         advice = f"close: {', '.join(close)}" if close else "see Datasette's documentation"
@@ -253,13 +398,10 @@ def pinned(database: Path, name: str) -> Iterator[Path]:
     for place in places:
         _remove_left_behind(place)
     folder, lock = _linked(database, name, places) or _copied(database, name, places[0])
-    owner = os.getpid()
     try:
         yield folder / name
     finally:
-        # A worker that ends comes by here too; the others go on.
-        if os.getpid() == owner:
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
 
 

@@ -1,16 +1,23 @@
-"""The website: the catalogue's own pages, and a Datasette plugin that serves them.
+"""The website: our own pages, and a Datasette plugin that serves them.
 
-`plugin` has the hooks that Datasette calls, `routes` the addresses, and `pages` the data of each
-page, read from a SQLite connection. `middleware`, `queues` and `delivery` check and bound every
-request, also those for Datasette's own pages. `sandbox` runs whatever costs time in processes of
-its own. `datasette065` has what only Datasette 0.65 needs.
+`plugin` has the hooks that Datasette calls, and lists what wraps a request. `routes` has our pages,
+each a function from a request to an answer, and `pages` the records that they show. `workers` runs
+both, and SQL of visitors, in processes of their own, within the limits of `sandbox`.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from spack_cache_db.errors import DatabaseError
+
+_ORIGIN = re.compile(r"https?://(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::\d{1,5})?", re.ASCII)
+
+
+def is_origin(text: str) -> bool:
+    """Return whether text is an origin of web pages: scheme, host and port, and nothing else."""
+    return _ORIGIN.fullmatch(text) is not None
 
 
 def site_folder() -> Path:

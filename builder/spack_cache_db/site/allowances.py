@@ -6,7 +6,6 @@ metadata for 0.65.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,9 +13,9 @@ from weakref import WeakKeyDictionary
 
 from datasette.utils import StartupError
 
-NAME = "spack-cache-db"
+from spack_cache_db.site import is_origin
 
-_ORIGIN = re.compile(r"https?://(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::\d{1,5})?", re.ASCII)
+NAME = "spack-cache-db"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +101,6 @@ def read_allowances(config: Any) -> Allowances:
         in_server,
         origins,
     )
-
-
-def is_origin(text: str) -> bool:
-    """Return whether text is an origin of web pages: scheme, host and port, and nothing else."""
-    return _ORIGIN.fullmatch(text) is not None
 
 
 def _texts(key: str, value: Any) -> tuple[str, ...]:
