@@ -74,8 +74,8 @@ WAYS_IN = {
     "sources.fetch.package_site": {"tarfile.open"},
     "sources.fetch.stack_folder": {"?.open"},
     # Files of this package, and of the system.
-    "cli.serve": {"os.fdopen", "os.open", "socket.create_server", "sys.stdin"},
-    "cli.server": {"?.read_text", "os.open"},
+    "cli.serve": {"socket.create_server"},
+    "cli.server": {"?.read_text", "os.open", "sys.stdin"},
     "query.words": {"?.read_text", "tomllib.loads"},
     "site.catalogues": {"?.read_bytes", "?.read_text"},
     # `Surroundings.open`, a function that is given a bounded reader.

@@ -221,7 +221,7 @@ def test_a_server_keeps_its_folder_until_it_is_gone(server: Served, file: Path) 
     with serving(file) as another:
         assert set(first) < set(litter(file.parent))
         assert another.end(signal.SIGKILL) == -signal.SIGKILL
-        assert not answers(another.url)
+        eventually(lambda: not answers(another.url))
     left = set(litter(file.parent)) - set(first)
     assert left
     with serving(file):

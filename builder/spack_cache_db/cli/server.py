@@ -9,6 +9,7 @@ one left behind.
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import fcntl
 import logging
@@ -143,7 +144,9 @@ class SiteProcess:
         """Return the application; the process ends where there is none, or with its parent."""
         from spack_cache_db.site.sandbox.statements import bound_heap
 
+        # A reader of the log may leave; and at the end requests are cancelled, as they should be.
         logging.raiseExceptions = False
+        logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
         threading.Thread(target=_end_with_parent, daemon=True).start()
         bound_heap()
         try:
@@ -151,6 +154,10 @@ class SiteProcess:
         except BuilderError as error:
             write_error(f"Error: {error}\n")
             sys.exit(STARTUP_FAILURE)
+
+
+def _is_no_cancellation(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 def _end_with_parent() -> None:

@@ -35,11 +35,11 @@ from spack_cache_db.site.workers.worker import (
     run_task,
 )
 
-START_SECONDS = 20.0
+START_SECONDS = 30.0
 """So long a process may take until it is ready."""
 LATE_SECONDS = 2.0
 """So long after a task should have ended its process is killed; its own alarm rings before that."""
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 30.0
 """So long a task waits for a process before it is refused."""
 MOST_TASKS = 1_000
 """After so many a process makes room for another: what it has kept in memory goes with it."""
