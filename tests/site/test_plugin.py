@@ -12,25 +12,9 @@ import pytest
 from benchmarks.server import free_port
 from spack_cache_db.cli.server import site_settings
 from tests.paths import ROOT
-from tests.processes import PATIENCE, completed
+from tests.processes import PATIENCE
 from tests.site.cache import MPI, spec_hash
-from tests.site.conftest import IS_065, running
-
-WITHOUT_ROOM = """
-import asyncio, sys
-from pathlib import Path
-
-sys.modules["spack_cache_db.site.datasette065"] = None
-from tests.site.conftest import site
-
-async def ask():
-    served = site(Path(sys.argv[1]))
-    for path in sys.argv[2:]:
-        answer = await served.client.get(path)
-        print(answer.status_code, path)
-
-asyncio.run(ask())
-"""
+from tests.site.conftest import running
 
 
 @pytest.mark.asyncio
@@ -59,15 +43,3 @@ def test_datasette_serves_a_checkout_by_itself(database: Path) -> None:
         assert "hdf5" in ask.get("/package/hdf5").text
         assert ask.get("/static/site.css").status_code == 200
         assert ask.get("/-/threads.json").status_code == 404
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(IS_065, reason="Datasette 0.65 needs the room")
-def test_the_room_of_065_can_go(database: Path) -> None:
-    """Datasette 1.0 serves every kind of page where that room is not there."""
-    paths = ["/", "/package/hdf5", "/spack-cache", "/spack-cache/configurations"]
-    paths += ["/spack-cache/builds", "/spack-cache/specs/1", "/spack-cache/find_spec?spec=hdf5"]
-    command = [sys.executable, "-c", WITHOUT_ROOM, str(database), *paths]
-    answers = completed(command, cwd=ROOT, check=True)
-
-    assert answers.stdout.splitlines() == [f"200 {path}" for path in paths]

@@ -20,7 +20,7 @@ MEGABYTES = 512
 NUMBERS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n{}) "
 A_LOT = "replace(hex(zeroblob(49500)), '00', 'a')"
 MOST = f"({A_LOT} || {A_LOT} || {A_LOT} || {A_LOT})"
-WORDS = f"WITH x(v, p) AS MATERIALIZED (SELECT {MOST}, replace(hex(zeroblob(490)), '00', 'a')) "
+WORDS = f"WITH x(v, p) AS MATERIALIZED (SELECT {MOST}, replace(hex(zeroblob(90)), '00', 'a')) "
 MEMBERS = (
     "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 13000), "
     "k(j) AS MATERIALIZED (SELECT json_group_object('k' || x, 1) FROM n) "

@@ -82,10 +82,10 @@ LIMITS = {
     sqlite3.SQLITE_LIMIT_COLUMN: 200,
     sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 200,
     sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 50,
-    sqlite3.SQLITE_LIMIT_VDBE_OP: 25_000,
+    sqlite3.SQLITE_LIMIT_VDBE_OP: 4_000,
     sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 100,
     sqlite3.SQLITE_LIMIT_ATTACHED: 0,
-    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 500,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 100,
     # Datasette asks for the labels of a page of foreign keys with one parameter for each.
     sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 5_000,
     sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 10,
