@@ -40,7 +40,7 @@ EVERY_WHOLE = EVERY_ANSWER | EVERY_DEPENDENCY_ANSWER | EVERY_PACKAGE_ANSWER
 def patience() -> Iterator[None]:
     """Time enough for our own pages on the slowest of machines: these tests are about rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sandbox, "PAGE_SECONDS", 60.0)
+        patch.setattr(execute, "PAGE_SECONDS", 60.0)
         yield
 
 

@@ -41,8 +41,6 @@ from spack_cache_db.errors import BuilderError, DatabaseError, Fault, LineFault,
 from spack_cache_db.query.connection import open_database
 from spack_cache_db.site import site_folder
 
-MOST_CONNECTIONS = 500
-"""Of one process, fewer than the usual limit of 1,024 open files."""
 GRACE_SECONDS = 3
 """So long a server that was told to end waits for the answers under way."""
 HEALTH_SECONDS = 30
@@ -198,7 +196,6 @@ class Supervisor(Multiprocess):
             ws="none",
             lifespan="on",
             log_config=_logging(),
-            limit_concurrency=MOST_CONNECTIONS,
             timeout_graceful_shutdown=GRACE_SECONDS,
             timeout_worker_healthcheck=HEALTH_SECONDS,
             proxy_headers=proxy is not None,

@@ -22,7 +22,7 @@ def visited(app: App) -> App:
             return
         try:
             async with asyncio.timeout(BODY_SECONDS):
-                body = await _body(receive)
+                body = await _body(receive) if _has_body(scope) else b""
         except TimeoutError:
             await send_text(send, 408, f"the form took longer than {BODY_SECONDS:.0f} s to arrive")
             return
@@ -32,6 +32,10 @@ def visited(app: App) -> App:
         await _until_left(app, scope, receive, send, body)
 
     return answered
+
+
+def _has_body(scope: Scope) -> bool:
+    return scope["method"] not in ("GET", "HEAD", "OPTIONS")
 
 
 async def _body(receive: Receive) -> bytes | None:
@@ -60,8 +64,9 @@ async def _until_left(app: App, scope: Scope, receive: Receive, send: Send, body
         is_whole = message["type"] == "http.response.body" and not message.get("more_body")
 
     async def leave() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        size = 0
+        while size <= MOST_BODY and (message := await receive())["type"] != "http.disconnect":
+            size += len(message.get("body", b""))
         has_left.set()
 
     work = asyncio.ensure_future(app(scope, receive_whole, send_noting))
