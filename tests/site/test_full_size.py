@@ -76,12 +76,11 @@ def records() -> dict[str, Iterator[tuple[Any, ...]]]:
     """Return the rows of an index in which every other spec depends on the first."""
     sizes = (CONFIGURATIONS, CONFIGURATIONS)
     flags = json.dumps({"cflags": ["-O3"]})
-    made = json.dumps({"annotations": {"original_specfile_version": 5}})
     return {
         "stacks": iter([(1, "root", 1, 1, CONFIGURATIONS)]),
         "mirrors": iter([(1, 1, 1, "develop/root/index.json", "0" * 64, "8", None, *sizes)]),
-        "nodes": iter([(1, "builtin", None, flags, None, None, made)]),
-        "records": ((at, 1, 1, 0, 1, 1, None) for at in range(1, CONFIGURATIONS + 1)),
+        "nodes": iter([(1, "builtin", None, flags, None, 0)]),
+        "records": ((at, 1, 1, 1) for at in range(1, CONFIGURATIONS + 1)),
         "dependency_types": iter([(1, "build,link")]),
         "dependency_virtuals": iter([(1, "")]),
         "dependencies": ((at, 1, 1, 1, 1) for at in range(2, CONFIGURATIONS + 1)),
