@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -21,6 +22,9 @@ from tests.pagetexts import MORE_SAMPLES, SAMPLES, write
 from tests.shared import built_once
 
 pytest_plugins = ["tests.browser"]
+
+# No test runs on a terminal, whatever width whoever started the tests says that theirs has.
+os.environ.pop("COLUMNS", None)
 
 # Whoever started the tests may ignore these (nohup, a shell's &); what they start would as well.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

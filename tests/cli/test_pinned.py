@@ -14,7 +14,6 @@ import pytest
 
 from spack_cache_db.cli.server import PREFIX, pinned
 from spack_cache_db.errors import DatabaseError
-from tests.processes import completed
 
 
 @pytest.fixture
@@ -147,20 +146,3 @@ def test_the_folder_stays_while_a_worker_lives(file: Path) -> None:
         parent.stdout.read()
     with pinned(file, "z.db"):
         assert not path.exists()
-
-
-@pytest.mark.slow
-def test_a_worker_that_ends_leaves_the_folder(file: Path) -> None:
-    """A forked process that leaves the context in good order removes nothing from the others."""
-    script = (
-        "import os, sys\nfrom pathlib import Path\n"
-        "from spack_cache_db.cli.server import pinned\n"
-        f"with pinned(Path({str(file)!r}), 'y.db') as path:\n"
-        "    worker = os.fork()\n"
-        "    if not worker:\n"
-        "        sys.exit(0)\n"
-        "    os.waitpid(worker, 0)\n"
-        "    print(path.read_text())\n"
-    )
-    ended = completed([sys.executable, "-c", script])
-    assert ended.stdout == "old\n"

@@ -57,7 +57,7 @@ def test_the_nightly_script_serves_what_it_built(tmp_path: Path) -> None:
     log = tmp_path / "serve.log"
 
     def begun() -> int:
-        return log.read_text().count("Serving software.db")
+        return log.read_text().count("Application startup complete")
 
     completed(["sh", tmp_path / "nightly.sh"], cwd="/", check=True)
     eventually(lambda: begun() == 1)
