@@ -126,7 +126,7 @@ class SiteSettings:
         metadata: title, license, source and description of the site, where its owner gives them.
         size: the bytes of the database; `sha256` is its digest.
         version: the version of Datasette.
-        styles: the digests of Datasette's style sheet and of ours, which are part of addresses.
+        styles: a text that changes with our style sheets and scripts.
     """
 
     uri: str
@@ -138,7 +138,7 @@ class SiteSettings:
     size: int = 0
     sha256: str | None = None
     version: str = ""
-    styles: tuple[str, str] = ("", "")
+    styles: str = ""
 
 
 class Addresses:
@@ -214,8 +214,7 @@ class Site:
         )
         environment.globals |= {
             **facts.words,
-            "app_css_hash": settings.styles[0],
-            "asset_version": settings.styles[1],
+            "asset_version": settings.styles,
             "catalogue": settings.database,
             "datasette_version": settings.version,
             "metadata": {**facts.described, **settings.metadata},

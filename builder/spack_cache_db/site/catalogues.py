@@ -197,7 +197,7 @@ def settings_of(datasette: Any, database: Any) -> SiteSettings:
         size=database.size,
         sha256=database.hash,
         version=__version__,
-        styles=(datasette.app_css_hash(), asset_version()),
+        styles=asset_version(),
     )
 
 
