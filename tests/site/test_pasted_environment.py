@@ -21,7 +21,7 @@ from spack_cache_db.site.pages.pasted_environment import (
     MOST_FORM_FIELDS,
     PastedText,
     load_cover,
-    load_pasted,
+    pasted_text,
 )
 from spack_cache_db.site.routes import LONGEST_LINK
 from spack_cache_db.site.visits import MOST_BODY
@@ -228,12 +228,12 @@ async def test_only_environments_may_be_sent(datasette: Any) -> None:
         assert (await datasette.client.post(path, data={"q": "x"})).status_code == 405
 
 
-def test_fields(lookups: Lookups) -> None:
+def test_fields() -> None:
     """The first field of a name counts, an empty one asks nothing, and too many are refused."""
     pairs = [("q", "a\r\nb"), ("q", "c"), ("release", " "), ("host", "zen3"), ("x", "y")]
 
-    assert load_pasted(lookups, urlencode(pairs)) == PastedText("a\nb", Narrowing(host="zen3"))
-    assert load_pasted(lookups, "q=a&" * MOST_FORM_FIELDS + "q=a") is None
+    assert pasted_text(urlencode(pairs)) == PastedText("a\nb", Narrowing(host="zen3"))
+    assert pasted_text("q=a&" * MOST_FORM_FIELDS + "q=a") is None
     assert PastedText("a b", Narrowing(release="develop")).query == "q=a+b&release=develop"
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, quote, unquote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup, escape
@@ -275,8 +275,3 @@ def refused(sentence: str, form: str | None, status: int = 400) -> Answer:
         document = json.dumps({"ok": False, "error": sentence, "status": status})
         return data(document, "json")._replace(status=status)
     return data(f"Error: {sentence}\n", "text")._replace(status=status)
-
-
-def unquoted(names: Mapping[str, str | None], keys: Iterable[str]) -> tuple[str, ...]:
-    """Return parts of a path as they are meant."""
-    return tuple(unquote(names[key] or "") for key in keys)

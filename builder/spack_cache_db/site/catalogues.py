@@ -118,11 +118,6 @@ def require_addresses(datasette: Any, own: Iterable[str]) -> None:
             )
 
 
-def data_path(datasette: Any) -> str:
-    """Return the first part of the addresses of Datasette's tables of the published database."""
-    return str(tilde_encode(published(datasette).route))
-
-
 def describe(datasette: Any) -> None:
     """Add what metadata.yml says of a catalogue to the metadata, under the name of each catalogue.
 

@@ -63,11 +63,6 @@ class CoverPage:
     error: str | None = None
 
 
-def load_pasted(lookups: Lookups, query: str) -> PastedText | None:
-    """Return what `pasted_text` does, away from the server: megabytes take tenths of a second."""
-    return pasted_text(query)
-
-
 def pasted_text(query: str) -> PastedText | None:
     """Return what an address or a form asks; None if it has more than `MOST_FORM_FIELDS` fields.
 
