@@ -143,13 +143,17 @@ async def test_gzip_is_sent_to_whom_takes_it(
 async def test_a_body_says_its_length(datasette: Any) -> None:
     """A body in chunks, whose every byte may be one, is refused before it is read."""
 
+    read: list[bytes] = []
+
     async def chunks() -> AsyncIterator[bytes]:
-        yield b"q=hdf5"
+        read.append(b"q=hdf5")
+        yield read[-1]
 
     refused = await datasette.client.post("/cover.json", content=chunks())
     answered = await datasette.client.post("/cover.json", content=b"q=hdf5")
 
     assert (refused.status_code, answered.status_code) == (411, 200)
+    assert read == []
 
 
 @pytest.mark.asyncio

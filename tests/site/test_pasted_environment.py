@@ -179,6 +179,7 @@ async def test_too_much_is_refused(datasette: Any) -> None:
     """A form is read up to its bound, whatever it says of its length."""
     answer = await datasette.client.post("/cover", data={"q": "x" * (MOST_BODY + 1)})
     assert answer.status_code == 413
+    assert answer.headers["cache-control"] == "no-store"
 
     many = "&".join(f"a{number}=1" for number in range(50))
     answer = await datasette.client.post("/cover", content=many)

@@ -241,10 +241,10 @@ def asgi_wrapper(datasette: Any) -> Callable[[middleware.App], middleware.App]:
         app = check_queries(app, datasette)
         # Rows of a table are complete, and the statements of a request share one budget.
         app = whole(app, datasette, is_own_page)
-        # Requests are checked; headers and compression are added to answers.
-        app = middleware.guard(app, datasette)
         # Bodies are read whole, and visitors who leave end what they asked for.
         app = visited(app)
+        # Requests are checked before their bodies are read; headers and compression are added.
+        app = middleware.guard(app, datasette)
         # Paths have no base.
         return middleware.below_base(app, datasette.setting("base_url"))
 
