@@ -78,15 +78,6 @@ class Served:
     inspected: dict[str, Any]
 
 
-def check_database(database: Path) -> None:
-    """Check that a file can be served.
-
-    Raises:
-        DatabaseError: it is no file that build made, or a damaged one.
-    """
-    open_database(database).close()
-
-
 @contextmanager
 def served(database: Path) -> Iterator[Served]:
     """Yield a file that is whole, and stays what it is while it is served.
@@ -94,7 +85,7 @@ def served(database: Path) -> Iterator[Served]:
     Raises:
         DatabaseError: it is no file that build made, or a damaged one, or Datasette cannot show it.
     """
-    check_database(database)
+    open_database(database).close()
     with pinned(database, f"{NAME}.db") as path:
         inspected = current_inspection(path, database)
         for name in inspected[NAME]["tables"]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -32,7 +32,6 @@ KINDS = {
     "text": "text/plain; charset=utf-8",
     "xml": "application/xml; charset=utf-8",
 }
-_LINKED = ("package", "release", "stack")
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -222,14 +221,11 @@ class Site:
             "labels": LABELS,
             "hideable": HIDEABLE,
             "options": options,
-            "links_to": {kind: self._links(kind) for kind in _LINKED},
+            "links_to": links_to(self.urls),
             "links": None,
             "feed": None,
         }
         return environment
-
-    def _links(self, kind: str) -> Any:
-        return lambda name, query="": link_to(self.urls, kind, name, query)
 
     def page(
         self, request: Request, template: str, context: Mapping[str, Any], status: int = 200
@@ -256,6 +252,11 @@ def link_to(urls: Any, kind: str, name: str, query: str = "") -> Markup:
     """Return a link to the page of a package, a release, a stack or a spec."""
     address = escape(f"{urls.path(f'/{kind}/{quote(name)}')}{query}")
     return Markup(f'<a href="{address}">{escape(name)}</a>')
+
+
+def links_to(urls: Any) -> dict[str, Callable[..., Markup]]:
+    """Return, by kind of page, a function that links a name; templates call it `links_to`."""
+    return {kind: partial(link_to, urls, kind) for kind in ("package", "release", "stack")}
 
 
 def moved(address: str, status: int = 301) -> Answer:

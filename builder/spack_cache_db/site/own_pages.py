@@ -20,7 +20,7 @@ from spack_cache_db.site.catalogues import others, published
 from spack_cache_db.site.download import is_as_it_was, send_file
 from spack_cache_db.site.middleware import OWN_PAGE, path_of
 from spack_cache_db.site.permissions import ensure, may_view
-from spack_cache_db.site.routes import ROUTES, respond
+from spack_cache_db.site.routes import ROUTES, respond, route_of
 from spack_cache_db.site.workers.execute import ask
 
 DOWNLOAD = r"^/(?P<database>[^/]+)\.db$"
@@ -131,6 +131,9 @@ async def _stream(datasette: Any, number: int, asked: Request, answer: Answer, s
             # Without a last message, the server closes the connection.
             print(f"the rows of a search end early: {error!r:.500}", file=sys.stderr)
             return
+        if answer.status != 200:
+            # A part that is refused is no row either.
+            return
     await send({"type": "http.response.body", "body": answer.body})
 
 
@@ -158,9 +161,7 @@ PAGES: tuple[tuple[str, Handler], ...] = (
 )
 """The addresses of our own pages, and the functions that Datasette calls for them."""
 
-_PATTERNS = [re.compile(pattern) for pattern, _ in PAGES]
-
 
 def is_own_page(path: str) -> bool:
     """Return whether a path is that of one of our pages, or of a download."""
-    return any(pattern.match(path) for pattern in _PATTERNS)
+    return route_of(path) is not None or re.match(DOWNLOAD, path) is not None

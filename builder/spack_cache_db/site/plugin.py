@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, Iterable
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -25,7 +25,7 @@ from spack_cache_db.records import ROOT
 from spack_cache_db.schema import TABLES, VIEWS
 from spack_cache_db.site import catalogues, middleware, site_folder
 from spack_cache_db.site.allowances import allowances_of
-from spack_cache_db.site.answers import link_to
+from spack_cache_db.site.answers import link_to, links_to
 from spack_cache_db.site.catalogues import is_site
 from spack_cache_db.site.download import note_state
 from spack_cache_db.site.error_pages import answer_error, guard_csv
@@ -44,7 +44,6 @@ Function = TypeVar("Function", bound=Callable[..., object])
 STATIC = r"^/static/(?P<path>.*)$"
 _OWN_ERRORS = "datasette.handle_exception"
 _HASHES = ("hash", "dependency_hash")
-_KINDS = ("package", "release", "stack")
 _NAMED = {
     ("package", "builds"): "package",
     ("package", "build_listings"): "package",
@@ -142,7 +141,7 @@ def extra_template_vars(datasette: Any) -> dict[str, object]:
         "catalogue": catalogues.name_of(datasette),
         "in_order": in_order,
         "is_cut": execute.is_cut(),
-        "links_to": {kind: cache(partial(link_to, datasette.urls, kind)) for kind in _KINDS},
+        "links_to": links_to(datasette.urls),
         "options": options,
     }
 

@@ -127,6 +127,8 @@ class Route(NamedTuple):
 def respond(site: Site, number: int, request: Request) -> Answer:
     """Return the answer of the route with this number.
 
+    Where the answer would be JSON or CSV, an error of the program is refused in that form.
+
     Raises:
         BadAddress: the route does not know a field of the address.
     """
@@ -138,7 +140,12 @@ def respond(site: Site, number: int, request: Request) -> Answer:
     if (answer := respelled(site, request.path, spans_of(found), request.pairs)) is not None:
         return answer
     names = {name: value and unquote(value) for name, value in found.groupdict().items()}
-    return route.handler(site, request, **names)
+    try:
+        return route.handler(site, request, **names)
+    except BuilderError as error:
+        if (form := names.get("form")) is None:
+            raise
+        return refused(str(error), form)
 
 
 def home(site: Site, request: Request) -> Answer:
@@ -310,15 +317,7 @@ def find(site: Site, request: Request) -> Answer:
 
 
 def find_rows(site: Site, request: Request, form: str) -> Answer:
-    """`/find.json?q=` and `/find.csv?q=`: all rows of the command `find`, some at a time."""
-    try:
-        return rows_from(site, request, form)
-    except BuilderError as error:
-        return refused(str(error), form)
-
-
-def rows_from(site: Site, request: Request, form: str) -> Answer:
-    """Return the rows from that with the number `first` on."""
+    """`/find.json?q=` and `/find.csv?q=`: rows of the command `find`, from `request.first` on."""
     lookups, narrowing = site.lookups, Narrowing.parse(request.pairs)
     query = parse(asked_spec(lookups, request.args.get("q", ""), narrowing).spec)
     scope = narrowing.scope(lookups)
@@ -348,10 +347,7 @@ def cover(site: Site, request: Request, form: str | None) -> Answer:
     if pasted is None:
         return refused(f"the form has more than {MOST_FORM_FIELDS} fields", None, 413)
     if form is not None:
-        try:
-            found = covered(site.lookups, pasted)
-        except BuilderError as error:
-            return refused(str(error), form)
+        found = covered(site.lookups, pasted)
         return data(form_of(found.as_dict(), found.rows, form), form)
     is_short = len(pasted.text) <= LONGEST_LINK and len(pasted.query) <= LONGEST_LINK
     if request.form is not None and is_short:
@@ -373,10 +369,7 @@ def changes(site: Site, request: Request, old: str, new: str, form: str | None) 
 
 def changed_rows(site: Site, sides: Sides, form: str) -> Answer:
     """Return what the command `diff` prints with `--json` or `--csv`."""
-    try:
-        found = difference_of(site.lookups, sides)
-    except BuilderError as error:
-        return refused(str(error), form)
+    found = difference_of(site.lookups, sides)
     if not any(found.specs):
         nothing = f"neither {found.old} nor {found.new} has such a binary, so nothing is compared"
         return refused(nothing, form, 404)
@@ -478,7 +471,6 @@ def missing(site: Site, request: Request, what: str, text: str) -> Answer:
 
 _PACKAGE, _RELEASE, _STACK = (f"(?P<{kind}>.*[^/])" for kind in ("package", "release", "stack"))
 """A name may have a `/` in it, written so or as `%2F`."""
-_TWO_SIDES = r"(?P<old>.+?)\.\.\.(?P<new>.+?)"
 _NARROWING, _SIDES, _LIST = Narrowing.names(), Sides.names(), ("q", "sort", "order", "page")
 ROUTES: tuple[Route, ...] = (
     Route(r"^/$", home),
