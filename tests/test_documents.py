@@ -224,7 +224,6 @@ def test_fences_name_their_language() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.once
 def test_the_job_of_gitlab_is_one(samples_file: Path, tmp_path: Path) -> None:
     """GitLab's own schema accepts it, and each command that it calls has the options named."""
     pytest.importorskip("check_jsonschema")

@@ -71,7 +71,6 @@ def sqlite(folder: Path) -> Iterator[sqlite3.Connection]:
 
 
 @pytest.mark.slow
-@pytest.mark.once
 @pytest.mark.parametrize("view", [name for name in VIEWS if name not in ONLY_SQLITE])
 def test_duckdb_sees_each_view(attached: Any, sqlite: sqlite3.Connection, view: str) -> None:
     """Row by row and value by value, with the types of values."""
@@ -81,7 +80,6 @@ def test_duckdb_sees_each_view(attached: Any, sqlite: sqlite3.Connection, view: 
 
 
 @pytest.mark.slow
-@pytest.mark.once
 @pytest.mark.usefixtures("attached")
 def test_parquet_holds_every_row(folder: Path, sqlite: sqlite3.Connection) -> None:
     """Polars reads back what was written, partition by partition, row for row."""
@@ -100,7 +98,6 @@ def test_parquet_holds_every_row(folder: Path, sqlite: sqlite3.Connection) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.once
 def test_the_same_question_has_the_same_answer(attached: Any, sqlite: sqlite3.Connection) -> None:
     """The documented query gives the same in both."""
     (query,) = documented("sql")

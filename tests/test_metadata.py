@@ -28,7 +28,6 @@ def sample_specs() -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.once
 def test_every_table_and_view_is_described() -> None:
     """Each table and view of the schema has a description, and nothing else has."""
     expected = {table.name for table in TABLES} | set(VIEWS) | set(FULL_TEXT)
@@ -36,7 +35,6 @@ def test_every_table_and_view_is_described() -> None:
     assert all(table["description"].strip() for table in DATABASE["tables"].values())
 
 
-@pytest.mark.once
 def test_every_column_is_described(samples: sqlite3.Connection) -> None:
     """Each column has a description, in the table's order, and no other column has."""
     for name, table in DATABASE["tables"].items():
@@ -45,7 +43,6 @@ def test_every_column_is_described(samples: sqlite3.Connection) -> None:
         assert all(text.strip() for text in table["columns"].values()), name
 
 
-@pytest.mark.once
 def test_options_name_columns_that_exist() -> None:
     """Labels, sort orders, facets and search keys name columns of their table."""
     for name, table in DATABASE["tables"].items():

@@ -174,7 +174,6 @@ def test_a_process_pool_gets_the_faults(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.once
 def test_a_project_is_checked_against_the_types(tmp_path: Path) -> None:
     """`mypy --strict` of a project accepts right uses, and finds the two wrong ones."""
     pytest.importorskip("mypy")

@@ -89,7 +89,6 @@ def test_work_stops_when_visitors_go(shared: Served) -> None:
     assert time.monotonic() - started < 10
 
 
-@pytest.mark.once
 def test_sigterm_ends_it_with_work_under_way(server: Served, file: Path) -> None:
     """With streams, statements and stalled downloads under way it ends, and nothing is left."""
     assert litter(file.parent)
@@ -109,7 +108,6 @@ def test_sigterm_ends_it_with_work_under_way(server: Served, file: Path) -> None
     assert not answers(server.url)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGHUP])
 def test_it_ends_when_it_is_told_to(file: Path, sig: int) -> None:
     """Ctrl-C, a terminal that closes: nothing answers any more and nothing is left."""
@@ -154,7 +152,6 @@ def test_without_a_terminal_it_reads_the_file_anew(
     assert not litter(file.parent)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("options", [(), ("--workers", "2")])
 def test_a_server_outlives_its_terminal_if_it_shall(file: Path, options: tuple[str, ...]) -> None:
     """Under `nohup` SIGHUP ends neither the server nor a worker."""
@@ -172,7 +169,6 @@ def test_a_server_outlives_its_terminal_if_it_shall(file: Path, options: tuple[s
         signal.signal(signal.SIGHUP, before)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("options", [(), ("--workers", "2")])
 def test_a_reader_of_the_log_may_leave(file: Path, options: tuple[str, ...]) -> None:
     """`serve | head -1` goes on serving, without a word about each line that nobody reads."""
@@ -195,7 +191,6 @@ def test_a_reader_of_the_log_may_leave(file: Path, options: tuple[str, ...]) -> 
     assert "BrokenPipe" not in errors, errors
 
 
-@pytest.mark.once
 def test_ctrl_c_before_it_serves(file: Path) -> None:
     """Nothing is left then either."""
     program = (
@@ -214,7 +209,6 @@ def test_ctrl_c_before_it_serves(file: Path) -> None:
     assert not litter(file.parent)
 
 
-@pytest.mark.once
 def test_a_server_keeps_its_folder_until_it_is_gone(server: Served, file: Path) -> None:
     """Another server of the same file leaves a running one's folder, and removes a killed one's."""
     first = litter(file.parent)
@@ -230,7 +224,6 @@ def test_a_server_keeps_its_folder_until_it_is_gone(server: Served, file: Path) 
     assert server.get("/spack-cache.db").status_code == 200
 
 
-@pytest.mark.once
 def test_stalled_downloads_cost_little(server: Served) -> None:
     """Visitors who stop reading cost a bounded amount, and lose their places to newcomers."""
     server.get("/spack-cache.db", range="bytes=0-99")
@@ -249,7 +242,6 @@ def test_stalled_downloads_cost_little(server: Served) -> None:
         assert server.get("/").status_code == 200
 
 
-@pytest.mark.once
 def test_a_build_under_its_feet_changes_nothing(server: Served, file: Path, tmp_path: Path) -> None:
     """`build` onto the served file: every thread and download shows the one that was opened."""
     old = hashlib.sha256(file.read_bytes()).hexdigest()
@@ -271,7 +263,6 @@ def test_a_build_under_its_feet_changes_nothing(server: Served, file: Path, tmp_
         assert again.get("/package/py-mpi4py").status_code == 404
 
 
-@pytest.mark.once
 def test_a_new_worker_serves_the_same_file(file: Path, tmp_path: Path) -> None:
     """A worker that is started again after a build shows what the others show."""
     with serving(file, "--workers", "2") as server:
@@ -287,7 +278,6 @@ def test_a_new_worker_serves_the_same_file(file: Path, tmp_path: Path) -> None:
     assert not litter(file.parent)
 
 
-@pytest.mark.once
 def test_it_says_where_it_serves(samples_file: Path, tmp_path: Path) -> None:
     """The address that it prints is where it answers, of a host that is not the default as well."""
     command = [sys.executable, "-m", "spack_cache_db", "serve", str(samples_file)]
@@ -310,7 +300,6 @@ def test_sql_can_be_switched_off(shared: Served, file: Path) -> None:
         assert off.get(f"{SQL}select+1").status_code == 403
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("options", [(), ("--workers", "1")])
 def test_only_the_proxy_is_believed(shared: Served, file: Path, options: tuple[str, ...]) -> None:
     """Nobody says by a header how they came, but the proxy that is named."""

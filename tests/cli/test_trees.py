@@ -44,7 +44,6 @@ def test_the_documented_commands_work(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-@pytest.mark.once
 def test_the_nightly_script_serves_what_it_built(tmp_path: Path) -> None:
     """The documented script builds and serves; the second night the same process begins anew."""
     tree = write_tree(tmp_path / "opt", real_tree())

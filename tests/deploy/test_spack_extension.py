@@ -41,7 +41,6 @@ def call(command: ModuleType, *arguments: str) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.once
 def test_it_answers_as_the_program_does(
     command: ModuleType,
     samples_file: Path,
@@ -64,7 +63,6 @@ def test_it_answers_as_the_program_does(
     assert call(command, "find", "nothing-has-this-name", str(samples_file)) == 1
 
 
-@pytest.mark.once
 def test_a_missing_program_is_named(
     command: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,7 +16,7 @@ from tests.paths import ROOT
 from tests.processes import completed
 from tests.programs import needed
 
-pytestmark = [pytest.mark.slow, pytest.mark.once]
+pytestmark = pytest.mark.slow
 
 SPEC = "py-mpi4py@4: target=:zen3 %gcc"
 SPECS = ["py-mpi4py@4", "py-mpi4py@5"]

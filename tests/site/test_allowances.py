@@ -134,7 +134,6 @@ async def test_sql_may_call_what_is_listed(database: Path) -> None:
     assert spec.json()[0]["e"]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("config", "said"),
     [
@@ -155,7 +154,6 @@ def test_a_wrong_configuration_is_told(config: object, said: str) -> None:
         read_allowances(config)
 
 
-@pytest.mark.once
 @given(st.text("/-.ab", max_size=8), st.text("/-.ab", max_size=12))
 def test_a_path_opens_itself_and_what_is_below(path: str, asked: str) -> None:
     """What is open is the path, its forms such as `.json`, and paths below it."""
@@ -227,7 +225,6 @@ async def test_only_named_origins_show_the_site_in_a_frame(
     assert "x-frame-options" not in open_to
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     "origin",
     [

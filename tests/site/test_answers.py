@@ -24,7 +24,6 @@ from tests.site.conftest import site
 
 
 @pytest.mark.slow
-@pytest.mark.once
 @settings(max_examples=10, deadline=None)
 @given(listings(), st.lists(QUERIES, min_size=3, max_size=6), st.data())
 def test_find_answers_as_the_sources_do(

@@ -9,8 +9,6 @@ import pytest
 
 from tests.site.addresses import get
 
-pytestmark = pytest.mark.once
-
 SVG = "{http://www.w3.org/2000/svg}"
 
 

@@ -149,7 +149,6 @@ async def test_a_name_that_is_a_page_is_refused(database: Path, tmp_path: Path, 
         await served.invoke_startup()
 
 
-@pytest.mark.once
 def test_what_a_user_describes_comes_first() -> None:
     """Two descriptions become one; of two values for one key the user's stays."""
     ours = {"title": "a", "tables": {"t": {"size": 1, "sort": "x"}}}

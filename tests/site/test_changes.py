@@ -24,7 +24,7 @@ from tests.pagetexts import page, spec, spec_hash, write
 from tests.site.addresses import get
 from tests.site.conftest import asked_of, site
 
-pytestmark = [pytest.mark.slow, pytest.mark.once]
+pytestmark = pytest.mark.slow
 
 OLD, NEW = "develop-2025-04-13", "develop-2025-04-20"
 

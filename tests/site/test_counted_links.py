@@ -18,8 +18,6 @@ from tests.pagetexts import spec_hash
 from tests.site.addresses import get
 from tests.site.conftest import site
 
-pytestmark = pytest.mark.once
-
 SAYS = re.compile(
     r'id="results">([\d,]+) configurations?, ([\d,]+) binar'
     r'|class="result" role="status">[^<]*?()([\d,]+) binar'

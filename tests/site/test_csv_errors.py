@@ -73,7 +73,6 @@ async def test_what_is_no_error_passes(app: Any) -> None:
     assert received(await sent_by(guard_csv(app))) == received(await sent_by(app))
 
 
-@pytest.mark.once
 @pytest.mark.asyncio
 async def test_an_error_before_the_first_row_is_a_status() -> None:
     """Where nothing was sent yet, the status says that there are no rows; a cause stays inside."""
@@ -83,7 +82,6 @@ async def test_an_error_before_the_first_row_is_a_status() -> None:
     assert body["body"].decode() == f"Error: {NO_ROWS}\n"
 
 
-@pytest.mark.once
 @pytest.mark.asyncio
 async def test_an_error_after_rows_leaves_the_answer_open() -> None:
     """Where rows were sent, the answer has no end: a server has to break the connection."""
@@ -92,7 +90,6 @@ async def test_an_error_after_rows_leaves_the_answer_open() -> None:
     assert received(sent)[1:] == (b"".join(ROWS), False)
 
 
-@pytest.mark.once
 @pytest.mark.asyncio
 async def test_rows_are_sent_in_pieces() -> None:
     """A table of many rows takes few messages, in order; none waits for the whole table."""
@@ -103,7 +100,6 @@ async def test_rows_are_sent_in_pieces() -> None:
     assert 3 <= len(sent) <= 20
 
 
-@pytest.mark.once
 @pytest.mark.asyncio
 async def test_an_answer_that_is_no_csv_is_left_alone() -> None:
     """Other pages end as they like."""

@@ -18,7 +18,6 @@ pytestmark = pytest.mark.slow
 ETAG = '"sum"'
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("headers", "status", "start", "length"),
     [

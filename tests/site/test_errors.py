@@ -96,7 +96,6 @@ def test_every_exception_has_a_sentence(exception: Exception, status: int, sente
     assert (failure.status, failure.sentence) == (status, sentence)
 
 
-@pytest.mark.once
 def test_in_a_page_of_ours_an_odd_value_is_a_bug() -> None:
     """What our own pages raise is never the visitor's fault."""
     assert failure_of(TypeError("None"), 1000, is_own=True).status == 500

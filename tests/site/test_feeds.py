@@ -18,7 +18,7 @@ from tests.pagetexts import page, spec, spec_hash, write
 from tests.site.addresses import get
 from tests.site.conftest import site
 
-pytestmark = [pytest.mark.slow, pytest.mark.once]
+pytestmark = pytest.mark.slow
 
 WEEKS = ("develop-2025-01-05", "develop-2025-01-12", "develop-2025-01-19", "develop-2025-01-26")
 LISTED: tuple[dict[str, tuple[tuple[int, str, str], ...]], ...] = (

@@ -29,7 +29,7 @@ from spack_cache_db.spack.parser import parse_query
 from tests.pagetexts import spec_hash
 from tests.site.conftest import SQL, site
 
-pytestmark = [pytest.mark.slow, pytest.mark.once]
+pytestmark = pytest.mark.slow
 
 PACKAGES = 4
 CONFIGURATIONS = 32_000
@@ -123,14 +123,12 @@ def conn(large: Path) -> Iterator[sqlite3.Connection]:
     connection.close()
 
 
-@pytest.mark.once
 def test_the_file_is_too_large_for_one_value(conn: sqlite3.Connection) -> None:
     """The ids of all configurations, as one text, are refused: so no answer may need them."""
     with pytest.raises(sqlite3.DataError, match="too big"):
         conn.execute("SELECT ?", [json.dumps([*range(1, CONFIGURATIONS + 1)])])
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("text", BROAD)
 def test_every_configuration_is_found(conn: sqlite3.Connection, text: str) -> None:
     """A spec that all satisfy finds all, by package and newest version first."""
@@ -152,7 +150,6 @@ def test_every_configuration_is_found(conn: sqlite3.Connection, text: str) -> No
     assert conn.execute(by_sql, [text]).fetchone()[0] == CONFIGURATIONS
 
 
-@pytest.mark.once
 def test_hashes_of_everything(conn: sqlite3.Connection) -> None:
     """All that a release lists, spec by spec, needs no long value either."""
     ids = range(1, CONFIGURATIONS + 1)
@@ -175,7 +172,6 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Conne
     connection.close()
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     ("text", "count"),
     [

@@ -14,7 +14,7 @@ from spack_cache_db.build import build
 from tests.site.conftest import site
 from tests.trees import real_tree, write_tree
 
-pytestmark = [pytest.mark.slow, pytest.mark.once]
+pytestmark = pytest.mark.slow
 
 EXPLICIT = "SELECT * FROM installations WHERE explicit"
 HDF5 = "SELECT hash, prefix FROM installations WHERE package = 'hdf5' AND explicit ORDER BY hash"

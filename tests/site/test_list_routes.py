@@ -19,7 +19,7 @@ from tests.commands import run
 from tests.site.addresses import get
 from tests.site.conftest import asked_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.once]
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.asyncio

@@ -142,7 +142,6 @@ async def test_gzip_is_sent_to_whom_takes_it(
 @pytest.mark.asyncio
 async def test_a_body_says_its_length(datasette: Any) -> None:
     """A body in chunks, whose every byte may be one, is refused before it is read."""
-
     read: list[bytes] = []
 
     async def chunks() -> AsyncIterator[bytes]:

@@ -27,7 +27,7 @@ from spack_cache_db.site.routes import LONGEST_LINK
 from spack_cache_db.site.visits import MOST_BODY
 from tests.indexes import node
 
-pytestmark = [pytest.mark.slow, pytest.mark.once]
+pytestmark = pytest.mark.slow
 
 SPECS = "hdf5@1.14 +mpi\nhdf5@99\nhdf5 %gcc@13 target=zen3\nhdf6\nhdf5 ^mpich\nzlib  # small\n"
 MANIFEST = """

@@ -18,8 +18,6 @@ from tests.pagetexts import SAMPLES
 from tests.paths import ROOT
 from tests.processes import completed
 
-pytestmark = pytest.mark.once
-
 
 def export(file: Path, folder: Path) -> str:
     """Export a file, and return the name of its copy."""

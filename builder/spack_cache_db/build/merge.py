@@ -69,7 +69,7 @@ class Merged:
 
     Attributes:
         documents: pages by release and package, then all others by release and path.
-        releases: the foremost release first.
+        releases: in the order of `sort_releases`.
         document_release: the release of each document, by its number.
         listings: one row for each (release, spec), in that order, without configurations.
         document_listings: see `_of_documents`.

@@ -42,9 +42,9 @@ from spack_cache_db.query.connection import open_database
 from spack_cache_db.site import site_folder
 
 GRACE_SECONDS = 3
-"""So long a server that was told to end waits for the answers under way."""
+"""Seconds that a server, once told to end, leaves to the answers under way."""
 HEALTH_SECONDS = 30
-"""So long a process may take to start, or to give a sign of life."""
+"""Seconds in which a process must start, and in which a running one must respond."""
 PREFIX = ".spack-cache-db-served-"
 EACH = "*"
 SECTIONS: Mapping[str, Any] = {
@@ -119,7 +119,7 @@ class SiteOptions:
 
 @dataclass(frozen=True, slots=True)
 class SiteProcess:
-    """What a server process does first: uvicorn sends it there and calls it for an application.
+    """The start of a server process: uvicorn calls it in that process for the application.
 
     Attributes:
         opened: the database to serve.
@@ -203,7 +203,7 @@ class Supervisor(Multiprocess):
 
     @property
     def has_failed(self) -> bool:
-        """Whether a process could not start."""
+        """Whether the start of a process failed."""
         return any(process.exitcode == STARTUP_FAILURE for process in self.processes)
 
     def run(self) -> None:

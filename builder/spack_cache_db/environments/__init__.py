@@ -259,7 +259,7 @@ class LockedSpec:
     Attributes:
         hash: the hash under which its binary is known.
         configuration: what the lockfile says of it.
-        is_root: whether it was asked for, and is no dependency alone.
+        is_root: True for a root of the lockfile, False for a mere dependency.
         needs: the hashes of the nodes that it links or runs.
         externals: the names and versions of the externals that it links or runs.
     """

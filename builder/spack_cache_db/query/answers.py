@@ -371,7 +371,7 @@ class History:
 
     @property
     def rows(self) -> Rows:
-        """What `history --json` and `history --csv` print."""
+        """The rows that `history --json` and `history --csv` print."""
         return Rows(_COLUMNS, [each.as_dict() for each in self.releases])
 
     @property

@@ -168,7 +168,7 @@ class Changes:
 
     @property
     def is_empty(self) -> bool:
-        """Whether both sides have the same specs in the same stacks."""
+        """True if both sides have the same specs in the same stacks."""
         return not (self.amounts or self.stacks.added or self.stacks.removed)
 
     @property

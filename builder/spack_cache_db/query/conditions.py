@@ -1,8 +1,9 @@
 """Conditions: the common form of a query, an option, a page's filter and a line of an environment.
 
-Each of these becomes a tuple of conditions, all of which must hold. This module defines what a
-condition on a word of a configuration means. Queries that Spack answers from recipes, or from the
-machine it runs on, are refused with the reason.
+Each of these becomes a tuple of conditions; a configuration satisfies the tuple if it satisfies
+every condition. This module defines the meaning of a condition on a word of a configuration.
+Queries that Spack answers from recipes, or from the machine it runs on, are refused with the
+reason.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Words of which any will do: the packages that provide a virtual one."""
+    """Alternative words: the packages that provide a virtual package."""
 
     words: frozenset[str]
 
@@ -119,7 +120,7 @@ class Verdict:
 
 
 Asked = Word | OneOf | VersionRanges | VariantConstraint | CompilerConstraint | Verdict | str | int
-"""What a condition asks, from the query to the answer.
+"""The types of a condition's question, the same from the query to the answer.
 
 A text is a range of targets, a host, the beginning of a hash or a full-text query; a number is the
 id of a release or a stack. What is asked beyond configurations is a `Verdict`.
@@ -145,8 +146,8 @@ class Condition:
         """Return whether a word satisfies the condition.
 
         Args:
-            word: a word of the condition's column; for variants the texts of one or more variants,
-                one of which has to satisfy it.
+            word: a word of the condition's column; for variants the texts of one or more variants;
+                it is enough if one of the texts satisfies the condition.
         """
         match self.asked:
             case Word(text):

@@ -151,7 +151,7 @@ class CoveredNode:
         status: `installed`; `binary`; `rebuilt`, where others have the same configuration and need
             the same to run; `alike`, where others have the same configuration only; or `missing`.
         hash: the node's own.
-        is_root: whether it was asked for, and is no dependency alone.
+        is_root: True for a root of the lockfile, False for a mere dependency.
         configuration: what the lockfile says of it.
         others: where its own hash has no binary, the first of those that are rebuilt or alike:
             what is current first, or what differs least.
@@ -263,7 +263,7 @@ class Cover:
 
     @property
     def rows(self) -> Rows:
-        """What `cover --csv` prints: the records of the JSON, a configuration as one text."""
+        """The rows that `cover --csv` prints: the records of the JSON, configurations as texts."""
         records = [
             _record(each) | {"configuration": each.configuration and each.configuration.summary}
             for each in self.specs
@@ -665,7 +665,7 @@ def _covered(
 
 
 class _Comparison:
-    """What nodes of a lockfile and specs of a database need to run, as sets of bits.
+    """The runtime dependencies of a lockfile's nodes and a database's specs, as sets of bits.
 
     A name with its version has one bit, whichever side says it.
     """

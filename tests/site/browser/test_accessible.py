@@ -20,7 +20,6 @@ def press_until(page: Page, selector: str) -> None:
     pytest.fail(f"Tab never reaches {selector}")
 
 
-@pytest.mark.once
 def test_keyboard_alone_is_enough(visit: Visit) -> None:
     """Search, filter and open a spec without a mouse."""
     page = visit.page
@@ -43,7 +42,6 @@ def test_keyboard_alone_is_enough(visit: Visit) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text("hdf5@1.14.10")
 
 
-@pytest.mark.once
 def test_skip_link_leads_to_the_content(visit: Visit) -> None:
     """The first Tab offers to skip the bar at the top, and does."""
     visit.page.goto("/package/hdf5")
@@ -53,7 +51,6 @@ def test_skip_link_leads_to_the_content(visit: Visit) -> None:
     assert visit.page.evaluate("document.activeElement.id") == "main"
 
 
-@pytest.mark.once
 def test_nothing_moves_when_scripts_come(visit: Visit) -> None:
     """Buttons that only scripts bring have their place before: what is read stays where it is."""
     page, script = visit.page, "**/static/site.js*"

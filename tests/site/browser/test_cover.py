@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.site.browser.visitors import VISITORS, Visit
 
-pytestmark = [pytest.mark.slow, pytest.mark.once]
+pytestmark = pytest.mark.slow
 
 SPECS = "\n".join([*(f"hdf5@1.{number}" for number in range(1, 19)), "zlib", "py-torch +cuda"])
 

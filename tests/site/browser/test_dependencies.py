@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 from tests.site.browser.visitors import NARROW, WIDE, Visit
 from tests.site.conftest import Server
 
-pytestmark = [pytest.mark.slow, pytest.mark.once]
+pytestmark = pytest.mark.slow
 
 
 FLEX = "/spec/dyheadhjccf4dd3wofittcndk263tjmh"

@@ -139,7 +139,6 @@ def faults_of(visit: Visit, path: str) -> Iterator[tuple[Any, ...]]:
                 yield path, size, selector, *each
 
 
-@pytest.mark.once
 @STILL
 def test_everyone_can_read_it(visit: Visit) -> None:
     """No page sticks out, axe finds nothing on it, and no text has less than 4.5 to 1."""

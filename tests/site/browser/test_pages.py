@@ -13,7 +13,6 @@ from tests.site.conftest import Server
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.once
 @VISITORS
 def test_grid_and_chips(visit: Visit) -> None:
     """A cell of the grid narrows the table; the chip's cross widens it again."""
@@ -26,7 +25,6 @@ def test_grid_and_chips(visit: Visit) -> None:
     expect(page.get_by_text("3 configurations, 11 binaries")).to_be_visible()
 
 
-@pytest.mark.once
 @VISITORS
 def test_every_hash_of_a_row(visit: Visit) -> None:
     """All hashes of a row are one step away, with the filters kept, and closed again by another."""
@@ -41,7 +39,6 @@ def test_every_hash_of_a_row(visit: Visit) -> None:
     expect(page.locator("#configurations a.hash")).to_have_count(1)
 
 
-@pytest.mark.once
 @VISITORS
 def test_the_release_goes_along(visit: Visit) -> None:
     """A chosen release is kept from the package to the spec and back; another is one step away."""
@@ -58,7 +55,6 @@ def test_the_release_goes_along(visit: Visit) -> None:
     expect(page).to_have_url(f"{visit.server.address}/package/hdf5?release=develop-2025-04-20")
 
 
-@pytest.mark.once
 @VISITORS
 def test_filters_can_be_switched(visit: Visit) -> None:
     """A chosen filter is changed for another value in one step, even where nothing is left."""
@@ -75,7 +71,6 @@ def test_filters_can_be_switched(visit: Visit) -> None:
     expect(page.get_by_text("3 configurations, 9 binaries")).to_be_visible()
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("permissions", [["clipboard-read", "clipboard-write"]])
 def test_copies_the_install_command(
     browser: Browser, server: Server, permissions: list[str]
@@ -92,7 +87,6 @@ def test_copies_the_install_command(
     assert visit.faults == []
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("visit", [{"java_script_enabled": False}], indirect=True)
 def test_no_dead_buttons_without_scripts(visit: Visit) -> None:
     """Without scripts nobody sees a copy button that could not work."""
@@ -101,7 +95,6 @@ def test_no_dead_buttons_without_scripts(visit: Visit) -> None:
     expect(visit.page.locator("button.copy").first).to_be_hidden()
 
 
-@pytest.mark.once
 def test_columns_can_be_left_out(visit: Visit) -> None:
     """A column goes at once with scripts, and stays away in the address after Apply."""
     page = visit.page
@@ -136,7 +129,6 @@ def test_datasettes_own_pages_run_under_the_policy(visit: Visit) -> None:
         visit.page.wait_for_load_state("networkidle")
 
 
-@pytest.mark.once
 def test_names_are_suggested(visit: Visit) -> None:
     """What is typed is completed: one small request, and the name leads to its page.
 
@@ -163,7 +155,6 @@ def test_names_are_suggested(visit: Visit) -> None:
     expect(page).to_have_url(f"{visit.server.address}/package/py-torchvision")
 
 
-@pytest.mark.once
 @VISITORS
 def test_packages_with_one_target_and_without_another(visit: Visit) -> None:
     """From any page: the list, two choices, and there are the packages."""

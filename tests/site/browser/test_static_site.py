@@ -24,7 +24,7 @@ from tests.corpus import pages as corpus
 from tests.programs import needed, serving
 from tests.site.browser.test_cors import Quiet
 
-pytestmark = [pytest.mark.slow, pytest.mark.once]
+pytestmark = pytest.mark.slow
 
 NGINX = """
 {user} daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log;

@@ -72,7 +72,7 @@ class Walk:
 @pytest.fixture(
     params=[
         pytest.param((WIDE, True), id="wide-script"),
-        pytest.param((NARROW, False), id="narrow-no-script", marks=pytest.mark.once),
+        pytest.param((NARROW, False), id="narrow-no-script"),
     ]
 )
 def walk(request: pytest.FixtureRequest, browser: Browser, server: Server) -> Any:

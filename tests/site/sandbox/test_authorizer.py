@@ -11,8 +11,6 @@ import pytest
 from spack_cache_db.schema import FULL_TEXT, TABLES, VIEWS
 from spack_cache_db.site.sandbox.statements import FUNCTIONS, PRAGMAS, authorize
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture
 def conn(database: Path) -> Iterator[sqlite3.Connection]:

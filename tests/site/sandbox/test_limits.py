@@ -103,7 +103,6 @@ ADDRESSES = {
 }
 
 
-@pytest.mark.once
 def test_a_connection_is_bounded() -> None:
     """Each limit holds, and the connection only reads."""
     conn = sqlite3.connect(":memory:")
@@ -125,7 +124,6 @@ def own_server(database: Path) -> Iterator[Server]:
 
 
 @pytest.mark.slow
-@pytest.mark.once
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_sql_ends_soon_and_small(own_server: Server, name: str) -> None:
     """A hostile statement ends with a clear error, within 2 s of processor time and 512 MB.
@@ -146,7 +144,6 @@ def test_hostile_sql_ends_soon_and_small(own_server: Server, name: str) -> None:
     assert taken < SECONDS
 
 
-@pytest.mark.once
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ANSWERED)
 def test_costly_sql_ends_soon_and_small(own_server: Server, name: str) -> None:
@@ -213,7 +210,6 @@ def test_hostile_sql_is_told_on_a_page(own_server: Server) -> None:
         assert reason in answer.text
 
 
-@pytest.mark.once
 @pytest.mark.slow
 def test_a_megabyte_of_sql_is_refused(own_server: Server) -> None:
     """A statement of one megabyte is refused before anything reads it."""

@@ -16,8 +16,6 @@ from tests.indexes import hash_of
 from tests.site.conftest import SQL, site
 from tests.small_sources import LOOK_ALIKES, built
 
-pytestmark = pytest.mark.once
-
 ASK = "SELECT spec_match(:spec, :hash), spec_match(:spec, 1), spec_error(:spec)"
 ZLIB = "ddddddd" + "e" * 25
 

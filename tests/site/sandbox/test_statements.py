@@ -34,8 +34,6 @@ from spack_cache_db.site.workers.worker import (
     run_task,
 )
 
-pytestmark = pytest.mark.once
-
 NUMBERS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n{}) "
 VALUES = st.one_of(
     st.none(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.text(), st.binary()

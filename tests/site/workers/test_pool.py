@@ -27,7 +27,7 @@ from spack_cache_db.site.workers.worker import run_on
 from tests.processes import completed
 from tests.site.workers.tasks import fail, grow, ignore_the_alarm, process_id, sleep, stay
 
-pytestmark = [pytest.mark.slow, pytest.mark.once]
+pytestmark = pytest.mark.slow
 
 ONE = Kind("one", 1, niceness=5)
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
