@@ -17,9 +17,9 @@ from spack_cache_db.build import build
 from spack_cache_db.build.verification import verify
 from spack_cache_db.query.connection import Lookups, read_lookups
 from spack_cache_db.records import Configuration
-from spack_cache_db.site.pages.groups import load_release, load_stack
 from spack_cache_db.site.pages.home import load_about, load_home
 from spack_cache_db.site.pages.lists import ListFilters, load_packages
+from spack_cache_db.site.pages.releases_and_stacks import load_release, load_stack
 from spack_cache_db.spack.versions import newest_version
 from tests.contradictions import Listing, listings, opened, write_sources
 from tests.oracle import Oracle, day_of, days_of

@@ -33,6 +33,7 @@ from spack_cache_db.site.answers import (
     refused,
 )
 from spack_cache_db.site.pages.changes import Sides, difference_of, load_changes
+from spack_cache_db.site.pages.coverage import CoverageFilters, load_coverage
 from spack_cache_db.site.pages.dependency_tree import tree_rows
 from spack_cache_db.site.pages.feeds import Topic, load_feed
 from spack_cache_db.site.pages.filters import (
@@ -43,10 +44,7 @@ from spack_cache_db.site.pages.filters import (
     package_links,
     page_number,
 )
-from spack_cache_db.site.pages.gaps import CoverageFilters, load_gaps
-from spack_cache_db.site.pages.groups import load_release, load_stack
 from spack_cache_db.site.pages.home import load_about, load_home
-from spack_cache_db.site.pages.lag import load_package_list
 from spack_cache_db.site.pages.lists import (
     PAGE_ROWS,
     ListFilters,
@@ -64,12 +62,14 @@ from spack_cache_db.site.pages.names import (
     suggested,
 )
 from spack_cache_db.site.pages.package import load_badge, load_package
+from spack_cache_db.site.pages.package_status import load_package_list
 from spack_cache_db.site.pages.pasted_environment import (
     MOST_FORM_FIELDS,
     covered,
     load_cover,
     pasted_text,
 )
+from spack_cache_db.site.pages.releases_and_stacks import load_release, load_stack
 from spack_cache_db.site.pages.search import (
     asked_spec,
     kept_matching,
@@ -419,7 +419,7 @@ def badge(site: Site, request: Request, package: str) -> Answer:
 
 def coverage(site: Site, request: Request, release: str) -> Answer:
     """`/coverage/<release>`: which packages have binaries for what."""
-    page = load_gaps(site.lookups, release, CoverageFilters.parse(request.pairs))
+    page = load_coverage(site.lookups, release, CoverageFilters.parse(request.pairs))
     if page is None:
         return missing(site, request, "release", release)
     pairs = [("release", release)]

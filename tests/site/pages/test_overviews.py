@@ -10,12 +10,12 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.connection import Lookups, read_lookups, select
-from spack_cache_db.site.pages import gaps
+from spack_cache_db.site.pages import coverage
+from spack_cache_db.site.pages.coverage import CoverageFilters, CoveragePage, load_coverage
 from spack_cache_db.site.pages.filters import Filters
-from spack_cache_db.site.pages.gaps import CoverageFilters, CoveragePage, load_gaps
-from spack_cache_db.site.pages.groups import load_release, load_stack
 from spack_cache_db.site.pages.home import load_about, load_home, newest_snapshot
 from spack_cache_db.site.pages.package import Lane, Timeline, load_package
+from spack_cache_db.site.pages.releases_and_stacks import load_release, load_stack
 from spack_cache_db.site.pages.spec import load_spec
 from spack_cache_db.spack.targets import family
 from tests.conftest import Build
@@ -130,12 +130,12 @@ def held(release: str, by: str) -> Counter[tuple[str, str]]:
 
 def gaps_of(lookups: Lookups, release: str, asked: CoverageFilters) -> CoveragePage:
     """Return the page of a release."""
-    found = load_gaps(lookups, release, asked)
+    found = load_coverage(lookups, release, asked)
     assert found is not None
     return found
 
 
-@pytest.mark.parametrize("by", gaps.KINDS)
+@pytest.mark.parametrize("by", coverage.KINDS)
 def test_gaps_are_where_only_the_reference_has_a_binary(lookups: Lookups, by: str) -> None:
     """The reference is a column of the release, or another release."""
     releases = [each.name for each in lookups.releases.values()]
@@ -175,13 +175,13 @@ def test_unknown_reference_is_told(lookups: Lookups) -> None:
     """The page then compares with the column that has most packages, and says so."""
     found = gaps_of(lookups, "develop", CoverageFilters("family", "nope"))
     assert found.reference == "x86_64" and "nope" in str(found.fault)
-    assert load_gaps(lookups, "nope", CoverageFilters()) is None
+    assert load_coverage(lookups, "nope", CoverageFilters()) is None
 
 
 def test_packages_with_gaps_have_pages(lookups: Lookups, monkeypatch: pytest.MonkeyPatch) -> None:
     """All pages together have each package once, by name; a number too large is the last page."""
     whole = gaps_of(lookups, "develop", CoverageFilters())
-    monkeypatch.setattr(gaps, "PAGE_ROWS", 2)
+    monkeypatch.setattr(coverage, "PAGE_ROWS", 2)
     first = gaps_of(lookups, "develop", CoverageFilters())
     rows = [
         row

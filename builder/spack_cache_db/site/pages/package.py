@@ -29,8 +29,8 @@ from spack_cache_db.query.package_names import KnownName, known_name
 from spack_cache_db.query.questions import UnknownNameError, scope_of
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.site.pages.changes import Sides, latest_changes
-from spack_cache_db.site.pages.choices import Choice, choices_of, matches_of
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
+from spack_cache_db.site.pages.facets import Choice, choices_of, matches_of
 from spack_cache_db.site.pages.filters import Filters, paginated
 
 PAGE_ROWS = 25

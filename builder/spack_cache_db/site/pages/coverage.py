@@ -83,7 +83,7 @@ class CoveragePage:
     fault: str | None = None
 
 
-def load_gaps(lookups: Lookups, name: str, asked: CoverageFilters) -> CoveragePage | None:
+def load_coverage(lookups: Lookups, name: str, asked: CoverageFilters) -> CoveragePage | None:
     """Return the page of the release called `name`; None if there is none."""
     release = lookups.release(name)
     if release is None:

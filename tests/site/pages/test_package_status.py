@@ -13,8 +13,8 @@ from spack_cache_db.build import build
 from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.package_data import behind
 from spack_cache_db.site.answers import SiteSettings
-from spack_cache_db.site.pages.lag import load_package_list
 from spack_cache_db.site.pages.lists import ListFilters, list_rows
+from spack_cache_db.site.pages.package_status import load_package_list
 from spack_cache_db.site.workers.worker import open_site
 from tests.package_data import published, write_packages
 from tests.pagetexts import page, spec, write
