@@ -19,8 +19,8 @@ from spack_cache_db.build.workers import uncollected
 from spack_cache_db.errors import Fault
 from spack_cache_db.sources import RawFile, Unit, plan
 from spack_cache_db.sources.columns import Writer
+from spack_cache_db.sources.pages import PageReader
 from spack_cache_db.sources.pages.page_parser import parse_page, read_front_matter
-from spack_cache_db.sources.pages.page_reader import PageReader
 from spack_cache_db.sources.readers import read
 
 
@@ -55,9 +55,9 @@ def read_unit(phases: Phases, unit: Unit) -> None:
     with phases.phase("(front matter alone)"):
         for raw in raws:
             read_front_matter(bytes(raw.data))
-    with phases.phase("records: front matter, meta, SHA-256"):
+    with phases.phase("records: front matter, listings, SHA-256"):
         pages = [parse_page(raw) for raw in raws]
-    with phases.phase("columns: listings, normal form, interning, consistency"):
+    with phases.phase("columns: normal form, interning, consistency"):
         reader = PageReader(Writer())
         for page in pages:
             reader.keep(page)

@@ -10,10 +10,13 @@ from typing import Any
 from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
 from spack_cache_db.sources import RawFile
-from spack_cache_db.sources.pages.consistency import computed_meta, declared_meta
-from spack_cache_db.sources.pages.page_format import Meta, SpecDetail
-from spack_cache_db.sources.pages.page_parser import parse_page, read_details
-from spack_cache_db.sources.pages.page_reader import as_set, normal_configuration
+from spack_cache_db.sources.pages import (
+    as_set,
+    computed_meta,
+    declared_meta,
+    normal_configuration,
+)
+from spack_cache_db.sources.pages.page_parser import Meta, SpecDetail, parse_page
 
 Values = dict[str, Any]
 
@@ -38,7 +41,7 @@ def values_of(path: str, data: bytes) -> Values:
     """Return the `meta` of a page and its `spec_details` by hash, as its text has them."""
     page = parse_page(RawFile(path, path, data))
     details = {}
-    for each in read_details(page):
+    for each in page.details:
         configuration = normal_configuration(page.package, each)
         details[each.hash] = {
             name: getattr(each, name)

@@ -15,7 +15,7 @@ from spack_cache_db.query.selection import Candidates
 from spack_cache_db.records import Configuration
 from spack_cache_db.row_forms import csv_text
 from spack_cache_db.schema import CONFIGURATION
-from spack_cache_db.sources.pages.page_format import OF_A_LISTING, SpecDetail
+from spack_cache_db.sources.pages.page_parser import OF_A_LISTING, SpecDetail
 from tests.configurations import configuration
 from tests.conftest import Build
 from tests.pagetexts import page, spec

@@ -24,7 +24,7 @@ from spack_cache_db.sources.columns import Columns, Writer
 from spack_cache_db.sources.databases import read_database
 from spack_cache_db.sources.indexes.mirrors import MirrorReader, is_spacks
 from spack_cache_db.sources.packages import PackageReader, is_package_data
-from spack_cache_db.sources.pages.page_reader import PageReader
+from spack_cache_db.sources.pages import PageReader
 from spack_cache_db.sources.strictness import MAX_INDEX
 
 

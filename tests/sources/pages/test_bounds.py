@@ -10,8 +10,7 @@ import pytest
 from spack_cache_db.errors import InputError
 from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.columns import Writer
-from spack_cache_db.sources.pages import page_format, page_parser
-from spack_cache_db.sources.pages.page_reader import PageReader
+from spack_cache_db.sources.pages import PageReader, page_parser
 from spack_cache_db.sources.strictness import MAX_NAME, MAX_TEXT, MAX_TEXTS
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, meta_of, page, page_of, spec, spec_hash
 
@@ -128,11 +127,10 @@ def test_json_that_would_fill_the_memory_is_not_decoded(meta: str, details: str,
         (b"title:\n" + b"- a\n" * 30_000, "2: has more than 20,000 parts"),
         (b"title: '" + b"a" * 2**20 + b"'", "2: this entry has more than 1,048,576 bytes"),
         (b"title:\n" + b"\n" * 2**20, "2: this entry has more than 1,048,576 bytes"),
-        (b"\n".join(b"k%d:" % n for n in range(101)), "102: the front matter has more than 100"),
     ],
 )
 def test_yaml_that_would_fill_the_memory_is_not_decoded(entries: bytes, said: str) -> None:
-    """Each small key has a bound, and so has their number."""
+    """Each small key has a bound."""
     assert fault(b"---\n" + entries + b"\n---").startswith(said)
 
 
@@ -140,9 +138,10 @@ def test_the_pages_of_the_site_are_far_from_the_bounds() -> None:
     """No sample comes near a tenth of any bound but that of a name, which is a third."""
     for path in [*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md")]:
         front = page_parser.read_front_matter(path.read_bytes())
-        for key, source in front.json.items():
+        for key in page_parser.JSON_KEYS:
+            source = front[key].value
             assert len(source.text) * 10 < page_parser.MAX_JSON
-            assert source.text.count(b",") * 10 < page_format.MAX_ITEMS
+            assert source.text.count(b",") * 10 < page_parser.MAX_ITEMS
             texts = json.loads(source.text)
             for each in texts if key == "spec_details" else []:
                 assert max(map(len, each["variants"]), default=0) * 10 < MAX_TEXT

@@ -1,4 +1,4 @@
-"""sources.pages.consistency: what a page says of itself, held against what it lists."""
+"""sources.pages: what a page says of itself, held against what it lists."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from spack_cache_db.records import Problem
 from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.columns import Writer
-from spack_cache_db.sources.pages.consistency import (
-    Consistency,
+from spack_cache_db.sources.pages import (
+    PageReader,
+    as_set,
     computed_meta,
     declared_meta,
+    normal_configuration,
     page_problems,
 )
-from spack_cache_db.sources.pages.page_format import Page
-from spack_cache_db.sources.pages.page_parser import parse_page, read_details
-from spack_cache_db.sources.pages.page_reader import PageReader, as_set, normal_configuration
+from spack_cache_db.sources.pages.page_parser import Page, parse_page
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec
 
 SAMPLE_PAGES = sorted([*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md")])
@@ -37,8 +38,8 @@ def parsed(data: bytes) -> Page:
 def computed(found: Page) -> dict[str, Any]:
     """Return the `meta` that a page's specs imply."""
     return computed_meta(
-        {normal_configuration(found.package, each) for each in read_details(found)},
-        Counter(as_set("stack", each.stacks) for each in read_details(found)).items(),
+        {normal_configuration(found.package, each) for each in found.details},
+        Counter(as_set("stack", each.stacks) for each in found.details).items(),
     )
 
 
@@ -48,8 +49,8 @@ def problems(data: bytes) -> list[Problem]:
     return list(
         page_problems(
             found.meta,
-            {normal_configuration(found.package, each) for each in read_details(found)},
-            Counter(as_set("stack", each.stacks) for each in read_details(found)).items(),
+            {normal_configuration(found.package, each) for each in found.details},
+            Counter(as_set("stack", each.stacks) for each in found.details).items(),
         )
     )
 
@@ -116,18 +117,19 @@ def test_text_that_is_no_variant_is_told_once() -> None:
 
 def test_a_page_that_adds_up_does_not_hide_one_that_does_not() -> None:
     """What is remembered of a sound page counts for its equals alone."""
-    meta = parsed(page(specs=SPECS)).meta
-    configurations = sorted(
-        {normal_configuration("zlib", each) for each in read_details(parsed(page(specs=SPECS)))}
-    )
-    look = Consistency(configurations, [("e4s", "root"), ("root",)])
-    assert look.problems(meta, [1, 2], [1, 2]) == ()
-    assert look.problems(meta, [2, 1], [2, 1]) == ()
-    assert [each.code for each in look.problems(meta, [2, 2], [1, 2])] == ["targets"]
-    assert {each.code for each in look.problems(meta, [1, 2], [2, 2])} == {
-        "stacks",
-        "num_specs_by_stack",
-    }
+    writer = Writer()
+    reader = PageReader(writer)
+    sound = parsed(page(specs=SPECS))
+    one, other = sound.details
+    for details in ((one, other), (other, one), (other, other), (one, one)):
+        reader.keep(replace(sound, details=details))
+    found = [[each.code for each in document.problems] for document in writer.columns.documents]
+    assert found == [
+        [],
+        [],
+        ["targets", "stacks", "num_specs_by_stack"],
+        ["targets", "num_specs_by_stack"],
+    ]
 
 
 PRINTABLE = st.text(max_size=2).filter(str.isprintable)

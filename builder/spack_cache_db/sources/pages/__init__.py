@@ -1,1 +1,277 @@
-"""The pages of the build-cache site, one per package and release, of 2023 and later."""
+"""Pages of the build-cache site, one per package and release, of 2023 and later → columns.
+
+Each spelling is brought into normal form once: `gcc@=13.2.0` and `gcc@13.2.0/abc…` become
+`gcc@13.2.0`, `libs:=shared,static` becomes `libs=shared,static`, and lists are sorted, because
+their order has no meaning. Nothing else of a page is changed. A page that contradicts its own
+summary is kept, with a problem.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from spack_cache_db.errors import Fault, InputError
+from spack_cache_db.records import Configuration, Problem
+from spack_cache_db.sources import ANYWHERE, Place, RawFile
+from spack_cache_db.sources.columns import Document, PageFacts, TarballParts, Writer
+from spack_cache_db.sources.pages.page_parser import Meta, Page, SpecDetail, parse_page
+from spack_cache_db.sources.strictness import (
+    MAX_TEXT,
+    require_bounded,
+    require_few,
+    require_name,
+    require_no_formula,
+    require_short,
+)
+from spack_cache_db.spack.normal_forms import normal_compiler, normal_variant, readable_variant
+
+UNKNOWN_SIZE = "-"
+"""The size that pages print where they do not know it."""
+
+LISTS = {
+    "versions": "version",
+    "compilers": "compiler",
+    "oss": "os",
+    "platforms": "platform",
+    "targets": "target",
+}
+"""The keys of `meta` that list what a column of the configurations has."""
+
+StackSets = Collection[tuple[tuple[str, ...], int]]
+"""Sets of stacks, each with the number of its listings."""
+
+Facts = dict[str, Any]
+"""The value of each key of `meta`."""
+
+
+class PageReader:
+    """Reads pages into the columns of a unit; a page names its release and stacks itself."""
+
+    def __init__(self, writer: Writer, place: Place = ANYWHERE) -> None:
+        self._writer = writer
+        self._texts = texts = writer.texts
+        self._spellings: dict[object, int] = {}
+        self._stack_spellings: dict[tuple[str, ...], int] = {}
+        self._sizes = {UNKNOWN_SIZE: 0}
+        self._tarballs = TarballParts(texts.configurations.things)
+        self._sound: set[tuple[Meta, frozenset[int], tuple[int, ...]]] = set()
+
+    def add(self, file: RawFile) -> None:
+        """Read one page.
+
+        Raises:
+            InputError: with the first fault of this page; none of its listings is kept.
+        """
+        self.keep(parse_page(file))
+
+    def keep(self, page: Page) -> None:
+        """Add a page (raises as `add`)."""
+        rows = [self._row(page, detail) for detail in page.details]
+        hashes = self._texts.hashes
+        configuration, stacks, size, tarball = zip(*rows, strict=True) if rows else ((),) * 4
+        problems = self._problems(page.meta, configuration, stacks)
+        facts = PageFacts(page.package, page.format)
+        number = self._writer.add(
+            Document(page.location, page.path, page.sha256, page.release, problems, facts)
+        )
+        self._writer.append(
+            "listings",
+            number,
+            spec=[hashes[detail.hash] for detail in page.details],
+            configuration=configuration,
+            stacks=stacks,
+            size=size,
+            tarball=tarball,
+        )
+
+    def _row(self, page: Page, detail: SpecDetail) -> tuple[int, int, int, int]:
+        """Return the numbers of a listing's configuration, stacks, size and tarball."""
+        key = (
+            page.package,
+            detail.compiler,
+            detail.versions,
+            detail.os,
+            detail.platform,
+            detail.target,
+            detail.variants,
+        )
+        try:
+            configuration = self._spellings.get(key)
+            if configuration is None:
+                found = normal_configuration(page.package, detail)
+                require_bounded(found)
+                configuration = self._spellings[key] = self._texts.configurations[found]
+            stacks = self._stack_spellings.get(detail.stacks)
+            if stacks is None:
+                stacks = self._stack_set(detail.stacks)
+            size = self._sizes.get(detail.size)
+            if size is None:
+                _require_text("size", detail.size)
+                size = self._sizes[detail.size] = self._texts.sizes[detail.size]
+            url = detail.tarball
+            tarball = self._tarball(detail.hash, url, configuration) if isinstance(url, str) else 0
+        except ValueError as error:
+            message = f"the spec {detail.hash} {error}"
+            raise InputError([Fault(page.location, page.line, message)]) from None
+        return configuration, stacks, size, tarball
+
+    def _stack_set(self, stacks: tuple[str, ...]) -> int:
+        require_few("stacks", len(stacks))
+        for text in stacks:
+            require_name("stack", text)
+        number = self._stack_spellings[stacks] = self._texts.stack_sets[as_set("stack", stacks)]
+        return number
+
+    def _tarball(self, dag_hash: str, url: str, configuration: int) -> int:
+        parts = self._tarballs.split(url, configuration, dag_hash)
+        known = self._texts.tarballs.get(parts)
+        if known is None:
+            # The rest of a URL is made of the configuration, which has bounds.
+            _require_text("tarball", url)
+            known = self._texts.tarballs[parts]
+        return known
+
+    def _problems(
+        self, meta: Meta, configuration: Collection[int], stacks: Collection[int]
+    ) -> tuple[Problem, ...]:
+        """Return the contradictions in a page, given the numbers of each of its listings."""
+        distinct = frozenset(configuration)
+        # Most pages repeat the page of another week, which has been compared already.
+        key = (meta, distinct, tuple(sorted(stacks)))
+        if key in self._sound:
+            return ()
+        configurations, sets = self._texts.configurations.things, self._texts.stack_sets.things
+        found = [configurations[number - 1] for number in distinct]
+        counts = [(sets[number - 1], count) for number, count in Counter(stacks).items()]
+        unreadable = {problem for each in found for problem in variant_problems(each.variants)}
+        problems = (*page_problems(meta, found, counts), *sorted(unreadable))
+        if not problems:
+            self._sound.add(key)
+        return problems
+
+
+def _require_text(word: str, text: str) -> None:
+    require_short(word, text, MAX_TEXT)
+    require_no_formula(word, text)
+
+
+def normal_configuration(package: str, detail: SpecDetail) -> Configuration:
+    """Return the configuration of a listing, in normal form.
+
+    Raises:
+        ValueError: the detail does not have exactly one version, or names a variant twice.
+    """
+    if len(detail.versions) != 1:
+        raise ValueError(f"has {len(detail.versions)} versions, expected one")
+    return Configuration(
+        package,
+        detail.versions[0],
+        normal_compiler(detail.compiler),
+        detail.os,
+        detail.platform,
+        detail.target,
+        as_set("variant", map(kept_variant, detail.variants)),
+    )
+
+
+def as_set(word: str, texts: object) -> tuple[str, ...]:
+    """Return texts sorted; `ValueError` if one is repeated, because a set would lose it."""
+    ordered = tuple(sorted(texts))  # type: ignore[call-overload]  # any iterable of text
+    for left, right in pairwise(ordered):
+        if left == right:
+            raise ValueError(f"lists the {word} {left!r} twice, expected once")
+    return ordered
+
+
+def kept_variant(text: str) -> str:
+    """Return a variant's normal form; text that is not a variant stays as it is."""
+    try:
+        return normal_variant(text)
+    except ValueError:
+        return text
+
+
+def computed_meta(distinct: Collection[Configuration], stack_sets: StackSets) -> Facts:
+    """Return the `meta` that the listings of a page imply, in normal form.
+
+    Args:
+        distinct: the configurations that the listings have.
+        stack_sets: the sets of stacks that they have, each with the number of its listings.
+    """
+    stacks = Counter[str]()
+    for names, count in stack_sets:
+        stacks.update(dict.fromkeys(names, count))
+    return {
+        **{
+            key: sorted({getattr(each, column) for each in distinct})
+            for key, column in LISTS.items()
+        },
+        "stacks": sorted(stacks),
+        "num_specs": sum(count for _, count in stack_sets),
+        "num_specs_by_stack": dict(sorted(stacks.items())),
+    }
+
+
+def declared_meta(meta: Meta) -> Facts:
+    """Return the `meta` that a page declares, in normal form: sorted, compilers without `@=`."""
+    return {
+        **{key: sorted(getattr(meta, key)) for key in (*LISTS, "stacks")},
+        "compilers": sorted(set(map(_compiler, meta.compilers))),
+        "num_specs": meta.num_specs,
+        "num_specs_by_stack": dict(sorted(meta.num_specs_by_stack.items())),
+    }
+
+
+def page_problems(
+    meta: Meta, distinct: Collection[Configuration], stack_sets: StackSets
+) -> Iterator[Problem]:
+    """Yield the contradictions in one page (arguments as in `computed_meta`)."""
+    computed = computed_meta(distinct, stack_sets)
+    for key, value in declared_meta(meta).items():
+        if value != computed[key]:
+            text = msgspec.json.encode(value).decode()
+            yield Problem(key, _difference(key, value, computed[key]), value=text)
+
+
+@lru_cache(maxsize=4096)
+def variant_problems(variants: tuple[str, ...]) -> tuple[Problem, ...]:
+    """Return a problem for each variant that Spack would not read."""
+    return tuple(
+        Problem("variant", f"{text!r} is not a variant that Spack would read; kept as it is")
+        for text in variants
+        if readable_variant(text) is None
+    )
+
+
+def _difference(key: str, declared: Any, computed: Any) -> str:
+    if isinstance(declared, int):
+        return f"meta declares {key} {declared}, the page lists {computed}"
+    declared_items, computed_items = map(_items, (declared, computed))
+    only_declared = sorted(declared_items - computed_items)
+    only_listed = sorted(computed_items - declared_items)
+    parts = []
+    if only_declared:
+        parts.append(f"declares {', '.join(only_declared)}, which no spec has")
+    if only_listed:
+        parts.append(f"does not declare {', '.join(only_listed)}, which specs have")
+    return f"meta.{key} {' and '.join(parts) or 'names something twice'}"
+
+
+def _compiler(name: str) -> str:
+    """Return a declared compiler's normal form; text that is not a compiler stays as it is."""
+    try:
+        return normal_compiler(name)
+    except ValueError:
+        return name
+
+
+def _items(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        return {f"{stack} {count}" for stack, count in value.items()}
+    return set(value)

@@ -1,34 +1,38 @@
 """A page's bytes → its record.
 
-The two big keys never reach a YAML reader, which would be a hundred times slower than a JSON
-decoder. The small keys are read one entry at a time and remembered, because the pages of a site
-repeat the same few hundred lines (`layout: cache`, one title per package, one list per release).
+The two big keys are JSON and never reach a YAML reader, which would be a hundred times slower. The
+small keys are read one by one and remembered, because the pages of a site repeat the same few
+hundred lines (`layout: cache`, one title per package, one list per release).
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 import yaml
+from msgspec import UNSET, Struct, UnsetType
 
-from spack_cache_db.bounded_yaml import YamlBounds, compose, line_of, text_value
+from spack_cache_db.bounded_yaml import YamlBounds, compose, text_value
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import is_name
 from spack_cache_db.sources import RawFile
-from spack_cache_db.sources.pages.page_format import (
-    Json,
-    Meta,
-    Page,
-    SpecDetail,
-    decode_details,
-    decode_meta,
+from spack_cache_db.sources.strictness import (
+    BROKEN,
+    MAX_NAME,
+    quoted,
+    require_few,
+    require_short,
+    require_text,
+    said,
 )
-from spack_cache_db.sources.strictness import quoted, require_text
-from spack_cache_db.spack.lexer import is_package
+from spack_cache_db.spack.lexer import is_hash, is_package
+
+T = TypeVar("T")
 
 JSON_KEYS = {"meta", "spec_details"}
 """The big keys, whose values are JSON and are not read as YAML."""
@@ -41,11 +45,11 @@ MAX_JSON = 2**24
 MAX_YAML = 2**20
 """Bytes of one small key."""
 
-MAX_KEYS = 100
+MAX_ITEMS = 500_000
+"""Values in the JSON of one key, each pair of an object counted as one. A binary has about 30."""
 
-_BIG = (b"meta:", b"spec_details:")
 _YAML = YamlBounds(size=MAX_YAML, parts=20_000)
-_LONGEST_KEY = 16
+_BIG = re.compile(rb"(meta|spec_details):")
 _LONGEST_REMEMBERED = 256
 """Bytes of an entry that is remembered: `layout: cache`, and most titles and categories."""
 
@@ -64,37 +68,124 @@ _RELEASE_NAME = (
 _PACKAGE_NAME = f"at most {_LONGEST_NAME} of a-z, A-Z, 0-9, _, - and ., no - or . at the start"
 
 
-class FrontMatter(NamedTuple):
-    """The entries of a page's front matter; `lines` has the line of each key."""
+class Meta(Struct, frozen=True, gc=False, forbid_unknown_fields=True, eq=False):
+    """The `meta` object of a page: the source's own summary of its `spec_details`.
 
-    values: Mapping[str, Any]
-    json: Mapping[str, Json]
-    lines: Mapping[str, int]
+    Pages may share one; two are equal if they are the same object.
+    """
+
+    versions: tuple[str, ...]
+    compilers: tuple[str, ...]
+    oss: tuple[str, ...]
+    platforms: tuple[str, ...]
+    targets: tuple[str, ...]
+    stacks: tuple[str, ...]
+    num_specs: int
+    num_specs_by_stack: dict[str, int]
 
 
-def read_front_matter(data: bytes) -> FrontMatter:
-    """Return the top-level entries of a page.
+class SpecDetail(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """One member of `spec_details`: one listing, in the spelling of its page."""
+
+    hash: str
+    compiler: str
+    versions: tuple[str, ...]
+    os: str
+    platform: str
+    target: str
+    variants: tuple[str, ...]
+    stacks: tuple[str, ...]
+    size: str
+    tarball: str | UnsetType = UNSET
+
+
+OF_A_LISTING = frozenset({"hash", "stacks", "size", "tarball"})
+"""The fields of a detail that do not belong to the configuration."""
+
+
+class Json(NamedTuple):
+    """The JSON text of a big key, and the 1-based line on which it starts."""
+
+    text: bytes
+    line: int
+
+
+class Entry(NamedTuple):
+    """The line of a key, and its value: JSON text of a big key, text and lists of a small one."""
+
+    line: int
+    value: Any
+
+
+class Page(Struct, frozen=True, gc=False):
+    """One page: one package in one release.
+
+    `format` is the era of the page: A (2025 on), B (early 2025) or C (2023 and 2024). `location`
+    is for messages, `path` is the page's name within the input. `details` are its listings, and
+    `line` is where they start.
+    """
+
+    location: str
+    path: str
+    sha256: str
+    package: str
+    release: str
+    format: str
+    meta: Meta
+    details: tuple[SpecDetail, ...]
+    line: int
+
+
+_META = msgspec.json.Decoder(Meta)
+_DETAILS = msgspec.json.Decoder(tuple[SpecDetail, ...])
+
+
+def parse_page(raw: RawFile) -> Page:
+    """Return the record of one page.
 
     Raises:
-        LineFault: the bytes are not one closed front matter of distinct keys and nothing else.
+        InputError: with the first fault of the page.
+    """
+    try:
+        front = read_front_matter(raw.data)
+        meta, details = (_json_of(front, key) for key in ("meta", "spec_details"))
+        _require_layout(front["layout"])
+        return Page(
+            raw.location,
+            raw.path,
+            hashlib.sha256(raw.data).hexdigest(),
+            _package(front["title"]),
+            _release(front["categories"]),
+            *_meta(meta),
+            _details(details),
+            details.line,
+        )
+    except LineFault as fault:
+        raise InputError([Fault(raw.location, fault.line, fault.message)]) from None
+
+
+def read_front_matter(data: bytes) -> dict[str, Entry]:
+    """Return the entries of a page by key.
+
+    Raises:
+        LineFault: the bytes are not one closed front matter of the keys of a page, each once.
     """
     if not data.strip():
         raise LineFault(0, "the file is empty, expected a page that starts with ---")
     require_text(data)
-    values: dict[str, Any] = {}
-    json: dict[str, Json] = {}
-    lines: dict[str, int] = {}
-    for start, entry in _entries(data, *_between_fences(data)):
-        for key, lines_before, value in _read_entry(entry, start):
-            line = start + lines_before
-            if len(lines) == MAX_KEYS:
-                raise LineFault(line, f"the front matter has more than {MAX_KEYS} keys")
-            if key in lines:
-                first = lines[key]
-                raise LineFault(line, f"the key {key} is listed twice, first on line {first}")
-            lines[key] = line
-            (json if isinstance(value, Json) else values)[key] = value
-    return FrontMatter(values, json, lines)
+    front: dict[str, Entry] = {}
+    for line, text in _entries(data, *_between_fences(data)):
+        key, value = _read_entry(text, line)
+        if key in front:
+            first = front[key].line
+            raise LineFault(line, f"the key {key} is listed twice, first on line {first}")
+        if key not in KEYS:
+            raise _unknown_key(key, line)
+        front[key] = Entry(line, value)
+    if missing := sorted(KEYS - front.keys()):
+        expected = ", ".join(sorted(KEYS))
+        raise LineFault(1, f"the key {missing[0]} is missing, expected {expected}")
+    return front
 
 
 def _between_fences(data: bytes) -> tuple[int, int]:
@@ -117,33 +208,26 @@ def _between_fences(data: bytes) -> tuple[int, int]:
 
 
 def _entries(data: bytes, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
-    """Yield each entry of the front matter and the line on which it starts."""
-    line, lines = 2, 0
-    end = start
-    while end < stop:
-        end = data.find(b"\n", end, stop) + 1 or stop
-        lines += 1
-        if end - start > MAX_YAML:
-            _require_json(data, start, end, line)
-        if end == stop or data[end] not in _CONTINUES:
-            yield line, data[start:end]
-            line, lines, start = line + lines, 0, end
+    """Yield each entry of the front matter, after the line on which it starts."""
+    line = 2
+    while start < stop:
+        end = data.find(b"\n", start, stop) + 1 or stop
+        while end < stop and data[end] in _CONTINUES:
+            end = data.find(b"\n", end, stop) + 1 or stop
+        yield line, data[start:end]
+        line += data.count(b"\n", start, end)
+        start = end
 
 
-def _require_json(data: bytes, start: int, end: int, line: int) -> None:
-    """Reject an entry that is longer than any page needs; only the big keys may be long."""
-    key = data[start : start + _LONGEST_KEY].partition(b":")[0].decode("ascii", "replace")
-    limit = MAX_JSON if key in JSON_KEYS else MAX_YAML
-    if end - start > limit:
-        entry = key if key in JSON_KEYS else "this entry"
-        raise LineFault(line, f"{entry} has more than {limit:,} bytes")
-
-
-def _read_entry(entry: bytes, line: int) -> Sequence[tuple[str, int, Any]]:
-    """Return each key of an entry with the number of lines before it and its value."""
-    if entry.startswith(_BIG):
-        key, text = entry[: entry.index(b":")].decode(), entry[entry.index(b":") + 1 :]
-        return ((key, 0, Json(text.strip(), line)),)
+def _read_entry(entry: bytes, line: int) -> tuple[str, Any]:
+    """Return the key and the value of an entry; only those of big keys may be long."""
+    big = _BIG.match(entry)
+    limit = MAX_JSON if big else MAX_YAML
+    if len(entry) > limit:
+        name = big[1].decode() if big else "this entry"
+        raise LineFault(line, f"{name} has more than {limit:,} bytes")
+    if big:
+        return big[1].decode(), Json(entry[big.end() :].strip(), line)
     read = _read_yaml if len(entry) <= _LONGEST_REMEMBERED else _read_yaml.__wrapped__
     try:
         return read(entry)
@@ -153,129 +237,122 @@ def _read_entry(entry: bytes, line: int) -> Sequence[tuple[str, int, Any]]:
 
 
 @lru_cache(maxsize=65536)
-def _read_yaml(entry: bytes) -> tuple[tuple[str, int, Any], ...]:
-    """Return the keys of one entry, each with the lines before it, and its value.
+def _read_yaml(entry: bytes) -> tuple[str, Any]:
+    """Return the key and the value of one entry.
 
-    Nearly every entry has one key, but YAML can write several as one: `{title: a, title: b}`. Every
-    scalar stays text: YAML would make numbers and dates of `1.10` and `2025-04-20`.
+    Every scalar stays text: YAML would make numbers and dates of `1.10` and `2025-04-20`.
     """
     node = compose(entry.decode("utf-8-sig"), _YAML)
-    if not isinstance(node, yaml.MappingNode):
-        raise LineFault(0, "broken YAML: this is not an entry")
-    if not all(isinstance(key, yaml.ScalarNode) for key, _ in node.value):
-        raise LineFault(0, "broken YAML: this is not an entry")
-    return tuple((key.value, line_of(key) - 1, text_value(value)) for key, value in node.value)
+    if not isinstance(node, yaml.MappingNode) or len(node.value) != 1:
+        raise LineFault(0, "broken YAML: this is not one entry")
+    ((key, value),) = node.value
+    if not isinstance(key, yaml.ScalarNode):
+        raise LineFault(0, "broken YAML: this is not one entry")
+    return key.value, text_value(value)
 
 
-def parse_page(raw: RawFile) -> Page:
-    """Return the record of one page; its `spec_details` are not decoded.
-
-    Raises:
-        InputError: with the first fault of the page.
-    """
-    try:
-        front = read_front_matter(raw.data)
-        _require_keys(front)
-        _value_of(front, "layout")
-        package, release = _value_of(front, "title"), _value_of(front, "categories")
-        meta = _meta(front.json["meta"])
-    except LineFault as fault:
-        raise InputError([Fault(raw.location, fault.line, fault.message)]) from None
-    return Page(
-        location=raw.location,
-        path=raw.path,
-        sha256=hashlib.sha256(raw.data).hexdigest(),
-        package=package,
-        release=release,
-        format=_era(front.json["meta"], meta),
-        meta=meta,
-        spec_details=front.json["spec_details"],
-    )
-
-
-def read_details(page: Page) -> tuple[SpecDetail, ...]:
-    """Return the listings of a page.
-
-    Raises:
-        InputError: with the first fault of its `spec_details`.
-    """
-    try:
-        return decode_details(page.spec_details)
-    except LineFault as fault:
-        raise InputError([Fault(page.location, fault.line, fault.message)]) from None
-
-
-def _meta(source: Json) -> Meta:
-    decode = decode_meta if len(source.text) <= _LONGEST_META else decode_meta.__wrapped__
-    return decode(source)
-
-
-def _era(source: Json, meta: Meta) -> str:
-    """Return the era of a page: C wrote `versions` first, B wrote compilers with `@=`."""
-    if source.text.startswith(b'{"versions"'):
-        return "C"
-    return "B" if "@=" in " ".join(meta.compilers) else "A"
-
-
-def _require_keys(front: FrontMatter) -> None:
-    """Reject other keys than those of a page; pages of 2021 are named."""
-    if front.json.keys() == JSON_KEYS and front.lines.keys() == KEYS:
-        return
-    keys = front.lines.keys()
-    if keys & {"spec_files", "spec_names", "category"}:
-        message = (
+def _unknown_key(key: str, line: int) -> LineFault:
+    if key in ("spec_files", "spec_names", "category"):
+        return LineFault(
+            1,
             "2021 page: it lists spec files, no spec details; expected a page of 2023 or later, "
-            "with meta and spec_details"
+            "with meta and spec_details",
         )
-        raise LineFault(1, message)
-    expected = ", ".join(sorted(KEYS))
-    for key in sorted(KEYS - keys):
-        raise LineFault(1, f"the key {key} is missing, expected {expected}")
-    for key in sorted(keys - KEYS, key=front.lines.__getitem__):
-        raise LineFault(front.lines[key], f"unknown key {key}, expected only {expected}")
-    for key in sorted(JSON_KEYS & front.values.keys()):
-        message = f"{key} is not plain JSON, expected a line `{key}: ` and JSON"
-        raise LineFault(front.lines[key], message)
+    return LineFault(line, f"unknown key {key}, expected only {', '.join(sorted(KEYS))}")
 
 
-def _value_of(front: FrontMatter, key: str) -> str:
-    """Return the text of a small key."""
-    try:
-        return _READERS[key](front.values[key])
-    except ValueError as error:
-        raise LineFault(front.lines[key], str(error)) from None
+def _json_of(front: dict[str, Entry], key: str) -> Json:
+    line, value = front[key]
+    if not isinstance(value, Json):
+        raise LineFault(line, f"{key} is not plain JSON, expected a line `{key}: ` and JSON")
+    return value
 
 
-def _package(title: Any) -> str:
-    if not isinstance(title, str) or not title:
-        raise ValueError("title is not a package name, expected text")
-    if not is_package(title) or len(title) > _LONGEST_NAME:
-        raise ValueError(f"title is {quoted(title)}, expected a package name: {_PACKAGE_NAME}")
-    return title
+def _require_layout(layout: Entry) -> None:
+    if layout.value != "cache":
+        value = quoted(layout.value) if isinstance(layout.value, str) else "not a text"
+        raise LineFault(layout.line, f"layout is {value}, expected cache")
 
 
-def _layout(layout: Any) -> str:
-    if layout != "cache":
-        value = quoted(layout) if isinstance(layout, str) else "not a text"
-        raise ValueError(f"layout is {value}, expected cache")
-    return "cache"
+def _package(title: Entry) -> str:
+    name = title.value
+    if not isinstance(name, str) or not name:
+        raise LineFault(title.line, "title is not a package name, expected text")
+    if not is_package(name) or len(name) > _LONGEST_NAME:
+        message = f"title is {quoted(name)}, expected a package name: {_PACKAGE_NAME}"
+        raise LineFault(title.line, message)
+    return name
 
 
-def _release(categories: Any) -> str:
-    match categories:
+def _release(categories: Entry) -> str:
+    match categories.value:
         case ["package", str(release)] if release:
             if not is_name(release) or len(release) > _LONGEST_NAME:
-                raise ValueError(
-                    f"the release is {quoted(release)}, expected a name: {_RELEASE_NAME}"
-                )
+                message = f"the release is {quoted(release)}, expected a name: {_RELEASE_NAME}"
+                raise LineFault(categories.line, message)
             return release
-        case _:
-            raise ValueError("no release in categories, expected [package, RELEASE]")
+    raise LineFault(categories.line, "no release in categories, expected [package, RELEASE]")
 
 
-_READERS: Mapping[str, Callable[[Any], str]] = {
-    "title": _package,
-    "layout": _layout,
-    "categories": _release,
-}
-"""The function that reads the value of each small key; it raises `ValueError`."""
+def _meta(source: Json) -> tuple[str, Meta]:
+    """Return the era of a page, and its `meta`: C wrote `versions` first, B compilers with `@=`."""
+    decode = _decoded_meta if len(source.text) <= _LONGEST_META else _decoded_meta.__wrapped__
+    meta = decode(source)
+    if source.text.startswith(b'{"versions"'):
+        return "C", meta
+    return "B" if "@=" in " ".join(meta.compilers) else "A", meta
+
+
+@lru_cache(maxsize=256)
+def _decoded_meta(source: Json) -> Meta:
+    """Return the value of `meta`, which is the same on the pages of many releases."""
+    try:
+        meta = _decoded(_META, source, "meta")
+    except LineFault:
+        if b'"versions"' in source.text and b'"num_specs' not in source.text:
+            message = (
+                "2022 page: its meta has no stacks and no num_specs, its specs are in spec-N.json "
+                "files; expected a page of 2023 or later"
+            )
+            raise LineFault(source.line, message) from None
+        raise
+    try:
+        for name in Meta.__struct_fields__:
+            if name != "num_specs":
+                texts = getattr(meta, name)
+                require_few(name, len(texts))
+                for text in texts:
+                    require_short(f"text in {name}", text, MAX_NAME)
+    except ValueError as error:
+        raise LineFault(source.line, f"meta {error}") from None
+    return meta
+
+
+def _details(source: Json) -> tuple[SpecDetail, ...]:
+    """Return the value of `spec_details`: listings with distinct hashes."""
+    details = _decoded(_DETAILS, source, "spec_details")
+    hashes = [detail.hash for detail in details]
+    message = ""
+    if not all(map(is_hash, hashes)):
+        at, wrong = next((at, text) for at, text in enumerate(hashes) if not is_hash(text))
+        message = f"$[{at}].hash is {quoted(wrong)}, expected 32 characters of a-z and 2-7"
+    elif len({*hashes}) < len(hashes):
+        repeated = next(text for text in hashes if hashes.count(text) > 1)
+        message = f"the hash {repeated} is listed twice, expected once"
+    if message:
+        raise LineFault(source.line, f"spec_details: {message}")
+    return details
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], source: Json, key: str) -> T:
+    text = source.text
+    if len(text) > MAX_ITEMS:
+        # The values of `[],[],[],…` would take a hundred times its size in memory.
+        items = text.count(b",") + text.count(b"[") + text.count(b"{")
+        if items > MAX_ITEMS:
+            message = f"{key} has about {items:,} values, expected at most {MAX_ITEMS:,} in a page"
+            raise LineFault(source.line, message)
+    try:
+        return decoder.decode(text)
+    except BROKEN as error:
+        raise LineFault(source.line, f"{key}: {said(error)}") from None
