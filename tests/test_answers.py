@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import Found, find
-from spack_cache_db.query.catalogue import FoundSpec
-from spack_cache_db.query.connection import read_lookups
+from spack_cache_db.query.configurations import FoundSpec
 from spack_cache_db.query.coverage import CoveredSpec, cover
+from spack_cache_db.query.database import read_lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.filters import EVERYWHERE, Filters, Narrowing
 from spack_cache_db.site.pages.package import load_package

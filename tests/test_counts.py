@@ -15,7 +15,7 @@ from hypothesis import given, settings
 
 from spack_cache_db.build import build
 from spack_cache_db.build.verification import verify
-from spack_cache_db.query.connection import Lookups, read_lookups
+from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.home import load_about, load_home
 from spack_cache_db.site.pages.lists import ListFilters, load_packages

@@ -15,12 +15,12 @@ from spack_cache_db.errors import (
 )
 from spack_cache_db.query.answers import Found, FoundList, History, HistoryRow, find, history
 from spack_cache_db.query.cache import Binary, Cache, Retention, binaries, info, retention
-from spack_cache_db.query.catalogue import FoundSpec
 from spack_cache_db.query.changes import Diff, diff
 from spack_cache_db.query.conditions import UnsupportedQuery
+from spack_cache_db.query.configurations import FoundSpec
 from spack_cache_db.query.coverage import Cover, CoveredNode, CoveredSpec, cover
-from spack_cache_db.query.package_data import PackageData, PackageStatus, behind, package_data
-from spack_cache_db.query.questions import UnknownNameError
+from spack_cache_db.query.names import UnknownNameError
+from spack_cache_db.query.packages import PackageData, PackageStatus, behind, package_data
 from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
 from spack_cache_db.spack.lexer import QuerySyntaxError
 

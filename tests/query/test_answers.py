@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from spack_cache_db.query.answers import Found, find
-from spack_cache_db.query.catalogue import FoundSpec
 from spack_cache_db.query.conditions import UnsupportedQuery
-from spack_cache_db.query.questions import UnknownNameError
+from spack_cache_db.query.configurations import FoundSpec
+from spack_cache_db.query.names import UnknownNameError
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from tests.configurations import configuration
 from tests.conftest import Build

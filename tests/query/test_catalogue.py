@@ -9,12 +9,9 @@ from typing import Any
 import pytest
 
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.catalogue import (
-    found_specs,
-    specs_in_scope,
-)
 from spack_cache_db.query.conditions import ANYWHERE, Condition, Conditions
-from spack_cache_db.query.connection import read_lookups
+from spack_cache_db.query.configurations import found_specs, specs_in_scope
+from spack_cache_db.query.database import read_lookups
 from spack_cache_db.site.pages.search import load_find
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.query.changes import diff
-from spack_cache_db.query.questions import UnknownNameError
+from spack_cache_db.query.names import UnknownNameError
 from spack_cache_db.records import ROOT
 from spack_cache_db.spack.targets import runs_on
 from spack_cache_db.spack.versions import version_key

@@ -15,8 +15,8 @@ from spack_cache_db.query.comparison import (
     distinctions,
     read_facts,
 )
-from spack_cache_db.query.connection import read_lookups
-from spack_cache_db.query.dependency_graph import read_needs
+from spack_cache_db.query.database import read_lookups
+from spack_cache_db.query.graph import read_needs
 from tests.graphs import run_time, used
 from tests.indexes import edge, hash_of, index, node, record
 

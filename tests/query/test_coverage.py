@@ -16,9 +16,9 @@ from spack_cache_db.environments import Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.conditions import UnsupportedQuery
-from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.coverage import Cover, CoveredSpec, cover, cover_environment
-from spack_cache_db.query.questions import UnknownNameError, scope_of
+from spack_cache_db.query.database import read_lookups
+from spack_cache_db.query.names import UnknownNameError, scope_of
 from spack_cache_db.spack.parser import parser_of
 from tests.conftest import Build
 from tests.indexes import index, old_node, record

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.package_data import described_packages, summary_of
+from spack_cache_db.query.packages import described_packages, summary_of
 from tests.package_data import described, published, write_packages
 from tests.paths import DATA
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.query.answers import history
 from spack_cache_db.query.changes import diff
-from spack_cache_db.query.questions import UnknownNameError
+from spack_cache_db.query.names import UnknownNameError
 from spack_cache_db.records import Configuration
 from spack_cache_db.releases import release_date, releases_before
 from spack_cache_db.row_forms import csv_text

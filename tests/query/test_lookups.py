@@ -7,7 +7,7 @@ import sqlite3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.query.connection import KeptRows, read_lookups
+from spack_cache_db.query.database import KeptRows, read_lookups
 from tests.conftest import Build
 from tests.pagetexts import page, spec
 

@@ -11,8 +11,8 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.errors import DatabaseError
-from spack_cache_db.query.package_data import PackageStatus, behind
-from spack_cache_db.query.questions import UnknownNameError
+from spack_cache_db.query.names import UnknownNameError
+from spack_cache_db.query.packages import PackageStatus, behind
 from spack_cache_db.spack.versions import equality_key, preference_key
 from tests.package_data import preferred, published, write_packages
 from tests.pagetexts import page, spec, write

@@ -10,7 +10,7 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.changes import compare, diff, named, side_of
-from spack_cache_db.query.connection import connected, read_lookups
+from spack_cache_db.query.database import connected, read_lookups
 from tests.indexes import edge, hash_of, index, node, record
 
 Spec = dict[str, Any]

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.connection import read_lookups
+from spack_cache_db.query.configurations import Candidates
+from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.explanation import why_not
-from spack_cache_db.query.package_data import recipe_notes
-from spack_cache_db.query.selection import Candidates
+from spack_cache_db.query.packages import recipe_notes
 from spack_cache_db.spack.parser import parse_query
 from tests.package_data import published, write_packages
 from tests.pagetexts import page, spec, write

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.package_data import recipe_links
+from spack_cache_db.query.packages import recipe_links
 from tests.indexes import index, node, record
 
 PUBLIC = "https://packages.spack.io/package.html?name="

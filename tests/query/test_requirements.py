@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.environments.formats import read_environment
-from spack_cache_db.query.connection import read_lookups
 from spack_cache_db.query.coverage import CoveredSpec, cover_environment
+from spack_cache_db.query.database import read_lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import version_matches
 from spack_cache_db.spack.parser import parse_query

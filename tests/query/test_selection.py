@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.build import build
-from spack_cache_db.query import selection
+from spack_cache_db.query import configurations
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.catalogue import configurations_by_id
 from spack_cache_db.query.conditions import (
     ANYWHERE,
     COLUMNS,
@@ -24,8 +23,12 @@ from spack_cache_db.query.conditions import (
     Word,
     configuration_conditions,
 )
-from spack_cache_db.query.connection import read_lookups
-from spack_cache_db.query.selection import configuration_ids, with_other_variant
+from spack_cache_db.query.configurations import (
+    configuration_ids,
+    configurations_by_id,
+    with_other_variant,
+)
+from spack_cache_db.query.database import read_lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.parser import parse_query
 from tests.conftest import Build
@@ -209,7 +212,7 @@ def test_long_lists_find_what_short_ones_find(
 ) -> None:
     """Lists that are too long for SQLite find the same, in the same order."""
     whole = ids_of(all_samples, text)
-    monkeypatch.setattr(selection, "IDS_AT_ONCE", 0)
+    monkeypatch.setattr(configurations, "IDS_AT_ONCE", 0)
 
     assert ids_of(all_samples, text) == whole != []
 

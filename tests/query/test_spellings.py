@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spack_cache_db
-from spack_cache_db.query.connection import read_lookups
-from spack_cache_db.query.spellings import Spellings, read_spellings
+from spack_cache_db.query.database import read_lookups
+from spack_cache_db.query.names import Spellings, read_spellings
 from tests.commands import run
 from tests.package_data import REAL as PACKAGE_DATA
 from tests.pagetexts import SAMPLES

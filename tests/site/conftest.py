@@ -24,7 +24,7 @@ from datasette.app import Datasette
 from benchmarks.server import free_port
 from spack_cache_db.build import build
 from spack_cache_db.cli import server as cli_server
-from spack_cache_db.query.connection import Lookups, read_lookups
+from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.site.answers import Answer, Request, Site, SiteSettings
 from spack_cache_db.site.routes import respond, route_of
 from spack_cache_db.site.workers.worker import open_site

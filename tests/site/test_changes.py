@@ -13,7 +13,7 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.changes import diff
-from spack_cache_db.query.connection import connected, read_lookups
+from spack_cache_db.query.database import connected, read_lookups
 from spack_cache_db.schema import CHANGE_WORDS
 from spack_cache_db.site.answers import SiteSettings
 from spack_cache_db.site.pages import changes

@@ -14,12 +14,11 @@ import pytest
 
 from spack_cache_db.build import sqlite_file
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.catalogue import found_specs, specs_in_scope
 from spack_cache_db.query.conditions import Condition
-from spack_cache_db.query.connection import read_lookups
+from spack_cache_db.query.configurations import configuration_ids, found_specs, specs_in_scope
 from spack_cache_db.query.coverage import CoveredSpec, cover
-from spack_cache_db.query.questions import question_of
-from spack_cache_db.query.selection import configuration_ids
+from spack_cache_db.query.database import read_lookups
+from spack_cache_db.query.records import question_of
 from spack_cache_db.site.pages.filters import EVERYWHERE, Filters, Narrowing
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.search import load_find

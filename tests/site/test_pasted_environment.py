@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from spack_cache_db.cli import cli
-from spack_cache_db.query.connection import Lookups
+from spack_cache_db.query.database import Lookups
 from spack_cache_db.site.pages import pasted_environment
 from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.site.pages.pasted_environment import (

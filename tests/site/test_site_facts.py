@@ -11,7 +11,7 @@ import pytest
 from datasette.app import Datasette
 
 from spack_cache_db.build import build
-from spack_cache_db.query.connection import Lookups
+from spack_cache_db.query.database import Lookups
 from spack_cache_db.site.catalogues import facts_of, learn
 from spack_cache_db.site.pages.site_facts import NO_FACTS, read_choices
 from tests.indexes import index, node, record

@@ -98,14 +98,9 @@ def dependents(dag_hash: str, file: Path, **options: Any) -> None:
 
 def _print_edges(dag_hash: str, file: Path, options: Any, *, is_reversed: bool) -> NoReturn:
     """Print the dependencies of a spec or its dependents, direct ones first, and end."""
-    from spack_cache_db.query.dependency_graph import (
-        read_dependencies,
-        read_dependents,
-        read_nodes,
-        told_of,
-    )
-    from spack_cache_db.query.package_names import spec_of_hash
-    from spack_cache_db.query.spec_records import has_records
+    from spack_cache_db.query.graph import read_dependencies, read_dependents, read_nodes, told_of
+    from spack_cache_db.query.names import spec_of_hash
+    from spack_cache_db.query.records import has_records
 
     with opened(file) as lookups:
         conn, spec = lookups.conn, spec_of_hash(lookups, dag_hash)
@@ -165,8 +160,8 @@ def behind(file: Path, release: str | None, stack: str | None, **options: Any) -
 
     Example: spack-cache-db behind dist/spack-cache.db --stack e4s
     """
-    from spack_cache_db.query.package_data import PackageStatus, compared_with_spack
-    from spack_cache_db.query.spellings import read_spellings
+    from spack_cache_db.query.names import read_spellings
+    from spack_cache_db.query.packages import PackageStatus, compared_with_spack
 
     with opened(file) as lookups:
         say_notes(read_spellings(lookups).notes([("release", release), ("stack", stack)]))

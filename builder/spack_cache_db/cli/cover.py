@@ -29,8 +29,8 @@ from spack_cache_db.row_forms import Rows
 if TYPE_CHECKING:
     from spack_cache_db.environments import Environment
     from spack_cache_db.query.conditions import Conditions
-    from spack_cache_db.query.connection import Lookups
     from spack_cache_db.query.coverage import Cover, CoveredNode, CoveredSpec
+    from spack_cache_db.query.database import Lookups
 
     Answer = CoveredSpec | CoveredNode
     Names = dict[str, str | None]
@@ -102,7 +102,7 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     """
     from spack_cache_db.environment_files import environments_in
     from spack_cache_db.environments import UnreadableEnvironment
-    from spack_cache_db.query.questions import scope_of
+    from spack_cache_db.query.names import scope_of
 
     is_keeplist = form_of(options, "keeplist") == "keeplist"
     if options["allow_missing"] and not is_keeplist:
@@ -144,8 +144,7 @@ def _notes_on_names(lookups: Lookups, names: Names) -> list[str]:
 
     An operating system or a platform may be one that nobody has built for yet.
     """
-    from spack_cache_db.query.questions import hint
-    from spack_cache_db.query.spellings import read_spellings
+    from spack_cache_db.query.names import hint, read_spellings
 
     spellings = read_spellings(lookups)
     notes = spellings.notes(names.items())
@@ -175,7 +174,7 @@ def _read(lookups: Lookups, path: str, names: Names, options: dict[str, Any]) ->
     from spack_cache_db.environment_files import read_environment_file, surroundings
     from spack_cache_db.environments.formats import MAX_BYTES, read_environment
     from spack_cache_db.machine import this_machine
-    from spack_cache_db.query.package_names import known_names
+    from spack_cache_db.query.names import known_names
     from spack_cache_db.spack.parser import parser_of
 
     machine = this_machine()

@@ -49,7 +49,7 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
     """
     from spack_cache_db.query.changes import diff as compared
     from spack_cache_db.query.changes import sentence
-    from spack_cache_db.query.spellings import read_spellings
+    from spack_cache_db.query.names import read_spellings
 
     form = form_of(options)
     narrowing = {name: options[name] for name in ("package", "stack", "target", "host")}

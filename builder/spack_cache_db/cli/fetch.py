@@ -123,7 +123,7 @@ def fetch(
         raise click.UsageError("nothing to download: give a URL, --mirrors FILE or --packages URL")
     known = None
     if packages_of is not None:
-        from spack_cache_db.query.package_data import package_names
+        from spack_cache_db.query.packages import package_names
 
         known = package_names(packages_of)
     with when_stopped(lambda: "run the same command again"), progress_bar("Fetching") as progress:

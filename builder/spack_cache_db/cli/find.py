@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from spack_cache_db.query.answers import Found, History
     from spack_cache_db.query.conditions import Conditions
-    from spack_cache_db.query.connection import Lookups
+    from spack_cache_db.query.database import Lookups
 
 _WORDS = tuple(name for name in Configuration._fields if name != "variants")
 """The parts of a configuration that are one word."""
@@ -65,8 +65,10 @@ def find(spec: str, file: Path, **options: Any) -> None:
 
     Example: spack-cache-db find hdf5@1.14: +mpi %gcc@13 dist/spack-cache.db
     """
-    from spack_cache_db.query.answers import found_part, found_rows, matching
-    from spack_cache_db.query.questions import explicitly, scope_of
+    from spack_cache_db.query.answers import found_part, found_rows
+    from spack_cache_db.query.configurations import matching
+    from spack_cache_db.query.names import scope_of
+    from spack_cache_db.query.records import explicitly
 
     form = form_of(options, "install")
     names = scope_names(options)
@@ -119,10 +121,10 @@ class _Search:
         self, lookups: Lookups, spec: str, scope: Conditions, version: str | None = None
     ) -> None:
         from spack_cache_db.query.conditions import UnsupportedQuery
+        from spack_cache_db.query.configurations import Candidates
         from spack_cache_db.query.explanation import why_corrected
-        from spack_cache_db.query.package_names import known_names
-        from spack_cache_db.query.questions import question_of
-        from spack_cache_db.query.selection import Candidates
+        from spack_cache_db.query.names import known_names
+        from spack_cache_db.query.records import question_of
         from spack_cache_db.spack.parser import parser_of
         from spack_cache_db.spack.pasted_specs import pasted_spec
 
@@ -139,9 +141,9 @@ class _Search:
     def say_notes(self, names: dict[str, str | None], *, is_found: bool) -> None:
         """Print how the spec and the names were read; and if nothing is found, why."""
         from spack_cache_db.query.answers import notes_on
+        from spack_cache_db.query.configurations import Candidates
         from spack_cache_db.query.explanation import why_not
-        from spack_cache_db.query.selection import Candidates
-        from spack_cache_db.query.spellings import read_spellings
+        from spack_cache_db.query.names import read_spellings
 
         say_notes(self._pasted.notes_on(self._spec))
         say_notes(read_spellings(self._lookups).notes(names.items()))
@@ -240,7 +242,7 @@ def history(spec: str, file: Path, stack: str | None, host: str | None, **option
     Example: spack-cache-db history py-torch +cuda dist/spack-cache.db
     """
     from spack_cache_db.query.answers import history_of, shown_specs
-    from spack_cache_db.query.questions import scope_of
+    from spack_cache_db.query.names import scope_of
 
     form = form_of(options)
     with _opened(file) as lookups:

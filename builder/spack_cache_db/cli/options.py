@@ -16,7 +16,7 @@ from spack_cache_db.cli.output import say_notes
 from spack_cache_db.errors import DatabaseError
 
 if TYPE_CHECKING:
-    from spack_cache_db.query.connection import Lookups
+    from spack_cache_db.query.database import Lookups
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -67,8 +67,8 @@ def named(name: str, metavar: str, text: str, **more: Any) -> Callable[[F], F]:
 
 
 def opened(file: Path) -> AbstractContextManager[Lookups]:
-    """Open a database; see `query.connection.opened`, which takes a while to import."""
-    from spack_cache_db.query.connection import opened
+    """Open a database; see `query.database.opened`, which takes a while to import."""
+    from spack_cache_db.query.database import opened
 
     return opened(file)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, fields, replace
 from html import escape
 from itertools import islice
@@ -13,25 +13,8 @@ from spack_cache_db.arguments import (
     checked_limit,
 )
 from spack_cache_db.errors import counted
-from spack_cache_db.query.catalogue import (
-    IN_STACK,
-    Counted,
-    FoundSpec,
-    Presence,
-    Spec,
-    configurations_by_id,
-    counts_in_scope,
-    found_specs,
-    joined,
-    presence_of_configurations,
-    runs_of,
-    specs_beginning,
-    specs_in_scope,
-    specs_of_configurations,
-)
 from spack_cache_db.query.comparison import distinctions
 from spack_cache_db.query.conditions import (
-    PLACES,
     Condition,
     Conditions,
     Question,
@@ -40,7 +23,24 @@ from spack_cache_db.query.conditions import (
     is_of_specs,
     without,
 )
-from spack_cache_db.query.connection import (
+from spack_cache_db.query.configurations import (
+    IN_STACK,
+    FoundSpec,
+    Presence,
+    ResultSet,
+    Spec,
+    configuration_ids,
+    counted_part,
+    found_specs,
+    joined,
+    matching,
+    presence_of_configurations,
+    runs_of,
+    specs_beginning,
+    specs_in_scope,
+    specs_of_configurations,
+)
+from spack_cache_db.query.database import (
     IDS_AT_ONCE,
     Database,
     Lookups,
@@ -48,8 +48,8 @@ from spack_cache_db.query.connection import (
     opened,
     select,
 )
-from spack_cache_db.query.questions import explicitly, question_of, scope_of
-from spack_cache_db.query.selection import configuration_ids
+from spack_cache_db.query.names import scope_of
+from spack_cache_db.query.records import explicitly, question_of
 from spack_cache_db.records import Configuration
 from spack_cache_db.row_forms import Rows
 from spack_cache_db.spack.parser import parse_query, parser_of
@@ -157,20 +157,6 @@ def _cells(record: dict[str, Any]) -> str:
     return "".join(f"<td>{escape(text)}</td>" for text in texts)
 
 
-# Compared by identity, because comparing contents would be slow.
-@dataclass(frozen=True, slots=True, eq=False)
-class ResultSet:
-    """The configurations that satisfy conditions, by their ids in order.
-
-    Attributes:
-        counts: the number of specs for each; None if it was not needed.
-    """
-
-    conditions: Conditions
-    ids: list[int]
-    counts: Mapping[int, int] | None = None
-
-
 def find(
     db: Database,
     query: str,
@@ -223,29 +209,6 @@ def find(
         found = FoundList(found_part(lookups, results, slice(limit), with_hashes=with_hashes))
         found.notes = notes_on(lookups, question)
         return found
-
-
-def matching(lookups: Lookups, conditions: Conditions) -> ResultSet:
-    """Return the configurations that satisfy conditions, in the order of `selection.preference`."""
-    ids = configuration_ids(lookups, conditions)
-    places = {each.kind for each in conditions if each.kind in PLACES}
-    if len(places) < 2 and not is_of_specs(conditions):
-        return ResultSet(conditions, ids)
-    # Each place may have some spec of a configuration, and none may be in all of them.
-    counts = counts_in_scope(lookups, ids, conditions)
-    return ResultSet(conditions, [*filter(counts.__contains__, ids)], counts)
-
-
-def counted_part(lookups: Lookups, results: ResultSet, part: slice) -> list[Counted]:
-    """Return some of the configurations, each with its number of specs that count."""
-    ids = results.ids[part]
-    found = configurations_by_id(lookups, ids)
-    if not any(each.kind in PLACES for each in results.conditions):
-        return found
-    counts = results.counts
-    if counts is None:
-        counts = counts_in_scope(lookups, ids, results.conditions)
-    return [each._replace(spec_count=counts[each.id]) for each in found]
 
 
 def found_part(

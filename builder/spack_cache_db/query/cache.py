@@ -15,21 +15,20 @@ from spack_cache_db.arguments import AnyPath, checked_file
 from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.errors import ArgumentError
 from spack_cache_db.query.answers import find, history
-from spack_cache_db.query.catalogue import (
+from spack_cache_db.query.changes import diff
+from spack_cache_db.query.conditions import Conditions, asked
+from spack_cache_db.query.configurations import (
     Presence,
+    configuration_ids,
     configurations_by_id,
     found_specs,
     specs_in_scope,
 )
-from spack_cache_db.query.changes import diff
-from spack_cache_db.query.conditions import Conditions, asked
-from spack_cache_db.query.connection import Database, Lookups, OpenFile, connected, opened, select
 from spack_cache_db.query.coverage import Cover, CoveredNode, CoveredSpec, cover, cover_environment
-from spack_cache_db.query.dependency_graph import read_nodes, read_run_time
-from spack_cache_db.query.package_data import behind, package_data
-from spack_cache_db.query.package_names import known_names
-from spack_cache_db.query.questions import scope_of
-from spack_cache_db.query.selection import configuration_ids
+from spack_cache_db.query.database import Database, Lookups, OpenFile, connected, opened, select
+from spack_cache_db.query.graph import read_nodes, read_run_time
+from spack_cache_db.query.names import known_names, scope_of
+from spack_cache_db.query.packages import behind, package_data
 from spack_cache_db.records import Configuration
 
 CONFIGURATIONS_AT_ONCE = 1_000

@@ -8,18 +8,11 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from spack_cache_db.query.catalogue import IN_STACK, configurations_by_id
 from spack_cache_db.query.comparison import Cause, causes_of_rebuilds
 from spack_cache_db.query.conditions import Conditions, asked
-from spack_cache_db.query.connection import (
-    Database,
-    Lookups,
-    opened,
-    select,
-)
-from spack_cache_db.query.questions import UnknownNameError, scope_of
-from spack_cache_db.query.selection import column_ids
-from spack_cache_db.query.spellings import read_spellings
+from spack_cache_db.query.configurations import IN_STACK, column_ids, configurations_by_id
+from spack_cache_db.query.database import Database, Lookups, opened, select
+from spack_cache_db.query.names import UnknownNameError, read_spellings, scope_of
 from spack_cache_db.records import Configuration
 from spack_cache_db.row_forms import Rows
 from spack_cache_db.schema import CHANGE_WORDS, CHANGES

@@ -15,10 +15,10 @@ from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
-from spack_cache_db.query.catalogue import configurations_by_id
-from spack_cache_db.query.connection import KeptRows, Lookups, select_in
-from spack_cache_db.query.dependency_graph import Needs, Reach, read_needs, told_of
-from spack_cache_db.query.spec_records import has_records
+from spack_cache_db.query.configurations import configurations_by_id
+from spack_cache_db.query.database import KeptRows, Lookups, select_in
+from spack_cache_db.query.graph import Needs, Reach, read_needs, told_of
+from spack_cache_db.query.records import has_records
 from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
 from spack_cache_db.spack.normal_forms import FLAG_NAMES

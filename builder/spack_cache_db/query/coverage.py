@@ -32,7 +32,6 @@ from spack_cache_db.environments import (
 )
 from spack_cache_db.environments.formats import user_specs
 from spack_cache_db.errors import counted
-from spack_cache_db.query.catalogue import HASHES_AT_ONCE, IN_STACK, Spec, specs_in_scope
 from spack_cache_db.query.comparison import Change
 from spack_cache_db.query.conditions import (
     ANYWHERE,
@@ -43,28 +42,24 @@ from spack_cache_db.query.conditions import (
     asked,
     without,
 )
-from spack_cache_db.query.connection import Database, Lookups, json_pieces, opened, select
-from spack_cache_db.query.dependency_graph import (
-    Edge,
-    Needs,
-    Reach,
-    read_nodes,
-    read_run_time,
-    told_of,
-)
-from spack_cache_db.query.explanation import WhyNot, explained
-from spack_cache_db.query.installation import foremost_places
-from spack_cache_db.query.package_names import known_name, known_names
-from spack_cache_db.query.questions import read_query, respelled, scope_of
-from spack_cache_db.query.requirements import CheckedRules
-from spack_cache_db.query.selection import (
+from spack_cache_db.query.configurations import (
+    HASHES_AT_ONCE,
+    IN_STACK,
     Candidate,
     Candidates,
+    Spec,
     chosen_machine,
     configuration_ids,
     misses_of,
+    specs_in_scope,
 )
-from spack_cache_db.query.spec_records import SpecRecords, has_records
+from spack_cache_db.query.database import Database, Lookups, json_pieces, opened, select
+from spack_cache_db.query.explanation import WhyNot, explained
+from spack_cache_db.query.graph import Edge, Needs, Reach, read_nodes, read_run_time, told_of
+from spack_cache_db.query.installation import foremost_places
+from spack_cache_db.query.names import known_name, known_names, scope_of
+from spack_cache_db.query.records import SpecRecords, has_records, read_query, respelled
+from spack_cache_db.query.requirements import CheckedRules
 from spack_cache_db.records import Configuration
 from spack_cache_db.row_forms import Rows
 from spack_cache_db.spack.constraints import SpecQuery, spec_text

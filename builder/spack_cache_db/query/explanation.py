@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from spack_cache_db.errors import counted
-from spack_cache_db.query.catalogue import HASH_BEGINS
 from spack_cache_db.query.conditions import (
     ANYWHERE,
     COLUMNS,
@@ -23,24 +22,20 @@ from spack_cache_db.query.conditions import (
     readable_variants,
     without,
 )
-from spack_cache_db.query.connection import Lookups, select_in
-from spack_cache_db.query.dependency_graph import (
-    KNOWN_AS_DEPENDENCY,
-    read_needs,
-    read_nodes,
-    told_of,
-)
-from spack_cache_db.query.package_data import recipe_notes
-from spack_cache_db.query.package_names import NO_BINARY, KnownName, known_name, unknown_text
-from spack_cache_db.query.questions import question_of, respelled
-from spack_cache_db.query.requirements import breaking_dependencies
-from spack_cache_db.query.selection import (
+from spack_cache_db.query.configurations import (
+    HASH_BEGINS,
     Candidate,
     Candidates,
     Misses,
     configuration_ids,
     misses_of,
 )
+from spack_cache_db.query.database import Lookups, select_in
+from spack_cache_db.query.graph import KNOWN_AS_DEPENDENCY, read_needs, read_nodes, told_of
+from spack_cache_db.query.names import NO_BINARY, KnownName, known_name, unknown_text
+from spack_cache_db.query.packages import recipe_notes
+from spack_cache_db.query.records import question_of, respelled
+from spack_cache_db.query.requirements import breaking_dependencies
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import (
     CompilerConstraint,

@@ -12,9 +12,9 @@ from typing import ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
 from spack_cache_db.query.answers import Found
-from spack_cache_db.query.catalogue import HASHES_AT_ONCE, IN_STACK, configurations_by_id
 from spack_cache_db.query.conditions import Conditions, asked
-from spack_cache_db.query.connection import Lookups, json_pieces, select
+from spack_cache_db.query.configurations import HASHES_AT_ONCE, IN_STACK, configurations_by_id
+from spack_cache_db.query.database import Lookups, json_pieces, select
 from spack_cache_db.records import INSTALLED, Configuration
 from spack_cache_db.releases import PUBLIC_SITE, is_public_mirror, public_mirror
 from spack_cache_db.schema import TARBALL_PATH

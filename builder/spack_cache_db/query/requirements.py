@@ -17,7 +17,6 @@ from itertools import chain
 from operator import and_
 
 from spack_cache_db.environments import ALL, PackageRules, Requirement
-from spack_cache_db.query.catalogue import Spec
 from spack_cache_db.query.conditions import (
     COMPILERS,
     Condition,
@@ -25,15 +24,10 @@ from spack_cache_db.query.conditions import (
     UnsupportedQuery,
     Verdict,
 )
-from spack_cache_db.query.connection import Lookups, select
-from spack_cache_db.query.dependency_graph import (
-    RUN_TIME,
-    read_nodes,
-    read_run_time,
-    read_virtuals,
-)
-from spack_cache_db.query.questions import read_query
-from spack_cache_db.query.spec_records import SpecRecords
+from spack_cache_db.query.configurations import Spec
+from spack_cache_db.query.database import Lookups, select
+from spack_cache_db.query.graph import RUN_TIME, read_nodes, read_run_time, read_virtuals
+from spack_cache_db.query.records import SpecRecords, read_query
 from spack_cache_db.spack.constraints import (
     DEPTYPES,
     Dependency,

@@ -14,11 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from spack_cache_db.query.catalogue import specs_beginning
 from spack_cache_db.query.conditions import VIRTUALS, Condition
-from spack_cache_db.query.connection import Lookups, select
-from spack_cache_db.query.selection import providers_of
-from spack_cache_db.query.spec_records import has_records
+from spack_cache_db.query.configurations import providers_of, specs_beginning
+from spack_cache_db.query.database import Lookups, select
+from spack_cache_db.query.records import has_records
 from spack_cache_db.spack.constraints import LEGACY_COMPILERS
 from spack_cache_db.spack.targets import family, is_known
 from spack_cache_db.spack.versions import version_key

@@ -1,7 +1,7 @@
 """The schema of the published file, once, as data.
 
 Every table, column, index and view stands here and nowhere else: `build/sqlite_file.py` creates
-them, `query/connection.py` compares a file with them, and tests compare `metadata.yml`. This module
+them, `query/database.py` compares a file with them, and tests compare `metadata.yml`. This module
 opens no file and does not know where rows come from.
 """
 

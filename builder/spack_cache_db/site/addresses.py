@@ -7,8 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from urllib.parse import quote, unquote, urlencode
 
-from spack_cache_db.query.questions import hint
-from spack_cache_db.query.spellings import read_spellings
+from spack_cache_db.query.names import hint, read_spellings
 from spack_cache_db.site.answers import Answer, BadAddress, Request, Site, data, moved
 
 Pairs = Sequence[tuple[str, str]]

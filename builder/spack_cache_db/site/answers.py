@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup, escape
 
-from spack_cache_db.query.connection import Lookups, read_lookups
+from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.site.pages.filters import HIDEABLE, LABELS, options
 from spack_cache_db.site.pages.site_facts import SiteFacts, read_site_facts
 

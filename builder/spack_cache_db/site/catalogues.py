@@ -21,8 +21,9 @@ from datasette.utils import StartupError, tilde_encode
 from datasette.version import __version__
 
 from spack_cache_db.bounded_yaml import METADATA_BOUNDS, load
+from spack_cache_db.database_file import check_header
 from spack_cache_db.errors import DatabaseError
-from spack_cache_db.query.connection import check_header, read_lookups
+from spack_cache_db.query.database import read_lookups
 from spack_cache_db.site import site_folder
 from spack_cache_db.site.answers import SiteSettings
 from spack_cache_db.site.pages.site_facts import NO_FACTS, SiteFacts, read_site_facts

@@ -15,7 +15,7 @@ from typing import Any
 
 from datasette.utils.asgi import Response
 
-from spack_cache_db.query.connection import is_interrupted
+from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.site.middleware import (
     NO_PAGE,
     OWN_PAGE,

@@ -16,9 +16,8 @@ from urllib.parse import quote, unquote, urlencode
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.answers import found_part, found_rows
-from spack_cache_db.query.package_data import PackageData, read_binaries, read_package_data
-from spack_cache_db.query.package_names import known_name
-from spack_cache_db.query.spellings import read_spellings
+from spack_cache_db.query.names import known_name, read_spellings
+from spack_cache_db.query.packages import PackageData, read_binaries, read_package_data
 from spack_cache_db.query.words import read_words
 from spack_cache_db.row_forms import Rows, csv_text, json_text
 from spack_cache_db.site.addresses import check_fields, respelled, spans_of

@@ -11,7 +11,7 @@ from typing import Any
 
 from spack_cache_db.bounded_files import alone_in, put_in_place, sha256_of
 from spack_cache_db.errors import OutputError, reason
-from spack_cache_db.query.connection import connected, select
+from spack_cache_db.query.database import connected, select
 from spack_cache_db.query.installation import MIRROR, PLACEHOLDER, TARBALL, TRUST_KEYS, read_origin
 from spack_cache_db.releases import public_mirror
 from spack_cache_db.schema import TARBALL_PATH

@@ -6,8 +6,8 @@ import sqlite3
 
 import pytest
 
-from spack_cache_db.query.connection import read_lookups
-from spack_cache_db.query.dependency_graph import Edge, Needs, Node, read_needs, read_nodes
+from spack_cache_db.query.database import read_lookups
+from spack_cache_db.query.graph import Edge, Needs, Node, read_needs, read_nodes
 from spack_cache_db.site.pages import dependency_tree
 from spack_cache_db.site.pages.dependency_tree import TreeRow, Trees, tree_rows, trees
 from tests.graphs import dependencies, edges, installs, run_time

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spack_cache_db.query.connection import Lookups
-from spack_cache_db.query.questions import UnknownNameError
+from spack_cache_db.query.database import Lookups
+from spack_cache_db.query.names import UnknownNameError
 from spack_cache_db.site.pages.filters import (
     EVERYWHERE,
     LAST_PAGE,

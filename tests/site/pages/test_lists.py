@@ -10,7 +10,7 @@ from itertools import product
 
 import pytest
 
-from spack_cache_db.query.connection import Lookups, read_lookups
+from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.site.pages.lists import (
     ListFilters,
     ListPage,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.connection import Lookups, read_lookups, select
+from spack_cache_db.query.database import Lookups, read_lookups, select
 from spack_cache_db.site.pages import coverage
 from spack_cache_db.site.pages.coverage import CoverageFilters, CoveragePage, load_coverage
 from spack_cache_db.site.pages.filters import Filters

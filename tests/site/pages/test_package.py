@@ -7,8 +7,8 @@ import sqlite3
 import pytest
 
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.connection import Lookups, read_lookups
 from spack_cache_db.query.coverage import cover
+from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.site.pages.filters import Filters, Narrowing
 from spack_cache_db.site.pages.package import PackagePage, load_package
 from spack_cache_db.site.pages.search import load_find

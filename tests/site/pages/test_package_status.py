@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.connection import read_lookups
-from spack_cache_db.query.package_data import behind
+from spack_cache_db.query.database import read_lookups
+from spack_cache_db.query.packages import behind
 from spack_cache_db.site.answers import SiteSettings
 from spack_cache_db.site.pages.lists import ListFilters, list_rows
 from spack_cache_db.site.pages.package_status import load_package_list

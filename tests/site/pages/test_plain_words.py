@@ -11,8 +11,9 @@ from urllib.parse import quote_plus
 import pytest
 
 from spack_cache_db.build import build
+from spack_cache_db.database_file import open_database
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.connection import open_database, read_lookups
+from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.words import Reading, read_words
 from tests.pagetexts import page, spec, write
 from tests.site.addresses import get

@@ -11,8 +11,8 @@ from urllib.parse import quote_plus, unquote
 
 import pytest
 
-from spack_cache_db.query.connection import Lookups
-from spack_cache_db.query.spellings import read_spellings
+from spack_cache_db.query.database import Lookups
+from spack_cache_db.query.names import read_spellings
 from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.site.pages.names import LONGEST, Name, having, load_names, named, suggested
 from spack_cache_db.site.pages.search import NO_TIME, FindPage, load_find

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.answers import find, matching
-from spack_cache_db.query.catalogue import Spec, configurations_by_id
-from spack_cache_db.query.connection import Lookups, read_lookups
-from spack_cache_db.query.dependency_graph import read_needs, told_of
-from spack_cache_db.query.questions import question_of
+from spack_cache_db.query.answers import find
+from spack_cache_db.query.configurations import Spec, configurations_by_id, matching
+from spack_cache_db.query.database import Lookups, read_lookups
+from spack_cache_db.query.graph import read_needs, told_of
+from spack_cache_db.query.records import question_of
 from spack_cache_db.site.pages.filters import Filters
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import (

@@ -15,7 +15,7 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.build.verification import verify
-from spack_cache_db.query.package_data import package_names
+from spack_cache_db.query.packages import package_names
 from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
 from tests.commands import run
 from tests.package_data import listed, published

@@ -24,8 +24,8 @@ from spack_cache_db.query.changes import (
     versions_in_words,
 )
 from spack_cache_db.query.comparison import Cause
-from spack_cache_db.query.connection import Lookups
-from spack_cache_db.query.questions import UnknownNameError, scope_of
+from spack_cache_db.query.database import Lookups
+from spack_cache_db.query.names import UnknownNameError, scope_of
 from spack_cache_db.site.pages.filters import AddressFields
 
 MOST_EXPLAINED = 5_000

@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from spack_cache_db.query.catalogue import (
+from spack_cache_db.query.comparison import Differences, distinctions
+from spack_cache_db.query.conditions import Conditions
+from spack_cache_db.query.configurations import (
     Counted,
     FoundSpec,
     Presence,
@@ -17,9 +19,7 @@ from spack_cache_db.query.catalogue import (
     presence_of_configurations,
     specs_in_scope,
 )
-from spack_cache_db.query.comparison import Differences, distinctions
-from spack_cache_db.query.conditions import Conditions
-from spack_cache_db.query.connection import Lookups, select, select_in
+from spack_cache_db.query.database import Lookups, select, select_in
 from spack_cache_db.records import Configuration
 
 SIZES = """

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from spack_cache_db.query.connection import Lookups, Release, select
+from spack_cache_db.query.database import Lookups, Release, select
 from spack_cache_db.site.pages.filters import AddressFields, page_number, paginated
 from spack_cache_db.site.pages.lists import counts
 

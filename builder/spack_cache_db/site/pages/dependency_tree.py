@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from spack_cache_db.query.dependency_graph import Edge, Needs, Node
+from spack_cache_db.query.graph import Edge, Needs, Node
 
 MOST_ROWS = 1_500
 """So many dependencies stand on one page; the canned queries give all."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 
-from spack_cache_db.query.catalogue import Counted
 from spack_cache_db.query.conditions import COLUMNS, Conditions
-from spack_cache_db.query.connection import Lookups, Release, Stack, select_in
+from spack_cache_db.query.configurations import Counted
+from spack_cache_db.query.database import Lookups, Release, Stack, select_in
 from spack_cache_db.site.pages.filters import (
     LABELS,
     PLACES,

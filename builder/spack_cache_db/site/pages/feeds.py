@@ -17,11 +17,12 @@ from uuid import NAMESPACE_URL, uuid5
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.answers import Shown, shown_specs
-from spack_cache_db.query.catalogue import configurations_by_id
 from spack_cache_db.query.conditions import Conditions, without
-from spack_cache_db.query.connection import Lookups, Release, select
+from spack_cache_db.query.configurations import configurations_by_id
+from spack_cache_db.query.database import Lookups, Release, select
 from spack_cache_db.query.installation import read_origin
-from spack_cache_db.query.questions import question_of, scope_of
+from spack_cache_db.query.names import scope_of
+from spack_cache_db.query.records import question_of
 from spack_cache_db.site.pages.changes import Sides
 from spack_cache_db.site.pages.filters import AddressFields
 from spack_cache_db.site.sandbox.sql_functions import parse

@@ -17,9 +17,10 @@ from urllib.parse import quote, quote_plus, urlencode
 from markupsafe import Markup
 
 from spack_cache_db.query.conditions import Condition, Conditions, Word
-from spack_cache_db.query.connection import Lookups
-from spack_cache_db.query.package_data import VariantNote
-from spack_cache_db.query.questions import explicitly, scope_of
+from spack_cache_db.query.database import Lookups
+from spack_cache_db.query.names import scope_of
+from spack_cache_db.query.packages import VariantNote
+from spack_cache_db.query.records import explicitly
 from spack_cache_db.spack.constraints import CompilerConstraint
 from spack_cache_db.spack.normal_forms import NO_COMPILER
 from spack_cache_db.spack.targets import ancestors, family, known_targets, runs_on, target_matches

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from spack_cache_db.query.connection import Lookups, Release, select
+from spack_cache_db.query.database import Lookups, Release, select
 from spack_cache_db.query.installation import (
     Examples,
     Install,

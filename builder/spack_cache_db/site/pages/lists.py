@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup
 
 from spack_cache_db.query.conditions import COLUMNS as CONFIGURATION_COLUMNS
-from spack_cache_db.query.connection import Lookups, Release, Stack, select
+from spack_cache_db.query.database import Lookups, Release, Stack, select
 from spack_cache_db.site.pages.filters import (
     LABELS,
     PLACES,

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from spack_cache_db.query.connection import Lookups, select
-from spack_cache_db.query.package_data import summary_of
-from spack_cache_db.query.spellings import Spellings
+from spack_cache_db.query.database import Lookups, select
+from spack_cache_db.query.names import Spellings
+from spack_cache_db.query.packages import summary_of
 from spack_cache_db.site.pages.filters import condition_of, hosts_of
 from spack_cache_db.spack.normal_forms import NO_COMPILER
 from spack_cache_db.spack.targets import family, runs_on

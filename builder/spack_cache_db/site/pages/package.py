@@ -10,24 +10,18 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from spack_cache_db.query.catalogue import (
+from spack_cache_db.query.conditions import ANYWHERE, Condition, Conditions, Word
+from spack_cache_db.query.configurations import (
     Counted,
+    configuration_ids,
     configurations_of_package,
     counts_in_scope,
     releases_of,
 )
-from spack_cache_db.query.conditions import ANYWHERE, Condition, Conditions, Word
-from spack_cache_db.query.connection import Lookups, Release, select
-from spack_cache_db.query.dependency_graph import Node, dependent_packages, read_nodes
-from spack_cache_db.query.package_data import (
-    PackageData,
-    VariantNote,
-    read_package_data,
-    recipe_links,
-)
-from spack_cache_db.query.package_names import KnownName, known_name
-from spack_cache_db.query.questions import UnknownNameError, scope_of
-from spack_cache_db.query.selection import configuration_ids
+from spack_cache_db.query.database import Lookups, Release, select
+from spack_cache_db.query.graph import Node, dependent_packages, read_nodes
+from spack_cache_db.query.names import KnownName, UnknownNameError, known_name, scope_of
+from spack_cache_db.query.packages import PackageData, VariantNote, read_package_data, recipe_links
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.facets import Choice, choices_of, matches_of

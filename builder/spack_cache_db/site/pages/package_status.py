@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import replace
 
-from spack_cache_db.query.connection import Lookups, select
-from spack_cache_db.query.package_data import summary_of, versions_behind
+from spack_cache_db.query.database import Lookups, select
+from spack_cache_db.query.packages import summary_of, versions_behind
 from spack_cache_db.site.pages.lists import ListColumn, ListFilters, ListPage, load_packages
 
 HAS_PACKAGE_DATA = "SELECT EXISTS (SELECT 1 FROM known_packages)"

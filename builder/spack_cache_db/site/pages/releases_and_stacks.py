@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from spack_cache_db.query.connection import Lookups, Release, Stack, select
+from spack_cache_db.query.database import Lookups, Release, Stack, select
 from spack_cache_db.query.installation import Install, Installation, install_example
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.filters import NameCounts, hosts_of, value_of

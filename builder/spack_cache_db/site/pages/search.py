@@ -9,16 +9,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from spack_cache_db.query.answers import ResultSet, counted_part, matching, notes_on
-from spack_cache_db.query.catalogue import specs_beginning
+from spack_cache_db.database_file import is_interrupted
+from spack_cache_db.query.answers import notes_on
 from spack_cache_db.query.conditions import Conditions, OneOf, UnsupportedQuery, asked
-from spack_cache_db.query.connection import Lookups, is_interrupted, select, select_in
+from spack_cache_db.query.configurations import (
+    Candidates,
+    ResultSet,
+    counted_part,
+    matching,
+    specs_beginning,
+)
+from spack_cache_db.query.database import Lookups, select, select_in
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
-from spack_cache_db.query.package_data import PackageStatus, described_packages
-from spack_cache_db.query.package_names import close_names, known_names
-from spack_cache_db.query.questions import UnknownNameError, question_of, respelled, scope_of
-from spack_cache_db.query.selection import Candidates
-from spack_cache_db.query.spellings import read_spellings
+from spack_cache_db.query.names import (
+    UnknownNameError,
+    close_names,
+    known_names,
+    read_spellings,
+    scope_of,
+)
+from spack_cache_db.query.packages import PackageStatus, described_packages
+from spack_cache_db.query.records import question_of, respelled
 from spack_cache_db.query.words import Reading, match_of, plain_words, read_words
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.filters import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from spack_cache_db.query.connection import Lookups
+from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.installation import Origin, read_origin
 from spack_cache_db.site.pages.filters import hosts_of, value_of
 from spack_cache_db.site.pages.home import newest_snapshot

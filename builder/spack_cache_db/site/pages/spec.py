@@ -8,10 +8,10 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from spack_cache_db.query.catalogue import Spec, configurations_by_id
 from spack_cache_db.query.comparison import differences
-from spack_cache_db.query.connection import Lookups, select
-from spack_cache_db.query.dependency_graph import (
+from spack_cache_db.query.configurations import Spec, configurations_by_id
+from spack_cache_db.query.database import Lookups, select
+from spack_cache_db.query.graph import (
     Needs,
     Node,
     direct_dependents,

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Any
 
-from spack_cache_db.query.catalogue import configurations_of_binaries
 from spack_cache_db.query.conditions import UnsupportedQuery, asked
-from spack_cache_db.query.connection import Lookups, read_lookups, select
-from spack_cache_db.query.questions import question_of
-from spack_cache_db.query.selection import configuration_ids
+from spack_cache_db.query.configurations import configuration_ids, configurations_of_binaries
+from spack_cache_db.query.database import Lookups, read_lookups, select
+from spack_cache_db.query.records import question_of
 from spack_cache_db.site.sandbox.statements import SqlValue
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import QuerySyntaxError

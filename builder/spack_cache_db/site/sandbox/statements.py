@@ -76,7 +76,7 @@ PAGE_CELLS = 10_000
 """What a page shows: a cell takes ten times as long as HTML than as JSON."""
 
 LIMITS = {
-    # Ids are asked for in texts that are not longer (`query.connection.IDS_AT_ONCE`).
+    # Ids are asked for in texts that are not longer (`query.database.IDS_AT_ONCE`).
     sqlite3.SQLITE_LIMIT_LENGTH: 200_000,
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
     sqlite3.SQLITE_LIMIT_COLUMN: 200,

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 
 from datasette.database import QueryInterrupted, Results
 
-from spack_cache_db.query.connection import is_interrupted
+from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.site.answers import DATA, STREAMS, Answer, Kind
 from spack_cache_db.site.catalogues import published, settings_of
 from spack_cache_db.site.routes import ROUTES, route_of

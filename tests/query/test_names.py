@@ -1,4 +1,4 @@
-"""query.package_names: what is known of a name, in the same words in every answer."""
+"""query.names: what is known of a name, in the same words in every answer."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find, history
-from spack_cache_db.query.connection import opened
-from spack_cache_db.query.package_names import close_names, known_name
+from spack_cache_db.query.database import opened
+from spack_cache_db.query.names import close_names, known_name
 from tests.commands import run
 from tests.indexes import edge, hash_of, index, node, record
 from tests.package_data import described, published, write_packages

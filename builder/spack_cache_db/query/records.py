@@ -17,15 +17,20 @@ from itertools import chain
 from operator import and_
 from typing import Any, NamedTuple
 
-from spack_cache_db.query.catalogue import specs_beginning, specs_of_configurations
 from spack_cache_db.query.conditions import (
+    ANYWHERE,
     VIRTUALS,
     Condition,
     Conditions,
+    OneOf,
+    Question,
     UnsupportedQuery,
     Verdict,
+    Word,
     asked,
     beyond_configurations,
+    check_answerable,
+    check_recorded,
     compiler_condition,
     compiler_of_pages,
     configuration_conditions,
@@ -33,13 +38,16 @@ from spack_cache_db.query.conditions import (
     notes_on_pages,
     without,
 )
-from spack_cache_db.query.connection import Lookups, select, select_in
-from spack_cache_db.query.dependency_graph import RUN_TIME, Dependents
-from spack_cache_db.query.selection import (
+from spack_cache_db.query.configurations import (
     configuration_ids,
     read_providers,
+    specs_beginning,
+    specs_of_configurations,
     with_other_variant,
 )
+from spack_cache_db.query.database import Lookups, select, select_in
+from spack_cache_db.query.graph import RUN_TIME, Dependents, read_virtuals
+from spack_cache_db.query.names import read_spellings
 from spack_cache_db.spack.constraints import (
     DEPTYPES,
     CompilerConstraint,
@@ -84,8 +92,31 @@ WHERE format IN ('5', '6', 'spec file 1', 'spec file 2', 'spec file 3')
 """
 Way = tuple[Set[int] | None, Set[str]]
 """What an edge may lead to, None for anything; and the virtual packages that it provides."""
-
 _NONE: frozenset[int] = frozenset()
+_NAMED_IN_SPECS = {
+    "name": "dependency",
+    "target": "target",
+    "os": "os",
+    "platform": "platform",
+    "hash": "hash",
+}
+"""The parts of a spec that are names, and their kinds (`Spellings`)."""
+EXPLICIT = "SELECT spec FROM installs WHERE explicit"
+RECORDED_PROVIDERS = """
+SELECT DISTINCT packages.name FROM dependencies
+JOIN specs ON specs.id = dependencies.dependency
+JOIN configurations ON configurations.id = specs.configuration
+JOIN packages ON packages.id = configurations.package
+WHERE dependencies.virtuals IN (SELECT value FROM json_each(:sets))
+ORDER BY packages.name
+"""
+OPTION = """
+SELECT 1 FROM configurations
+JOIN variant_set_members ON variant_set_members.variant_set = configurations.variants
+JOIN variants ON variants.id = variant_set_members.variant
+JOIN packages ON packages.id = configurations.package
+WHERE packages.name = :package AND variants.text = :on LIMIT 1
+"""
 
 
 def has_records(conn: sqlite3.Connection) -> bool:
@@ -373,3 +404,125 @@ class SpecRecords:
         """Return whether a name is that of a virtual package, and not of a package as well."""
         known = name in VIRTUALS or name in self.edges.virtuals or name in self.providers
         return known and not self.is_package(name)
+
+
+def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ANYWHERE) -> Question:
+    """Return what a query asks of a database.
+
+    Args:
+        lookups: the small tables of the database.
+        query: what is asked.
+        scope: what narrows it; what the records of its release and stack say counts.
+
+    Raises:
+        UnsupportedQuery: the database cannot answer the query.
+    """
+    query, spelled = respelled(lookups, query)
+    package = asked(scope, "package")
+    name = query.name or (package.text if isinstance(package, Word) else None)
+    records = SpecRecords(lookups, name)
+    question = _read_query(records, query)
+    is_recorded = any(condition.kind == "specs" for condition in question.conditions)
+    notes = records.notes(query) if is_recorded else ()
+    return Question((*question.conditions, *scope), (*spelled, *question.notes, *notes))
+
+
+def read_query(records: SpecRecords, query: SpecQuery) -> Question:
+    """Return what a query asks of a database, without notes on its records.
+
+    A virtual name is a package like any other if the database has a package of that name. Names are
+    read in any spelling (`spellings`).
+
+    Raises:
+        UnsupportedQuery: the database cannot answer the query.
+    """
+    query, notes = respelled(records.lookups, query)
+    question = _read_query(records, query)
+    return replace(question, notes=(*notes, *question.notes))
+
+
+def respelled(lookups: Lookups, query: SpecQuery) -> tuple[SpecQuery, tuple[str, ...]]:
+    """Return a query with the names that it means, and a note on each that it spells otherwise."""
+    spellings, notes = read_spellings(lookups), []
+    changes: dict[str, Any] = {}
+    for part, kind in _NAMED_IN_SPECS.items():
+        text = getattr(query, part)
+        if text is not None and (name := spellings.canonical(kind, text)) != text:
+            changes[part] = name
+            notes.append(f"{text} is read as {name}")
+    nodes = [respelled(lookups, each.node) for each in query.dependencies]
+    notes += [note for _, some in nodes for note in some]
+    if not notes:
+        return query, ()
+    edges = zip(query.dependencies, nodes, strict=True)
+    dependencies = tuple(replace(edge, node=node) for edge, (node, _) in edges)
+    return replace(query, dependencies=dependencies, **changes), tuple(notes)
+
+
+def _read_query(records: SpecRecords, query: SpecQuery) -> Question:
+    conn, name = records.lookups.conn, query.name
+    if name is not None and not records.is_package(name):
+        provided = _provided(records, query, name)
+        if provided:
+            found = _read_query(replace(records, package=None), replace(query, name=None))
+            names = ", ".join(sorted(provided))
+            note = f"the virtual package {name} is known to be provided by {names}"
+            condition = Condition("package", name, OneOf(provided))
+            return Question((condition, *found.conditions), (note, *found.notes))
+    if beyond_configurations(query) and has_records(conn):
+        check_recorded(query, records.is_virtual)
+        shown = tuple(each for each in query.variants if not needs_whole_patches(each))
+        conditions = configuration_conditions(replace(query, variants=shown))
+        return Question((*conditions, *records.conditions(query)))
+    is_package = name in VIRTUALS and name is not None and records.is_package(name)
+    check_answerable(
+        replace(query, name=None) if is_package else query,
+        lambda dependency: _instead(records, query, dependency),
+    )
+    compilers = (compiler_condition(compiler_of_pages(each)) for each in query.dependencies)
+    conditions = (*configuration_conditions(query), *dict.fromkeys(compilers))
+    return Question(conditions, notes_on_pages(query))
+
+
+def _provided(records: SpecRecords, query: SpecQuery, name: str) -> frozenset[str]:
+    """Return the packages that provide a virtual one for which a query asks; none if it is none.
+
+    Raises:
+        UnsupportedQuery: package data does not say it, or the query asks for versions or variants,
+            which are those of no provider.
+    """
+    sets = [key for key, names in read_virtuals(records.lookups.conn).items() if name in names]
+    rows = select(records.lookups.conn, RECORDED_PROVIDERS, sets=json.dumps(sets)) if sets else ()
+    recorded = [each for (each,) in rows]
+    known = records.providers.get(name, ())
+    if recorded and not known:
+        raise UnsupportedQuery(
+            f"{name} is a virtual package, provided here by {', '.join(recorded)}: ask for one by "
+            "name"
+        )
+    providers = frozenset((*known, *recorded)) if known else frozenset()
+    if providers and (query.versions is not None or query.variants):
+        raise UnsupportedQuery(
+            f"{name} is a virtual package: its versions and options are in Spack's recipes; "
+            f"ask for a provider by name: {', '.join(sorted(providers))}"
+        )
+    return providers
+
+
+def _instead(records: SpecRecords, query: SpecQuery, dependency: str | None) -> str:
+    """Return what can be said of a dependency where no binary's are known.
+
+    That is what provides it, and the option of the package that is called so.
+    """
+    providers = records.providers.get(dependency or "", ())
+    words = [f"{dependency} is known to be provided by {', '.join(providers)}"] if providers else []
+    asked = {"package": query.name, "on": f"+{dependency}"}
+    if any(select(records.lookups.conn, OPTION, **asked)):
+        words.append(f"{f'{query.name}+{dependency}'!r} asks for its option")
+    return "".join(f"; {each}" for each in words)
+
+
+def explicitly(conn: sqlite3.Connection) -> Conditions:
+    """Return the condition that somebody asked to have a spec installed."""
+    specs = frozenset(spec for (spec,) in select(conn, EXPLICIT))
+    return (Condition("specs", "asked for explicitly", Verdict(specs)),)

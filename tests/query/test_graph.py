@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.build import build
-from spack_cache_db.query import dependency_graph
-from spack_cache_db.query.connection import read_lookups
-from spack_cache_db.query.dependency_graph import (
+from spack_cache_db.query import graph as graph_module
+from spack_cache_db.query.database import read_lookups
+from spack_cache_db.query.graph import (
     Edge,
     Needs,
     Reach,
@@ -57,8 +57,8 @@ def test_what_is_kept_changes_no_answer(
     real_index: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Graphs and nodes are the same when others were read before, and little of them is kept."""
-    monkeypatch.setattr(dependency_graph, "MOST_KEPT", 3)
-    monkeypatch.setattr(dependency_graph, "MOST_KEPT_NODES", 3)
+    monkeypatch.setattr(graph_module, "MOST_KEPT", 3)
+    monkeypatch.setattr(graph_module, "MOST_KEPT_NODES", 3)
     lookups = read_lookups(real_index)
     for root in ids(real_index).values():
         new, graph = (

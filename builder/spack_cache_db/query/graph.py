@@ -15,7 +15,7 @@ from itertools import chain, islice
 from operator import and_
 from typing import NamedTuple
 
-from spack_cache_db.query.connection import KeptRows, Lookups, select, select_in
+from spack_cache_db.query.database import KeptRows, Lookups, select, select_in
 
 EDGES = """
 SELECT spec, dependency, types, virtuals FROM dependencies
@@ -78,8 +78,6 @@ LIMIT 1
 """
 """The name of a package that some spec needs."""
 PROVIDING = "\n  AND virtuals IN (SELECT value FROM json_each(:virtuals))"
-
-
 KNOWN_AS_DEPENDENCY = "known as a dependency"
 """What is known of a spec that an index has a record of, but no release lists."""
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db import database_file, schema
+from spack_cache_db.database_file import open_database
 from spack_cache_db.errors import DatabaseError
-from spack_cache_db.query.connection import IDS_AT_ONCE, connected, open_database, select_in
+from spack_cache_db.query.database import IDS_AT_ONCE, connected, select_in
 from tests.commands import run
 from tests.pagetexts import SAMPLES
 

@@ -15,11 +15,10 @@ from urllib.parse import quote
 
 from spack_cache_db.arguments import AnyPath, checked_file
 from spack_cache_db.errors import DatabaseError, printable
-from spack_cache_db.query.answers import counted_part, matching
 from spack_cache_db.query.conditions import Conditions
-from spack_cache_db.query.connection import Database, Lookups, connected, opened, select, select_in
-from spack_cache_db.query.questions import scope_of
-from spack_cache_db.query.spellings import read_spellings
+from spack_cache_db.query.configurations import counted_part, matching
+from spack_cache_db.query.database import Database, Lookups, connected, opened, select, select_in
+from spack_cache_db.query.names import read_spellings, scope_of
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.versions import newest_version
@@ -38,7 +37,6 @@ SELECT packages.name FROM known_dependencies
 JOIN packages ON packages.name = known_dependencies.package AND packages.release_count > 0
 WHERE known_dependencies.dependency = :name ORDER BY packages.name
 """
-
 _WITH_BINARY = """
 SELECT DISTINCT versions.name FROM packages
 JOIN configurations ON configurations.package = packages.id AND configurations.spec_count > 0
@@ -52,15 +50,12 @@ JOIN variant_set_members ON variant_set_members.variant_set = configurations.var
 JOIN variants ON variants.id = variant_set_members.variant
 WHERE packages.name = :name
 """
-
 _EVERYWHERE = frozenset(("commit", "dev_path", "patches"))
 """Variants that Spack 1.1 accepts for any package (`variant.py`, `RESERVED_NAMES`)."""
-
 PUBLIC_NAMESPACE = "builtin"
 PUBLIC_RECIPES = "https://packages.spack.io/package.html?name={package}"
 _NO_LONGER = "https://github.com/spack/spack/blob/develop/var/spack/"
 """The place of recipes before they had a repository of their own (Spack 1.0)."""
-
 NAMESPACES = """
 SELECT DISTINCT nodes.namespace
 FROM packages
@@ -71,7 +66,6 @@ JOIN nodes ON nodes.id = records.node
 WHERE packages.name = :package ORDER BY nodes.namespace
 """
 RECIPES = "SELECT namespace, url FROM recipes"
-
 _WITH_WORD = """
 SELECT known_packages.id, known_packages.name, coalesce(description, ''), dependent_count
 FROM known_packages_fts JOIN known_packages ON known_packages.id = known_packages_fts.rowid
@@ -92,7 +86,6 @@ SELECT id, {_STATUS_COLUMNS}
 FROM known_packages JOIN package_status ON package_status.name = known_packages.name
 WHERE known_packages.id IN (SELECT value FROM json_each(:ids))
 """
-
 _EVERY_WORD = 8.0
 """The score for all words together: as much as for a rare one."""
 _IN_NAME = 4.0
@@ -103,7 +96,6 @@ _USUAL_LENGTH = 170
 """Characters of the average description of Spack's."""
 _USE = 1.2
 """The score for the logarithm of the number of dependents: people look for what many use."""
-
 _WORD = re.compile(r"[^\W_]+")
 _SENTENCE_END = re.compile(r"[.!?] ")
 _SMALL = frozenset(("a", "an", "and", "for", "from", "in", "of", "on", "or", "the", "to", "with"))

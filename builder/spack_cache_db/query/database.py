@@ -20,11 +20,7 @@ from threading import RLock
 from typing import Any, Generic, Self, TypeVar, cast
 
 from spack_cache_db.arguments import AnyPath, checked_database, checked_file
-from spack_cache_db.database_file import check_header as check_header
-from spack_cache_db.database_file import damaged as damaged
-from spack_cache_db.database_file import is_interrupted as is_interrupted
-from spack_cache_db.database_file import open_database as open_database
-from spack_cache_db.database_file import told_as_damaged as told_as_damaged
+from spack_cache_db.database_file import open_database, told_as_damaged
 from spack_cache_db.records import INSTALLED
 from spack_cache_db.schema import CONFIGURATION
 

@@ -12,8 +12,8 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.conditions import Verdict
-from spack_cache_db.query.connection import read_lookups
-from spack_cache_db.query.spec_records import SpecRecords, has_records
+from spack_cache_db.query.database import read_lookups
+from spack_cache_db.query.records import SpecRecords, has_records
 from tests.indexes import MIRRORS, REAL_FILE, hash_of, index, node, old_node, record
 from tests.pagetexts import page, spec, spec_hash, write
 
