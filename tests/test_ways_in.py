@@ -35,11 +35,7 @@ that are in memory and does not make much more of them, such as `json.loads`, is
 WAYS_IN = {
     # The bounded readers: of files, YAML, archives, compressed indexes, and the network.
     "bounded_files": {"os.open", "os.read", "io.FileIO"},
-    "bounded_yaml": {
-        "yaml.parse",
-        "yaml.compose",
-        *(f"yaml.{c}{kind}Loader" for c in ("C", "") for kind in ("Base", "Safe")),
-    },
+    "bounded_yaml": {f"yaml.{c}{kind}Loader" for c in ("C", "") for kind in ("Base", "Safe")},
     "sources.archives": {
         "io.FileIO",
         "gzip.GzipFile",

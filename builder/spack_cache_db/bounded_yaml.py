@@ -2,15 +2,13 @@
 
 It returns nodes that know their line, or values. libyaml ends the process on deep nesting, PyYAML
 takes a thousand bytes for each node, and a few aliases can repeat each other a billion times, so
-the events of a text are counted before anything is made of them. Anything wrong with a text is a
-`LineFault`, whatever PyYAML raises.
+nodes are counted while they are composed. Anything wrong with a text is a `LineFault`, whatever
+PyYAML raises.
 """
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -47,8 +45,6 @@ METADATA_BOUNDS = YamlBounds(size=2**24, parts=500_000, aliases=1_000)
 MAX_NUMBER = 1000
 """Characters of a scalar that is no text: numbers of base 60 take quadratic time."""
 
-_BaseLoader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-_ValueLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TEXT = "tag:yaml.org,2002:str"
 NOTHING = ("", "~", "null", "Null", "NULL")
 """How null is written, where it has no quotes."""
@@ -56,15 +52,14 @@ NOTHING = ("", "~", "null", "Null", "NULL")
 _BAD_SCALAR = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What PyYAML raises for `!!float x`, `!!timestamp x`, `!!bool x` and the like."""
 
-_ONLY_IN_YAML = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
-"""What ends a line in YAML 1.1 (5.4), and in no editor."""
 
-
-def compose(text: str, bounds: YamlBounds, path: str = "") -> yaml.Node | None:
+def compose(
+    text: str, bounds: YamlBounds = CONFIGURATION_BOUNDS, path: str = ""
+) -> yaml.Node | None:
     """Return the node of a text with one YAML document, None for an empty one.
 
-    Every scalar is text, and the lines of nodes are those that editors and `grep -n` count.
-    Nodes know the path that is given.
+    Every scalar is text, merge keys (`<<`) are resolved, and the lines of nodes are those that
+    editors and `grep -n` count. Nodes know the path that is given.
 
     Raises:
         LineFault: it is no YAML, or too large.
@@ -82,51 +77,14 @@ def load(text: str, bounds: YamlBounds) -> Any:
         LineFault: it is no YAML, is too large, or has a scalar that is none of its tag.
     """
     node = _compose(text, bounds, _ValueLoader)
-    return None if node is None else _value(_Constructor(), _merged(node, text))
+    return None if node is None else _value(_Constructor(), node)
 
 
-def merge_keys(root: yaml.Node) -> None:
-    """Give each mapping the keys of those that it merges (`<<: *name`), as YAML 1.1 does.
-
-    Its own keys count first, then those of the mappings in their order.
-
-    Args:
-        root: a node of `compose`; it is changed.
-
-    Raises:
-        LineFault: what is merged is not a mapping.
-    """
-    # A merged mapping ends before the mapping that merges it.
-    mappings = [node for node in _nodes(root) if isinstance(node, yaml.MappingNode)]
-    mappings.sort(key=lambda node: (node.end_mark.index, -node.start_mark.index))
-    for node in mappings:
-        merged = [value for key, value in node.value if _is_merge(key)]
-        if merged:
-            node.value = _merged_pairs(node, merged)
-
-
-def _is_merge(key: yaml.Node) -> bool:
-    return isinstance(key, yaml.ScalarNode) and key.value == "<<" and not key.style
-
-
-def _merged_pairs(
-    node: yaml.MappingNode, merged: list[yaml.Node]
-) -> list[tuple[yaml.Node, yaml.Node]]:
-    found = [pair for pair in node.value if not _is_merge(pair[0])]
-    names = {str(key.value) for key, _ in found}
-    several = (each.value if isinstance(each, yaml.SequenceNode) else [each] for each in merged)
-    for other in chain.from_iterable(several):
-        if not isinstance(other, yaml.MappingNode):
-            raise fault_at(node, "'<<' merges something other than a mapping above it")
-        new = [pair for pair in other.value if str(pair[0].value) not in names]
-        names.update(str(key.value) for key, _ in new)
-        found += new
-    return found
-
-
-def part_count(root: yaml.Node) -> int:
-    """Return how many scalars, lists and mappings a node has, each once, itself included."""
-    return sum(1 for _ in _nodes(root))
+def part_count(node: yaml.Node) -> int:
+    """Return how many scalars, lists and mappings a node has, with its aliases written out."""
+    if isinstance(node, yaml.MappingNode):
+        return 1 + sum(part_count(each) for pair in node.value for each in pair)
+    return 1 + (sum(map(part_count, node.value)) if isinstance(node, yaml.SequenceNode) else 0)
 
 
 def text_value(node: yaml.Node) -> Any:
@@ -146,22 +104,6 @@ def line_of(node: yaml.Node) -> int:
 def fault_at(node: yaml.Node, message: str) -> LineFault:
     """Return a fault where a node begins, in the file whose path `compose` was given."""
     return LineFault(line_of(node), message, node.start_mark.name)
-
-
-def composed(text: str, path: str) -> yaml.Node | None:
-    """Return the node of a file with its merge keys (`<<`) resolved, None for an empty one.
-
-    Raises:
-        LineFault: it is no YAML, or too large.
-    """
-    node = compose(text, CONFIGURATION_BOUNDS, path)
-    return None if node is None else _merged(node, text)
-
-
-def _merged(node: yaml.Node, text: str) -> yaml.Node:
-    if "<<" in text:
-        merge_keys(node)
-    return node
 
 
 def is_nothing(node: yaml.Node) -> bool:
@@ -238,26 +180,107 @@ def entries_of(node: yaml.Node, what: str) -> dict[str, yaml.Node]:
     return found
 
 
-# libyaml's loader composes in C. PyYAML's own, as in Pyodide, has the composer below already.
-_COMPOSERS = [base for base in (yaml.composer.Composer,) if not issubclass(_BaseLoader, base)]
-
-
-class _TextLoader(*_COMPOSERS, _BaseLoader):  # type: ignore[misc]
-    """Reads every scalar as text; an anchor stands for the last node above that has it.
+class _Composer(yaml.composer.Composer):
+    """Composes nodes in Python, counting them; an anchor stands for the last node that has it.
 
     YAML 1.2 says so (3.2.2.2), which Spack reads; PyYAML refuses an anchor that stands twice.
     """
 
-    def __init__(self, stream: str) -> None:
-        _BaseLoader.__init__(self, stream)
+    def __init__(self, text: str, bounds: YamlBounds, path: str) -> None:
+        type(self).__bases__[-1].__init__(self, text)  # type: ignore[misc]  # the parser's
         yaml.composer.Composer.__init__(self)
+        self._bounds = bounds
+        self._path = path
+        # YAML ends lines where no editor does.
+        self._line_ends = [at for at, each in enumerate(text) if each == "\n"]
+        # Parts, characters and the deepest level so far, with aliases written out.
+        self._parts = self._size = self._deepest = 0
+        self._level = self._aliases = 0
+        # By node with an anchor that has ended: its parts, characters and levels.
+        self._extents: dict[int, tuple[int, int, int]] = {}
 
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        event = self.peek_event()
-        if not isinstance(event, yaml.AliasEvent):
-            self.anchors.pop(event.anchor, None)
-        node: yaml.Node | None = super().compose_node(parent, index)
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> Any:
+        event = self.peek_event()  # type: ignore[attr-defined]  # of the parser
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event, parent, index)
+        self.anchors.pop(event.anchor, None)
+        is_scalar = isinstance(event, yaml.ScalarEvent)
+        parts, size, deepest, level = self._parts, self._size, self._deepest, self._level
+        self._level += not is_scalar
+        self._deepest = 0
+        self._add(event, 1, len(event.value) if is_scalar else 0, 0)
+        node: Any = super().compose_node(parent, index)
+        mark = node.start_mark
+        line = bisect_left(self._line_ends, mark.index)
+        node.start_mark = yaml.Mark(self._path, mark.index, line, mark.column, None, 0)
+        if event.anchor is not None:
+            extent = self._parts - parts, self._size - size, self._deepest - level
+            self._extents[id(node)] = extent
+        self._level, self._deepest = level, max(deepest, self._deepest)
         return node
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        node = super().compose_mapping_node(anchor)
+        merged = [value for key, value in node.value if _is_merge(key)]
+        if merged:
+            node.value = _merged_pairs(node, merged)
+        return node
+
+    def _alias(self, event: Any, parent: yaml.Node | None, index: Any) -> Any:
+        self._aliases += 1
+        if self._aliases > self._bounds.aliases:
+            most = f"at most {self._bounds.aliases:,}" if self._bounds.aliases else "none"
+            raise LineFault(0, f"has YAML aliases (*{event.anchor}), expected {most}")
+        node = super().compose_node(parent, index)
+        if id(node) not in self._extents:
+            raise LineFault(_line(event), f"*{event.anchor} stands within itself")
+        self._add(event, *self._extents[id(node)])
+        return node
+
+    def _add(self, event: Any, parts: int, size: int, depth: int) -> None:
+        """Count a node; raise `LineFault` if the text is too large with it."""
+        bounds = self._bounds
+        self._parts += parts
+        self._size += size
+        self._deepest = max(self._deepest, self._level + depth)
+        if self._deepest > bounds.depth:
+            words = f"is nested more than {bounds.depth} levels deep: use fewer"
+            raise LineFault(_line(event), words)
+        if self._parts > bounds.parts:
+            raise LineFault(0, f"has more than {bounds.parts:,} parts, aliases written out")
+        if self._size > bounds.size:
+            raise LineFault(0, f"has more than {bounds.size:,} characters, aliases written out")
+
+
+class _TextLoader(_Composer, getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[misc]
+    """Reads every scalar as text."""
+
+
+class _ValueLoader(_Composer, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Gives scalars the tags of YAML 1.1."""
+
+
+def _is_merge(key: yaml.Node) -> bool:
+    return isinstance(key, yaml.ScalarNode) and key.value == "<<" and not key.style
+
+
+def _merged_pairs(
+    node: yaml.MappingNode, merged: list[yaml.Node]
+) -> list[tuple[yaml.Node, yaml.Node]]:
+    """Return the pairs of a mapping and of those that it merges, as YAML 1.1 does.
+
+    Its own keys count first, then those of the mappings in their order.
+    """
+    found = [pair for pair in node.value if not _is_merge(pair[0])]
+    names = {str(key.value) for key, _ in found}
+    several = (each.value if isinstance(each, yaml.SequenceNode) else [each] for each in merged)
+    for other in chain.from_iterable(several):
+        if not isinstance(other, yaml.MappingNode):
+            raise fault_at(node, "'<<' merges something other than a mapping above it")
+        new = [pair for pair in other.value if str(pair[0].value) not in names]
+        names.update(str(key.value) for key, _ in new)
+        found += new
+    return found
 
 
 class _Constructor(yaml.constructor.SafeConstructor):
@@ -282,12 +305,15 @@ class _Constructor(yaml.constructor.SafeConstructor):
         return super().construct_scalar(node)
 
 
-def _compose(text: str, bounds: YamlBounds, loader: Any, path: str = "") -> yaml.Node | None:
+def _compose(text: str, bounds: YamlBounds, loader_of: Any, path: str = "") -> yaml.Node | None:
     if len(text) > bounds.size:
         raise LineFault(0, f"has {len(text):,} characters, expected at most {bounds.size:,}")
     try:
-        _require_small(text, bounds, loader)
-        node: yaml.Node | None = yaml.compose(text, Loader=loader)
+        loader = loader_of(text, bounds, path)
+        try:
+            node: yaml.Node | None = loader.get_single_node()
+        finally:
+            loader.dispose()
     except yaml.MarkedYAMLError as error:
         # What is missing at the end is told of the last line.
         last = text.removesuffix("\n").count("\n")
@@ -296,8 +322,6 @@ def _compose(text: str, bounds: YamlBounds, loader: Any, path: str = "") -> yaml
         raise LineFault(line, _said(error)) from None
     except (yaml.YAMLError, ValueError) as error:
         raise LineFault(0, _said(error)) from None
-    if node is not None and (path or _ONLY_IN_YAML.search(text)):
-        _place(node, text, path)
     return node
 
 
@@ -314,70 +338,5 @@ def _said(error: Exception) -> str:
     return f"broken YAML: {' '.join(str(text).split())}"
 
 
-def _require_small(text: str, bounds: YamlBounds, loader: Any) -> None:
-    """Raise `LineFault` if a text is too large; events are read one at a time."""
-    # Parts, characters and the deepest level so far, with aliases written out.
-    parts = size = depth = aliases = 0
-    # For each list and mapping that has not ended: its anchor, and what was before it.
-    begun: list[tuple[str | None, int, int, int]] = []
-    # By anchor, what an alias stands for; None within the list or mapping that has the anchor.
-    anchors: dict[str | None, tuple[int, int, int] | None] = {}
-    for event in yaml.parse(text, Loader=loader):
-        if isinstance(event, yaml.ScalarEvent):
-            more = anchors[event.anchor] = 1, len(event.value), 0
-        elif isinstance(event, yaml.CollectionStartEvent):
-            begun.append((event.anchor, parts, size, depth))
-            anchors[event.anchor], more, depth = None, (1, 0, 0), 0
-        elif isinstance(event, yaml.CollectionEndEvent):
-            anchor, parts_before, size_before, depth_before = begun.pop()
-            anchors[anchor] = parts - parts_before, size - size_before, depth - len(begun)
-            depth = max(depth, depth_before)
-            continue
-        elif isinstance(event, yaml.AliasEvent):
-            aliases += 1
-            if aliases > bounds.aliases:
-                most = f"at most {bounds.aliases:,}" if bounds.aliases else "none"
-                raise LineFault(0, f"has YAML aliases (*{event.anchor}), expected {most}")
-            # `compose` reports an anchor that is missing.
-            known = anchors.get(event.anchor, (1, 0, 0))
-            if known is None:
-                raise LineFault(_line(event), f"*{event.anchor} stands within itself")
-            more = known
-        else:
-            continue
-        parts, size, depth = parts + more[0], size + more[1], max(depth, len(begun) + more[2])
-        if depth > bounds.depth:
-            words = f"is nested more than {bounds.depth} levels deep: use fewer"
-            raise LineFault(_line(event), words)
-        if parts > bounds.parts:
-            raise LineFault(0, f"has more than {bounds.parts:,} parts, aliases written out")
-        if size > bounds.size:
-            raise LineFault(0, f"has more than {bounds.size:,} characters, aliases written out")
-
-
 def _line(event: yaml.Event) -> int:
     return event.start_mark.line + 1 if event.start_mark else 0
-
-
-def _place(root: yaml.Node, text: str, path: str) -> None:
-    """Let all nodes know their file, and their line in it; YAML counts other lines."""
-    ends = [end.start() for end in re.finditer("\n", text)]
-    for node in _nodes(root):
-        mark = node.start_mark
-        line = bisect_left(ends, mark.index)
-        node.start_mark = yaml.Mark(path, mark.index, line, mark.column, None, 0)
-
-
-def _nodes(root: yaml.Node) -> Iterator[yaml.Node]:
-    """Yield a node and all nodes in it, each once, wherever aliases put it."""
-    waiting, done = [root], set()
-    while waiting:
-        node = waiting.pop()
-        if id(node) in done:
-            continue
-        done.add(id(node))
-        yield node
-        if isinstance(node, yaml.MappingNode):
-            waiting += [each for pair in node.value for each in pair]
-        elif isinstance(node, yaml.SequenceNode):
-            waiting += node.value

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import yaml
 
 from spack_cache_db.bounded_yaml import (
-    composed,
+    compose,
     entries_of,
     fault_at,
     is_nothing,
@@ -203,7 +203,7 @@ class _Includes:
         yield from self.scopes(_mapping_of(nodes, place), inside, (*chain, place))
 
     def _composed(self, data: bytes, path: str, including: yaml.Node) -> yaml.Node | None:
-        found = composed(decoded(data, path), path)
+        found = compose(decoded(data, path), path=path)
         self._parts += part_count(found) if found is not None else 0
         if self._parts > MOST_PARTS:
             raise fault_at(including, f"includes more than {MOST_PARTS:,} values")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import yaml
 
 from spack_cache_db.bounded_yaml import (
-    composed,
+    compose,
     entries_of,
     fault_at,
     is_nothing,
@@ -77,7 +77,7 @@ def read_manifest(
     faults = Faults(path)
     found = Environment()
     with faults.collected():
-        top = composed(text, path)
+        top = compose(text, path=path)
         section = _section(top)
         reader = _SpackYaml(section, path, limits, surroundings, faults)
         found = reader.packages() if section is top else reader.specs()

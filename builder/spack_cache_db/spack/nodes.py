@@ -184,8 +184,11 @@ def _edges(edges: Any, unknown: set[str]) -> Iterator[Edge]:
         if how is not said:
             require_known(how, _EDGE_PARAMETERS, f"{place}.parameters", unknown)
         types, virtuals = how.get("deptypes", said.get("type", ())), how.get("virtuals", ())
+        direct = how.get("direct")
+        if not isinstance(direct, bool | None):
+            raise ValueError(f"dependencies has direct {direct!r:.60}, expected true or false")
         try:
-            use = _use(tuple(types), tuple(virtuals), how.get("direct"))
+            use = _use(tuple(types), tuple(virtuals), direct)
         except TypeError:
             raise ValueError("dependencies has types that are not a list of words") from None
         yield Edge(_text(said, "name"), _text(said, "hash", said.get("build_hash")), use)

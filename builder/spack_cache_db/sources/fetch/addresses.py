@@ -25,7 +25,7 @@ import yaml
 from msgspec import UNSET, Struct, UnsetType
 
 from spack_cache_db.bounded_files import read_file, unreadable
-from spack_cache_db.bounded_yaml import NOTHING, composed, line_of, text_value
+from spack_cache_db.bounded_yaml import NOTHING, compose, line_of, text_value
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import ROOT, is_name
 from spack_cache_db.sources.indexes import Address
@@ -369,7 +369,7 @@ def read_mirror_config(path: Path, variables: Mapping[str, str]) -> MirrorConfig
     """
     try:
         text = read_file(path, _MAX_CONFIGURATION).decode()
-        section = _section(composed(text, ""))
+        section = _section(compose(text))
     except (OSError, UnicodeDecodeError) as error:
         return MirrorConfig((), (Fault(str(path), 0, unreadable(error)),))
     except LineFault as fault:
