@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import tempfile
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
-from spack_cache_db.build import build
-from spack_cache_db.build.verification import verify
 from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.home import load_about, load_home
 from spack_cache_db.site.pages.lists import ListFilters, load_packages
 from spack_cache_db.site.pages.releases_and_stacks import load_release, load_stack
 from spack_cache_db.spack.versions import newest_version
-from tests.contradictions import Listing, listings, opened, write_sources
+from tests.contradictions import Listing, listings, opened
 from tests.oracle import Oracle, day_of, days_of
 
 WORDS = "package, version, compiler, os, platform, target, variants"
@@ -236,18 +232,3 @@ def groups_follow_the_rule(lookups: Lookups, expected: Oracle) -> None:
             for name in expected.releases
             if (count := len(expected.counting(name, stack)))
         }
-
-
-@pytest.mark.slow
-@settings(max_examples=40, deadline=None)
-@given(listings())
-def test_sources_that_contradict_each_other_are_given_back(drawn: list[Listing]) -> None:
-    """The file says what each page and each index says, whichever of them counts."""
-    with tempfile.TemporaryDirectory() as folder:
-        source = write_sources(Path(folder, "in"), drawn)
-        report = build([source], Path(folder, "out.db"))
-
-        found = verify(Path(folder, "out.db"), source)
-
-    assert (found.faults, found.differences) == ((), ())
-    assert (found.listings, found.records) == (report.listings, report.records)

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from attacks import neighbours, requests, statements, visitors
+from attacks import neighbours, requests, visitors
 from attacks.__main__ import BUILT, KINDS, SERVED, main
-from attacks.outcome import MOST_TOLD, Outcome, report
-from attacks.target import Reply, Target, field, require_short, serving
+from attacks.target import Target, field, serving
 
 OTHERS = {"endings", "nginx"}
 """Kinds that other tests run: tests/cli/test_serve.py ends servers with work under way.
@@ -63,15 +62,6 @@ def test_the_command_reports_what_it_tried(samples_file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_attack_reaches_what_it_attacks() -> None:
-    """No address is refused for its length alone."""
-    for statement in statements.WRITES + statements.TELLING + statements.LARGE + statements.SLOW:
-        require_short(f"{requests.SQL}.json?{field('sql', statement)}")
-    with pytest.raises(ValueError, match="would test nothing"):
-        require_short(f"{requests.SQL}.json?{field('sql', 'é' * 9_000)}")
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("plain", [True, False])
 def test_an_attack_on_datasette_alone_does_harm(
     plain: bool, samples_file: Path, tmp_path: Path
@@ -85,9 +75,6 @@ def test_an_attack_on_datasette_alone_does_harm(
         assert bool(target.betrayals(reply)) is plain
 
 
-KEPT, NOT_KEPT = {"cache-control": "max-age=3600"}, {"cache-control": "no-store"}
-
-
 @pytest.fixture
 def target(tmp_path: Path) -> Iterator[Target]:
     """A file that no server serves: a process that does nothing stands for it."""
@@ -95,50 +82,3 @@ def target(tmp_path: Path) -> Iterator[Target]:
     with subprocess.Popen(["sleep", "60"]) as idle:
         yield Target(tmp_path / "a.db", idle.pid, 1)
         idle.kill()
-
-
-@pytest.mark.parametrize(
-    ("reply", "count"),
-    [
-        (Reply(200, KEPT, b"rows"), 0),
-        (Reply(400, NOT_KEPT, b"Error: no"), 0),
-        (Reply(503, NOT_KEPT, b"Error: busy"), 0),
-        (Reply(0, {}, b""), 1),
-        (Reply(500, NOT_KEPT, b""), 1),
-        (Reply(404, KEPT, b"Error: no"), 1),
-        (Reply(200, KEPT, b"Traceback (most recent call last)"), 1),
-        (Reply(200, KEPT, b"root:x:0:0"), 1),
-    ],
-)
-def test_what_no_answer_may_say_is_seen(target: Target, reply: Reply, count: int) -> None:
-    """Errors, kept errors and what tells of the machine are faults, refusals are none."""
-    assert len(target.betrayals(reply)) == count
-
-
-def test_the_folder_of_the_file_is_a_secret(target: Target, tmp_path: Path) -> None:
-    """An answer that says where the file lies is a fault."""
-    assert target.betrayals(Reply(200, KEPT, str(tmp_path / "a.db").encode()))
-
-
-@pytest.mark.parametrize("name", ["a.db", "b.db"])
-def test_what_was_written_is_seen(target: Target, tmp_path: Path, name: str) -> None:
-    """A file that changed, or another beside it, is a fault; a server that is gone as well."""
-    assert len(target.standing()) == 1
-    (tmp_path / name).write_bytes(b"attacked")
-    assert len(target.standing()) == 2
-
-
-def test_faults_are_told_and_counted() -> None:
-    """A kind without faults held; of one with many the first are shown."""
-    held, failed = Outcome("SQL"), Outcome("pages")
-    held.judge("SELECT 1", [])
-    for number in range(MOST_TOLD + 3):
-        failed.judge(f"page {number}", ["a traceback"])
-    told = report([held, failed])
-
-    assert [line.split("|")[2:4] for line in told.splitlines()[2:4]] == [
-        ["     1 ", "  yes "],
-        ["    13 ", "   no "],
-    ]
-    assert "page 0: a traceback" in told
-    assert "pages: 3 more" in told

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import index_floor, indexes
-from benchmarks.report import Measure, goals_table, write_section
+from benchmarks.report import Measure, write_section
 from spack_cache_db.build import build
 
 
@@ -44,14 +44,6 @@ def test_goal_is_judged(value: float, at_least: bool, verdict: str) -> None:
     measure = Measure("build", value, "s", 2.5, at_least=at_least)
 
     assert measure.cells()[-1] == verdict
-
-
-def test_number_without_goal_has_no_verdict() -> None:
-    """Some numbers only inform."""
-    cells = Measure("floor", 3.456, "s", digits=2).cells()
-
-    assert cells == ["floor", "3.46 s", "", ""]
-    assert goals_table([Measure("floor", 3.456, "s")]).count("\n") == 2
 
 
 def test_section_is_replaced_and_the_rest_kept(tmp_path: Path) -> None:

@@ -72,7 +72,6 @@ def read(environment: Any) -> list[Any] | None:
     return [meaning(parse_query(each.text)) for each in found.specs]
 
 
-@pytest.mark.slow
 def test_specs_are_those_that_spack_reads() -> None:
     """Definitions, references, signs, matrices and excludes give what Spack 1.1.0 gives."""
     with gzip.open(RECORDED) as file:

@@ -74,9 +74,6 @@ HOSTILE = {
         [{"matrix": [options(10), options(10), options(10), *([["+x"]] * 4_000)]}]
     ),
     "nested matrices": manifest([json.loads('{"matrix":[["x"],[' * 10 + '"+a"' + "]]}" * 10)]),
-    "excludes": manifest(
-        [{"matrix": [options(30), options(30)], "exclude": options(200, "w{}=b")}]
-    ),
     "long excludes": manifest(
         [
             {
@@ -88,10 +85,6 @@ HOSTILE = {
     "version lists": manifest([{"matrix": [["x"], [VERSIONS] * 9, [OTHERS] * 9, ["@1:90"]]}]),
     "target lists": manifest([{"matrix": [["x"], [TARGETS] * 5, [TARGETS] * 5]}]),
     "edges": manifest([{"matrix": [["x"], [EDGES] * 3, [EDGES] * 3]}]),
-    "groups with packages": manifest(
-        [{"group": "g", "specs": ["x"], "override": {"packages": {"a": {}}}}] * 350,
-        packages={f"p{number}": {"require": "+x"} for number in range(400)},
-    ),
     "one of many": manifest(["a"], packages={"a": {"require": [{"one_of": options(900)}]}}),
     "one of many for many": manifest(
         [f"a@{n}" for n in range(900)],

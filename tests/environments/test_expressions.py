@@ -56,23 +56,6 @@ def test_what_is_evaluated(text: str, expected: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("env.get('X')", None),
-        ("platform == 'darwin' and env.get('X')", False),
-        ("env.get('X') and platform == 'darwin'", False),
-        ("platform == 'linux' or env.get('X')", True),
-        ("platform == 'linux' and env.get('X')", None),
-        ("hostname == 'a'", None),
-        ("not hostname", None),
-    ],
-)
-def test_what_is_not_known(text: str, expected: bool | None) -> None:
-    """What depends on nothing that is unknown is decided, all else is not."""
-    assert holds(text, {"platform": "linux"}, None) is expected
-
-
-@pytest.mark.parametrize(
     ("spec", "expected"),
     [
         ("target=x86_64_v3:", True),

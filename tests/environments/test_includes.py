@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -206,121 +205,6 @@ def test_many_files_are_too_many() -> None:
         read(wide, dict.fromkeys((f"/e/{name}" for name in names), deep))
 
 
-def merged_by_the_documentation(low: Any, high: Any, how: str = "") -> Any:
-    """Return what two values say together, from Spack's documentation of scopes.
-
-    "Configuration Scopes": a setting of a higher scope replaces a lower one; lists are joined,
-    higher first, and mappings merged; `::` replaces, `+:` prepends and `-:` appends.
-    """
-    if isinstance(low, dict) and isinstance(high, dict):
-        found = {}
-        lower = {plain(key): value for key, value in low.items()}
-        for key, value in high.items():
-            name = plain(key)
-            if name in lower and not (key.endswith(":") and key[-2:-1] not in "+-"):
-                value = merged_by_the_documentation(lower[name], value, key[len(name) :])
-            found[name] = cleaned(value)
-        return found | {name: cleaned(each) for name, each in lower.items() if name not in found}
-    if isinstance(low, list) and isinstance(high, list):
-        rest = [each for each in low if each not in high]
-        return rest + high if how == "-:" else high + rest
-    if isinstance(low, str) and isinstance(high, str) and how in ("+:", "-:"):
-        return high + low if how == "+:" else low + high
-    return high
-
-
-def plain(key: str) -> str:
-    """Return a key without the signs behind it."""
-    return key.rstrip(":").rstrip("+-") if key.endswith(":") else key
-
-
-def cleaned(value: Any) -> Any:
-    """Return a value whose keys say nothing of merging any longer."""
-    if isinstance(value, dict):
-        return {plain(key): cleaned(each) for key, each in value.items()}
-    return value
-
-
-class Trees:
-    """Random environments, each with files that include each other, and their model."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-        self.files: dict[str, Any] = {}
-        self.missing = 0
-
-    def scope(self, path: str, depth: int) -> list[dict[str, Any]]:
-        """Write a file with all that it includes; return its scopes, highest first."""
-        value: dict[str, Any] = {}
-        for section in ("packages", "definitions"):
-            if self._random.random() < 0.7:
-                value[self.key(section)] = self.section(section)
-        scopes = [value]
-        included = []
-        for number in range(self._random.choice([0, 1, 2, 3]) if depth else 0):
-            name = f"{path.rpartition('/')[2].removesuffix('.yaml')}-{number}.yaml"
-            entry, is_read = self.include(name)
-            included.append(entry)
-            if is_read:
-                scopes += self.scope(f"/e/{name}", depth - 1)
-        self.files[path] = {**value, "include": included} if included else value
-        return scopes
-
-    def include(self, name: str) -> tuple[Any, bool]:
-        """Return an include as it is written, and whether it is read."""
-        kind = self._random.choice(["text", "map", "when", "not", "missing", "optional"])
-        if kind == "text":
-            return name, True
-        if kind == "map":
-            return {"path": f"./{name}"}, True
-        if kind == "when":
-            return {"path": name, "when": "platform == 'linux'"}, True
-        if kind == "not":
-            return {"path": name, "when": "platform == 'darwin'"}, False
-        self.missing += kind == "missing"
-        return {"path": f"no-{name}", "optional": kind == "optional"}, False
-
-    def key(self, name: str) -> str:
-        """Return a key with what it says of merging."""
-        return name + self._random.choice(["", "", "", ":", "+:", "-:"])
-
-    def section(self, name: str) -> Any:
-        """Return what a section says."""
-        if name == "definitions":
-            return [{self._random.choice("abc"): self.texts()} for _ in range(2)]
-        return {
-            self.key(package): {
-                self.key(key): self._random.choice([self.texts(), "+x"])
-                for key in self._random.sample(["require", "conflict", "variants"], 2)
-            }
-            for package in self._random.sample(["all", "zlib", "hdf5"], 2)
-        }
-
-    def texts(self) -> list[str]:
-        """Return a list of specs."""
-        return self._random.sample(["+x", "~y", "@1:", "%gcc", "target=zen3"], 2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("start", range(0, 4000, 500))
-def test_random_trees_are_merged_as_the_documentation_says(start: int) -> None:
-    """Overrides, lists, files that are missing and conditions, in 4,000 trees of includes."""
-    for seed in range(start, start + 500):
-        trees = Trees(seed)
-        scopes = trees.scope("/e/spack.yaml", 3)
-        expected = scopes[-1]
-        for scope in reversed(scopes[:-1]):
-            expected = merged_by_the_documentation(expected, scope)
-        files = {path: json.dumps(value) for path, value in trees.files.items()}
-        node = compose(files.pop("/e/spack.yaml"), CONFIGURATION_BOUNDS, "/e/spack.yaml")
-        assert node is not None
-        found = merged_configuration(node, "/e/spack.yaml", surroundings(files))
-
-        merged = {name: cleaned(text_value(each)) for name, each in found.sections.items()}
-        assert merged == cleaned(expected), seed
-        assert len(found.missing) == trees.missing
-
-
 def on_disk(path: str) -> bytes | dict[str, bytes] | None:
     """Open what a stack includes."""
     place = Path(path)
@@ -375,3 +259,34 @@ spack:
 """
     more = "packages: {z: &z {require: '@2'}, w: {<<: *z, require: '@1'}, y: {<<: *z}}"
     assert asked(read(text, {"/e/a.yaml": more})) == ["x +a", "y +a", "z@2"]
+
+
+MERGED = """
+packages:
+  x: {require: [+low, +both], 'conflict': [~a]}
+  y: {require: +low}
+  z: {require: [+low]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("sign", "expected"),
+    [
+        ("", ["x +high +both +low", "y +high", "z +high"]),
+        ("+:", ["x +high +both +low", "y +high +low", "z +high"]),
+        ("-:", ["x +low +high +both", "y +low +high", "z +high"]),
+        (":", ["x +high +both", "y +high", "z +high"]),
+    ],
+)
+def test_signs_behind_keys(sign: str, expected: list[str]) -> None:
+    """`+:` puts lists and texts before those of a lower scope, `-:` behind, and `:` replaces."""
+    high = f"""
+spack:
+  specs: [x, y, z]
+  include: [a.yaml]
+  packages:
+    x: {{'require{sign}': [+high, +both]}}
+    y: {{'require{sign}': '+high{" " * bool(sign)}'}}
+    'z:': {{require: [+high]}}
+"""
+    assert asked(read(high, {"/e/a.yaml": MERGED})) == expected

@@ -14,7 +14,6 @@ from spack_cache_db.environments import (
 )
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.environments.manifest import read_manifest
-from tests.environments.asked import asked_text
 
 
 def read(text: str) -> Environment:
@@ -106,40 +105,6 @@ def test_what_is_left_aside_is_said() -> None:
 
     assert [note.partition(":")[0] for note in notes] == ["packages", "develop"]
     assert "prefer, target, variants, providers" in notes[0]
-
-
-def test_groups_of_specs() -> None:
-    """Each spec has its group, and what its group requires stands above the environment's."""
-    found = read(
-        "definitions:\n- d: [zlib, bzip2]\n"
-        "specs:\n"
-        "- xz\n"
-        "- {group: plain, specs: [$d], needs: [other], explicit: false}\n"
-        "- group: own\n"
-        "  specs: [$d]\n"
-        "  override: {packages: {all: {require: [os=rhel8]}, bzip2: {'require:': '~cuda'}}}\n"
-        "- {group: square, matrix: [[gcc], ['@12', '@13']]}\n"
-        "- tar\n"
-        "packages:\n  all:\n    require: [target=zen3]\n  bzip2:\n    require: '+pic'\n"
-    ).specs
-
-    assert [(each.text, each.group) for each in found] == [
-        ("xz", ""),
-        ("zlib", "plain"),
-        ("bzip2", "plain"),
-        ("zlib", "own"),
-        ("bzip2", "own"),
-        ("gcc@12", "square"),
-        ("gcc@13", "square"),
-        ("tar", ""),
-    ]
-    asked = [asked_text(each) for each in found]
-    assert asked[1:5] == [
-        "zlib target=zen3",
-        "bzip2 +pic",
-        "zlib os=rhel8 target=zen3",
-        "bzip2 ~cuda",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -12,16 +12,10 @@ from spack_cache_db.environments import (
     UnreadableEnvironment,
 )
 from spack_cache_db.environments.formats import read_environment
-from spack_cache_db.spack.constraints import spec_text
-from spack_cache_db.spack.parser import parse_query, parser_of
+from spack_cache_db.spack.parser import parser_of
 from tests.environments.asked import asked_text
 
 GNU = "%c,cxx=gcc@13"
-MIXED = [
-    {"spec": "cflags=-O3"},
-    {"spec": "%c=llvm", "when": "%c"},
-    {"spec": "%[when=+f] fortran=gcc", "when": "%fortran"},
-]
 EDGES = "%[virtuals=c when='%c'] llvm %[virtuals=fortran when='+f %fortran'] gcc"
 
 
@@ -30,24 +24,6 @@ def asked(specs: list[Any], toolchains: Any, **more: Any) -> list[str]:
     text = json.dumps({"spack": {"specs": specs, "toolchains": toolchains, **more}})
     found = read_environment(text.encode(), "-")
     return [asked_text(each) for each in found.specs]
-
-
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        ("a %gnu", f"a {GNU}"),
-        ("a+x %gnu ^b %gnu", f"a+x {GNU} ^b {GNU}"),
-        ("a %mixed", f"a cflags=-O3 {EDGES}"),
-        ("a cflags=-g %mixed %cmake", f"a cflags=-g cflags=-O3 %cmake {EDGES}"),
-        ("a %none", "a"),
-        ("a %gcc", "a %gcc"),
-        ("a ^gnu", "a ^gnu"),
-    ],
-)
-def test_a_toolchain_takes_the_place_of_its_name(spec: str, expected: str) -> None:
-    """What it asks is asked of the package that names it, where its conditions hold."""
-    toolchains = {"gnu": GNU, "mixed": MIXED, "none": []}
-    assert asked([spec], toolchains) == [spec_text(parse_query(expected))]
 
 
 def test_wherever_specs_stand() -> None:
@@ -87,20 +63,6 @@ def test_what_is_not_a_toolchain(toolchain: Any, said: str) -> None:
     assert found.notes[0].startswith("toolchains: x is left out, line 1: ")
     with pytest.raises(UnreadableEnvironment, match="expected toolchains here"):
         asked(["a"], [])
-
-
-def test_a_propagated_toolchain() -> None:
-    """The edges of a toolchain behind `%%` are propagated, those of the spec stay."""
-    assert asked(["a %%gnu"], {"gnu": "%gcc@12"}) == ["a %%gcc@12"]
-    matrix = {"matrix": [["a"], ["%%gnu"], ["%c,cxx=gcc@12"]]}
-    assert asked([matrix], {"gnu": "%gcc@12"}) == ["a %c,cxx=gcc@12"]
-
-
-def test_excludes_compare_names_of_toolchains() -> None:
-    """A matrix is excluded from before its toolchains are expanded, as in Spack 1.2."""
-    matrix = {"matrix": [["a"], ["%one", "%two"]], "exclude": ["a %one"]}
-    toolchains = {"one": [{"spec": "%c=llvm", "when": "%c"}], "two": "%gcc"}
-    assert asked([matrix], toolchains) == ["a %gcc"]
 
 
 def test_a_toolchain_that_does_not_fit() -> None:

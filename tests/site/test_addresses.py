@@ -131,8 +131,9 @@ FIELDS = (
 async def test_a_misspelt_column_is_refused(
     datasette: Any, conn: sqlite3.Connection, field: str
 ) -> None:
-    """On each table and view, in each form in turn, wherever a column stands in the address."""
-    for number, table in enumerate((*VIEWS, *(each.name for each in TABLES))):
+    """On tables and views by turns, in each form, wherever a column stands in the address."""
+    tables = (*VIEWS, *(each.name for each in TABLES))
+    for number, table in enumerate(tables[FIELDS.index(field) % 5 :: 5]):
         end = ("", ".json", ".csv")[number % 3]
         columns = [row[1] for row in conn.execute(f"SELECT * FROM pragma_table_info('{table}')")]
         column = max(columns, key=len)

@@ -29,7 +29,6 @@ from tests.site.conftest import IS_065, SQL, metadata, running, site
 pytestmark = pytest.mark.slow
 
 OPEN = {"open_paths": ["/-/mine", "/mine"], "csp": {"script-src": ["'unsafe-eval'"]}}
-IN_SERVER = {"sql_functions": ["Twice"], "sql_in_server": True}
 DOUBLED = f"{SQL}.json?sql=select+twice(21)+as+answer&_shape=array"
 PLUGINS = ("vega", "search-all", "auth-passwords", "jellyfish")
 SECRET_HASH = (
@@ -118,20 +117,6 @@ async def test_the_policy_has_the_additions(database: Path) -> None:
     assert "script-src 'self' 'unsafe-inline' 'unsafe-eval';" in tables
     assert "object-src 'none'" in tables
     assert "unsafe" not in home
-
-
-@pytest.mark.asyncio
-@pytest.mark.usefixtures("mine")
-async def test_sql_may_call_what_is_listed(database: Path) -> None:
-    """In the server's process the functions of plugins are there, and only those of the list."""
-    served = allowing(database, IN_SERVER)
-
-    assert (await get(served, DOUBLED)).json() == [{"answer": 42}]
-    refused = await get(served, DOUBLED.replace("twice", "load_extension"))
-    assert refused.status_code == 400
-    assert (await get(served, "/find?q=hdf5+%2Bmpi")).status_code == 200
-    spec = await get(served, f"{SQL}.json?sql=select+spec_error('a+@')+as+e&_shape=array")
-    assert spec.json()[0]["e"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import re
 from html import unescape
 from pathlib import Path
 from typing import Any
-from urllib.parse import urljoin
 
 import pytest
 
@@ -190,29 +189,3 @@ async def test_form_leads_to_the_comparison(datasette: Any) -> None:
     """The form of any two releases keeps what narrows the page."""
     answer = await get(datasette, "/diff?old=develop&new=v0.23.1&stack=e4s")
     assert answer.headers["location"] == "/diff/develop...v0.23.1?stack=e4s"
-
-
-@pytest.mark.asyncio
-async def test_what_a_stack_lost_is_two_links_away(datasette: Any) -> None:
-    """From the first page to what a stack lost since the snapshot before, by links alone."""
-    home = (await get(datasette, "/")).text
-    stack = re.search(r'href="(/stack/e4s)"', home)
-    assert stack
-    text = (await get(datasette, stack[1])).text
-    compared = [unescape(each) for each in re.findall(r'href="(/diff/[^"]*)"', text)]
-    assert f"/diff/{OLD}...{NEW}?stack=e4s" in compared
-    for each in compared:
-        assert (await get(datasette, urljoin("/", each))).status_code == 200
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize(
-    ("start", "end"),
-    [
-        ("/release/develop", "/diff/develop-2025-04-20...develop"),
-        ("/package/hdf5", f"/diff/{OLD}...{NEW}?package=hdf5"),
-    ],
-)
-async def test_pages_lead_to_what_changed(datasette: Any, start: str, end: str) -> None:
-    """A release leads to what changed since the one before it, a package to its own changes."""
-    assert f'href="{end}"' in (await get(datasette, start)).text

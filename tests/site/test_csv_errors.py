@@ -57,55 +57,12 @@ def writing(*pieces: bytes, kind: bytes = b"text/plain; charset=utf-8", status: 
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize(
-    "app",
-    [
-        writing(),
-        writing(b"\r\n"),
-        writing(*ROWS),
-        writing(*ROWS, b""),
-        writing(b"<html>", *ROWS, kind=b"text/html; charset=utf-8"),
-        writing(b"Error: no such table\n", status=404),
-    ],
-)
-async def test_what_is_no_error_passes(app: Any) -> None:
-    """Rows, a table without any, pages and errors with a status come through as they are."""
-    assert received(await sent_by(guard_csv(app))) == received(await sent_by(app))
-
-
-@pytest.mark.asyncio
 async def test_an_error_before_the_first_row_is_a_status() -> None:
     """Where nothing was sent yet, the status says that there are no rows; a cause stays inside."""
     start, body = await sent_by(guard_csv(writing(b"[Errno 2] /secret")))
 
     assert start["status"] == 400
     assert body["body"].decode() == f"Error: {NO_ROWS}\n"
-
-
-@pytest.mark.asyncio
-async def test_an_error_after_rows_leaves_the_answer_open() -> None:
-    """Where rows were sent, the answer has no end: a server has to break the connection."""
-    sent = await sent_by(guard_csv(writing(*ROWS, b"interrupted")))
-
-    assert received(sent)[1:] == (b"".join(ROWS), False)
-
-
-@pytest.mark.asyncio
-async def test_rows_are_sent_in_pieces() -> None:
-    """A table of many rows takes few messages, in order; none waits for the whole table."""
-    rows = [b"%d,some text\r\n" % number for number in range(20_000)]
-    sent = await sent_by(guard_csv(writing(*rows)))
-
-    assert received(sent)[1:] == (b"".join(rows), True)
-    assert 3 <= len(sent) <= 20
-
-
-@pytest.mark.asyncio
-async def test_an_answer_that_is_no_csv_is_left_alone() -> None:
-    """Other pages end as they like."""
-    app = writing(b"User-agent: *")
-
-    assert await sent_by(guard_csv(app), "/robots.txt") == await sent_by(app, "/robots.txt")
 
 
 @pytest.mark.asyncio

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import sqlite3
 import time
-from collections import defaultdict
-from collections.abc import Callable
-from threading import get_ident
 from typing import Any
 
 import pytest
-from datasette.database import Database
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,27 +57,6 @@ async def test_a_page_has_so_many_rows(many: Any) -> None:
 
 
 @pytest.mark.asyncio
-async def test_every_page_says_its_language(datasette: Any) -> None:
-    """Screen readers read pages of Datasette in English."""
-    for path in ("/spack-cache", "/spack-cache/builds", "/"):
-        assert '<html lang="en">' in (await datasette.client.get(path)).text
-
-
-@pytest.mark.asyncio
-async def test_names_are_not_compared_where_others_wait(
-    datasette: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Names like one that does not exist are looked for in a process of the sandbox."""
-
-    def refused(*_: object) -> None:
-        raise AssertionError("names were compared on the event loop")
-
-    monkeypatch.setattr("difflib.get_close_matches", refused)
-    answer = await datasette.client.get("/package/hdf6")
-    assert answer.status_code == 404 and "/package/hdf5" in answer.text
-
-
-@pytest.mark.asyncio
 async def test_a_page_shows_so_many_cells(datasette: Any) -> None:
     """As HTML a result is cut after ten thousand cells, and says so; as JSON it is whole."""
     numbers = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 1000)"
@@ -95,33 +68,3 @@ async def test_a_page_shows_so_many_cells(datasette: Any) -> None:
     assert page.text.count("<td") == 10_000
     assert "more than 500 rows" in page.text or not IS_065
     assert len(data.json()["rows"]) == 1000
-
-
-@pytest.mark.slow
-@pytest.mark.asyncio
-async def test_no_two_threads_meet_in_a_connection(
-    datasette: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each of Datasette's connections is one thread's: in one that calls Python two wait for ever.
-
-    A thread that runs a statement has the lock of the connection and needs Python's for a callback;
-    one that sets a callback has Python's and needs that of the connection.
-    """
-    name = "execute_fn" if IS_065 else "_execute_fn"
-    execute = getattr(Database, name)
-    users: dict[sqlite3.Connection, set[int]] = defaultdict(set)
-
-    async def noted(self: Any, function: Callable[[sqlite3.Connection], object]) -> object:
-        def run(conn: sqlite3.Connection) -> object:
-            users[conn].add(get_ident())
-            return function(conn)
-
-        return await execute(self, run)
-
-    monkeypatch.setattr(Database, name, noted)
-    await datasette.invoke_startup()
-    paths = ("/spack-cache", "/spack-cache/packages", "/spack-cache/stacks.csv", "/packages")
-    await asyncio.gather(*(datasette.client.get(path) for path in paths * 5))
-
-    assert len({thread for each in users.values() for thread in each}) > 1
-    assert {len(each) for each in users.values()} == {1}

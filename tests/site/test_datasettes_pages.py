@@ -58,14 +58,3 @@ async def test_pages_of_json_lead_on(datasette: Any) -> None:
         address = following[1] if following else ""
 
     assert found == [*range(1, 24)]
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize("end", ["", ".json"])
-async def test_the_old_address_of_sql_still_leads_to_it(datasette: Any, end: str) -> None:
-    """SQL asked below the database's own name is answered, at once or after a redirect."""
-    address = f"/spack-cache{end}?sql=select+40%2B2+as+answer&_shape=array"
-    answer = await datasette.client.get(address, follow_redirects=True)
-
-    assert answer.status_code == 200
-    assert "42" in answer.text

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from spack_cache_db.site.workers.pool import Pool
-from tests.site.addresses import OWN, get
-from tests.site.conftest import site
+from tests.site.addresses import get
 
 pytestmark = pytest.mark.slow
 
@@ -33,28 +30,6 @@ async def test_the_sitemap_has_every_page(datasette: Any) -> None:
     assert {"/", "/packages", "/package/hdf5", "/release/develop", "/stack/e4s"} <= {*paths}
     for path in paths:
         assert (await get(datasette, path)).status_code == 200, path
-
-
-@pytest.mark.asyncio
-async def test_the_sitemap_is_made_once_by_a_worker(
-    database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The server sends the bytes that a worker has made, and keeps them for each host."""
-    asked: list[Any] = []
-    run = Pool.run
-
-    async def counted(self: Pool, *arguments: Any) -> Any:
-        asked.append(arguments)
-        return await run(self, *arguments)
-
-    monkeypatch.setattr(Pool, "run", counted)
-    datasette = site(database)
-    first, second = [await get(datasette, "/sitemap.xml") for _ in range(2)]
-    elsewhere = await get(datasette, "/sitemap.xml", host="cache.example.org")
-
-    assert len(asked) == 2
-    assert first.content == second.content
-    assert elsewhere.text == first.text.replace("http://localhost/", "http://cache.example.org/")
 
 
 @pytest.mark.asyncio
@@ -92,17 +67,3 @@ async def test_what_is_misspelled_leads_to_what_is_close(
 
     assert answer.status_code == 404
     assert named == ([close] if close else [])
-
-
-@pytest.mark.asyncio
-async def test_every_page_says_what_and_where_it_is(datasette: Any) -> None:
-    """Each has a description of its own kind, and marks the link in the bar that leads to it."""
-    texts = {path: (await get(datasette, path)).text for path in OWN}
-    said = {
-        path: re.findall(r'<meta name="description" content="([^"]{20,})">', text)
-        for path, text in texts.items()
-    }
-
-    assert [path for path, found in said.items() if len(found) != 1 and texts[path]] == []
-    assert "hdf5" in said["/package/hdf5"][0]
-    assert re.findall(r'<a href="([^"]*)" aria-current="page"', texts["/about"]) == ["/about"]

@@ -198,15 +198,3 @@ async def test_a_phrase_in_an_index_of_words_is_told_clearly(datasette: Any) -> 
 
     assert answer.status_code == 400
     assert "leave out quotation marks" in answer.text
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize("name", ["configurations", "packages", "releases", "stacks", "variants"])
-async def test_columns_can_be_sorted_by_their_heads(datasette: Any, name: str) -> None:
-    """The first column's head leads to a page, and a column that is not there to a refusal."""
-    sorted_by_id = await get(datasette, f"/spack-cache/{name}?_sort=id")
-    nonsense = await get(datasette, f"/spack-cache/{name}?_sort=nope")
-
-    assert sorted_by_id.status_code in (200, 302)
-    assert nonsense.status_code == 400
-    assert "has no column" in nonsense.text

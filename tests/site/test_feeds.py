@@ -13,7 +13,6 @@ import feedparser
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.answers import history
 from tests.pagetexts import page, spec, spec_hash, write
 from tests.site.addresses import get
 from tests.site.conftest import site
@@ -106,19 +105,6 @@ async def test_feed_has_an_entry_for_each_change(served: Any, path: str) -> None
     assert [each.rel for each in found.feed.links] == ["alternate", "self"]
     alternate = found.feed.links[0].href.removeprefix("http://localhost")
     assert (await get(served, alternate)).status_code in (200, 302)
-
-
-@pytest.mark.asyncio
-async def test_feed_of_a_spec_counts_as_its_history_does(served: Any, weeks: Path) -> None:
-    """A feed and `history` of one spec say the same of each snapshot."""
-    found = await parsed(served, "/find.atom?" + urlencode({"q": "hdf5"}))
-    rows = [each for each in history(weeks, "hdf5").releases if each.date and each.before]
-    assert [each.title for each in found.entries] == [
-        f"{row.release}: {row.added} added, {row.removed} removed"
-        for row in reversed(rows)
-        if row.added or row.removed
-    ]
-    assert "new: hdf5@1.1" in found.entries[-1].summary
 
 
 @pytest.mark.asyncio

@@ -13,8 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from spack_cache_db.site import routes
-from spack_cache_db.site.answers import Request, Site
-from spack_cache_db.site.pages.search import load_find
+from spack_cache_db.site.answers import Site
 from tests.commands import run
 from tests.site.addresses import get
 from tests.site.conftest import asked_of
@@ -82,58 +81,6 @@ def test_parts_are_the_whole(
         assert asked_of(own_site, f"/find.{end}?q={spec}") == whole
 
 
-def test_a_full_part_is_not_followed_by_an_empty_one(
-    own_site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """There is another part of data where there are more rows, and not where these are all."""
-    following = []
-    for number in (11, 12, 13):
-        monkeypatch.setattr(routes, "FOUND_AT_ONCE", number)
-        found = routes.find_rows(own_site, Request("/find.json", "q=*"), "json")
-        following.append(found.following)
-
-    assert following == [11, None, None]
-
-
-def test_the_next_part_of_data_does_not_search_again(
-    own_site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A page's rows, and each part of JSON and CSV, are of one answer that was looked for once."""
-    monkeypatch.setattr(routes, "FOUND_AT_ONCE", 2)
-    load_find(own_site.lookups, "* %gcc")
-    asked: list[str] = []
-    own_site.conn.set_trace_callback(asked.append)
-    for form in ("json", "csv"):
-        assert asked_of(own_site, f"/find.{form}?q=*+%25gcc").body
-    again = len([sql for sql in asked if "ORDER BY platform" in " ".join(sql.split())])
-    asked_of(own_site, "/find.json?q=*+%25gcc@1:")
-    first = len([sql for sql in asked if "ORDER BY platform" in " ".join(sql.split())])
-    own_site.conn.set_trace_callback(None)
-
-    assert (again, first) == (0, 1)
-
-
-def test_candidates_are_left_out_where_there_are_more(
-    own_site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A beginning of as many hashes as are shown leaves none out."""
-    for most, is_more in ((1, True), (2, False), (3, False)):
-        monkeypatch.setattr(routes, "MOST_CANDIDATES", most)
-        page = asked_of(own_site, "/spec/aaaaaaa").body.decode()
-        assert page.count("<tr><th") == min(most, 2) + 1
-        assert ("There are more" in page) == is_more
-
-
-@pytest.mark.asyncio
-async def test_the_search_page_links_to_its_data(datasette: Any) -> None:
-    """The same search as JSON and CSV is a link away, and has the page's rows."""
-    page = (await get(datasette, "/find?q=hdf5+%2Bmpi")).text
-    links = re.findall(r'href="(/find\.(?:json|csv)[^"]*)"', page)
-
-    assert len(links) == 2
-    assert len((await get(datasette, links[0])).json()) == 4
-
-
 @pytest.mark.asyncio
 async def test_suggestions(datasette: Any) -> None:
     """What is typed gets names that have it, whatever they are of, and nothing for nothing."""
@@ -141,17 +88,6 @@ async def test_suggestions(datasette: Any) -> None:
         {"name": "e4s-arm", "kind": "stack"}
     ]
     assert (await get(datasette, "/suggest.json")).json() == []
-
-
-@pytest.mark.asyncio
-async def test_a_list_sorts_and_narrows_by_links(datasette: Any) -> None:
-    """Headings and fields of a list are links and a form: nothing needs a script."""
-    page = (await get(datasette, "/packages?release=develop&sort=specs")).text
-    rows = re.findall(r'<th scope="row"><a href="([^"]*)">', page)
-
-    assert rows[0] == "/package/hdf5?release=develop"
-    assert 'aria-sort="descending"' in page
-    assert 'href="?release=develop&amp;sort=name&amp;order=asc"' in page
 
 
 @pytest.mark.asyncio

@@ -83,8 +83,9 @@ for _route in ROUTES:
 @pytest.mark.asyncio
 @pytest.mark.parametrize("field", FIELDS)
 async def test_odd_texts_in_the_fields_of_our_pages(datasette: Any, field: str) -> None:
-    """Every text in every field, on the routes that have it in turn."""
-    for number, text in enumerate(TEXTS):
+    """Half of the texts, by turns, in every field, on the routes that have it in turn."""
+    for number in range([*FIELDS].index(field) % 2, len(TEXTS), 2):
+        text = TEXTS[number]
         path = FIELDS[field][number % len(FIELDS[field])]
         more = "&q=hdf5" if path.startswith("/find") and field != "q" else ""
         await refused_or_answered(datasette, f"{path}?{field}={text}{more}")
@@ -109,9 +110,9 @@ async def test_odd_texts_in_paths(datasette: Any, path: str) -> None:
 @pytest.mark.asyncio
 @pytest.mark.parametrize("place", range(len(COLUMN_FIELDS)))
 async def test_odd_texts_in_the_fields_of_tables(datasette: Any, place: int) -> None:
-    """Every field that Datasette knows on tables, as a page, JSON and CSV in turn."""
-    for number, text in enumerate(TEXTS):
-        end = ("", ".json", ".csv")[(number + place) % 3]
+    """A quarter of the texts, by turns, in every field that Datasette knows on tables."""
+    for number in range(place % 4, len(TEXTS), 4):
+        text, end = TEXTS[number], ("", ".json", ".csv")[number % 3]
         field = COLUMN_FIELDS[place].format(text, text)
         await refused_or_answered(datasette, f"/spack-cache/packages{end}?{field}")
 

@@ -14,14 +14,10 @@ from click.testing import CliRunner
 
 from spack_cache_db.cli import cli
 from spack_cache_db.query.database import Lookups
-from spack_cache_db.site.pages import pasted_environment
-from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.site.pages.pasted_environment import (
     LIMITS,
-    MOST_FORM_FIELDS,
     PastedText,
     load_cover,
-    pasted_text,
 )
 from spack_cache_db.site.routes import LONGEST_LINK
 from spack_cache_db.site.visits import MOST_BODY
@@ -73,26 +69,6 @@ async def test_the_answers_are_those_of_the_command(
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize(
-    "fields",
-    [{}, {"release": "v0.23.1", "host": "zen3", "stack": "e4s"}, {"host": "power9le"}],
-    ids=["nothing", "all", "a machine on which nothing runs"],
-)
-async def test_what_narrows_is_chosen_as_in_the_search(
-    datasette: Any, fields: dict[str, str]
-) -> None:
-    """Releases and machines are offered as on /find, and what the address chooses is chosen."""
-    query = urlencode({"q": "+mpi", **fields})
-    pages = [(await datasette.client.get(f"/{page}?{query}")).text for page in ("cover", "find")]
-    forms = [re.findall(r'<div class="search-more">.*', page) for page in pages]
-    chosen = re.findall(r"<option selected>(.*?)<", forms[0][0])
-
-    assert forms[0] == forms[1]
-    assert chosen == [fields[name] for name in ("release", "host") if name in fields]
-    assert ('value="e4s"' in forms[0][0]) == ("stack" in fields)
-
-
-@pytest.mark.asyncio
 async def test_the_page_says_which_lack_a_binary(datasette: Any) -> None:
     """What lacks one stands apart, with the reason and links to what is nearest."""
     answer = await get(datasette, q=SPECS)
@@ -109,15 +85,6 @@ async def test_the_page_says_which_lack_a_binary(datasette: Any) -> None:
     assert 'href="/find?q=hdf5%20target%3Dzen3%20%25gcc%4013"' in lacking
     assert re.search(r"Similar names: <a href=\"/package/hdf5\">", lacking)
     assert "textarea" in text and "hdf5@1.14 +mpi\nhdf5@99" in text
-
-
-@pytest.mark.asyncio
-async def test_a_lockfile(datasette: Any) -> None:
-    """Each node stands with its hash, and the share that has a binary is told."""
-    answer = await get(datasette, q=LOCK)
-
-    assert "0 of 2 specs have a binary (0%)" in html.unescape(answer.text)
-    assert node("hdf5")["hash"] in answer.text
 
 
 @pytest.mark.asyncio
@@ -168,13 +135,6 @@ async def test_what_cannot_be_read(datasette: Any, text: str, said: str | None) 
 
 
 @pytest.mark.asyncio
-async def test_names_that_are_not_known(datasette: Any) -> None:
-    """An unknown release or machine is said, with what is close."""
-    assert "no release is called" in (await get(datasette, q="zlib", release="x")).text
-    assert "archspec knows no target" in (await get(datasette, q="zlib", host="toaster")).text
-
-
-@pytest.mark.asyncio
 async def test_too_much_is_refused(datasette: Any) -> None:
     """A form is read up to its bound, whatever it says of its length."""
     answer = await datasette.client.post("/cover", data={"q": "x" * (MOST_BODY + 1)})
@@ -184,30 +144,6 @@ async def test_too_much_is_refused(datasette: Any) -> None:
     many = "&".join(f"a{number}=1" for number in range(50))
     answer = await datasette.client.post("/cover", content=many)
     assert answer.status_code == 413
-
-
-@pytest.mark.asyncio
-async def test_before_anything_is_pasted(datasette: Any) -> None:
-    """The page shows the form, the releases to choose from, and what can be pasted."""
-    answer = await get(datasette)
-
-    assert answer.status_code == 200
-    assert "<option>develop</option>" in answer.text
-    assert "What can be pasted" in answer.text
-
-
-@pytest.mark.asyncio
-async def test_no_form_is_read_where_others_wait(
-    datasette: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The fields of a form, which may have some megabytes, are read in a process of the sandbox."""
-
-    def refused(*_: object, **__: object) -> None:
-        raise AssertionError("a form was read on the event loop")
-
-    monkeypatch.setattr(pasted_environment, "parse_qsl", refused)
-    answer = await datasette.client.post("/cover", data={"q": "zlib\n" * LONGEST_LINK})
-    assert "has more than 1,000 specs" in answer.text
 
 
 @pytest.mark.asyncio
@@ -227,15 +163,6 @@ async def test_only_environments_may_be_sent(datasette: Any) -> None:
     """No other page takes a form."""
     for path in ("/find", "/coverx", "/cover.html", "/spack-cache/cover"):
         assert (await datasette.client.post(path, data={"q": "x"})).status_code == 405
-
-
-def test_fields() -> None:
-    """The first field of a name counts, an empty one asks nothing, and too many are refused."""
-    pairs = [("q", "a\r\nb"), ("q", "c"), ("release", " "), ("host", "zen3"), ("x", "y")]
-
-    assert pasted_text(urlencode(pairs)) == PastedText("a\nb", Narrowing(host="zen3"))
-    assert pasted_text("q=a&" * MOST_FORM_FIELDS + "q=a") is None
-    assert PastedText("a b", Narrowing(release="develop")).query == "q=a+b&release=develop"
 
 
 def test_the_time_is_looked_at(lookups: Lookups) -> None:
@@ -281,14 +208,3 @@ async def test_files_that_are_pasted_together(datasette: Any) -> None:
     assert [each["status"] for each in alone["specs"]] == ["binary", "binary"]
     assert [each["status"] for each in both["specs"]] == ["near", "binary"]
     assert both["notes"][0].startswith("one include is not here")
-
-
-@pytest.mark.asyncio
-async def test_a_long_list_begins_with_its_numbers(datasette: Any) -> None:
-    """The page tells how many specs have each status, and a reason that lines share once."""
-    groups = "spack: {specs: [hdf5, {group: more, specs: [hdf5@98, hdf5@99, zlib, hdf5@99]}]}"
-    page = (await get(datasette, q=groups)).text
-
-    assert "near 3, binary 2; no group: 1 of 1; more: 1 of 4" in page
-    assert page.count("The same.") == 1
-    assert page.count("without @99") + page.count("Without @99") == 1

@@ -102,19 +102,6 @@ async def test_home_shows_size_and_sum(datasette: Any, database: Path) -> None:
 
 
 @pytest.mark.asyncio
-async def test_charts_fill_their_space(datasette: Any) -> None:
-    """The longest bar of each chart is as long as there is room, and none is longer."""
-    home, stack = [(await get(datasette, path)).text for path in ("/", "/stack/hep")]
-
-    for text in (*home.split('<table class="bars">')[1:], *stack.split('<table class="bars">')[1:]):
-        widths = [float(each) for each in re.findall(r'<rect width="([\d.]+)%"', text)]
-        assert max(widths) == 100.0
-    columns = home.partition('<figure class="columns">')[2].partition("</figure>")[0]
-    heights = [float(each) for each in re.findall(r' height="([\d.]+)"', columns)]
-    assert max(heights) == 120.0
-
-
-@pytest.mark.asyncio
 async def test_crawlers_are_kept_from_endless_pages(datasette: Any) -> None:
     """Crawlers are told to leave tables, SQL and filters alone."""
     answer = await get(datasette, "/robots.txt")
@@ -140,17 +127,6 @@ async def test_what_is_no_binary_has_a_page(real_index_file: Path) -> None:
         assert (await get(served, link)).status_code == 200, link
     (row,) = (await get(served, f"/spack-cache/specs.json?hash={external}&_shape=array")).json()
     assert row["release_count"] == 0
-
-
-@pytest.mark.asyncio
-async def test_a_column_that_says_nothing_is_left_out(datasette: Any, samples_file: Path) -> None:
-    """Variants are a column where rows differ in them, and none where all have the same."""
-    column = '<th scope="col" data-column="variants">'
-    same = (await site(samples_file).client.get("/package/py-mpi4py")).text
-
-    assert column in (await datasette.client.get("/package/hdf5")).text
-    assert "The same in all" in same
-    assert column not in same
 
 
 @pytest.mark.asyncio

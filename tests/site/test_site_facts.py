@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
-from datasette.app import Datasette
 
 from spack_cache_db.build import build
-from spack_cache_db.query.database import Lookups
-from spack_cache_db.site.catalogues import facts_of, learn
-from spack_cache_db.site.pages.site_facts import NO_FACTS, read_choices
 from tests.indexes import index, node, record
-from tests.paths import ROOT
 from tests.site.addresses import get
 from tests.site.conftest import metadata, site
 
@@ -90,51 +84,3 @@ async def test_metadata_comes_first(tmp_path: Path) -> None:
         text = (await get(served, path)).text
         assert "Software of &lt;us&gt;" in text, path
         assert "Build cache of cache.example.org" not in text, path
-
-
-@pytest.mark.asyncio
-async def test_a_file_of_another_kind_has_a_plain_title(tmp_path: Path) -> None:
-    """Where Datasette serves another database, its tables are shown under a plain title."""
-    connection = sqlite3.connect(tmp_path / "other.db")
-    connection.execute("CREATE TABLE t (a)")
-    connection.close()
-    other = Datasette(
-        [],
-        immutables=[str(tmp_path / "other.db")],
-        template_dir=str(ROOT / "templates"),
-        plugins_dir=str(ROOT / "plugins"),
-    )
-
-    answer = await get(other, "/other/t")
-    assert answer.status_code == 200
-    assert "Spack build cache" in answer.text
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize("path", ["/", "/spack-cache/releases", "/nothing-here", "/stack/e4s"])
-async def test_every_page_tells_the_newest_snapshot(datasette: Any, path: str) -> None:
-    """Pages of ours, of Datasette and of errors end with the day of the newest snapshot."""
-    page = (await get(datasette, path)).text
-    footer = page[page.index("<footer") :]
-
-    assert '<time datetime="2025-04-20">' in footer
-    assert 'href="/about"' in footer
-
-
-@pytest.mark.asyncio
-async def test_a_site_without_a_file_has_no_snapshot() -> None:
-    """Where nothing is served, nothing is told, and the site starts."""
-    empty = Datasette([])
-    await learn(empty)
-    assert facts_of(empty) is NO_FACTS
-
-
-def test_forms_offer_what_the_file_has(lookups: Lookups) -> None:
-    """Releases stand in the file's order, targets and machines by family."""
-    found = read_choices(lookups)
-
-    assert found.releases[0] == "develop" and "v0.23.1" in found.releases
-    assert found.stacks == ("e4s", "e4s-arm", "hep")
-    assert "zen3" in found.hosts["x86_64"]
-    assert {*found.targets} == {*found.hosts}
-    assert not found.has_trees and not found.has_package_data

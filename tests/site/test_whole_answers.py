@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import csv
-import html
 import io
 import json
-import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
-from urllib.parse import parse_qsl
 
 import pytest
 
 from spack_cache_db.site import own_pages
 from spack_cache_db.site.workers import execute
 from tests.many import (
-    ALWAYS,
     EVERY_ANSWER,
     EVERY_DEPENDENCY_ANSWER,
     EVERY_PACKAGE_ANSWER,
@@ -151,65 +146,6 @@ async def test_sql_without_a_place_for_a_sign_has_all_rows(many: Any) -> None:
     assert told.json()["truncated"] is True
 
 
-PAGES = (
-    "/package/zlib",
-    "/package/zlib?target=x86_64",
-    "/package/again",
-    "/package/again?release=other-2021-01-03",
-    "/package/kept?stack=e4s",
-    f"/spec/{ALWAYS}",
-    "/release/develop",
-    "/release/develop?_x=1",
-    "/stack/e4s",
-    "/stack/s0001",
-    "/coverage/develop",
-    "/find?q=*",
-    "/find?q=zlib+target=x86_64",
-    "/packages",
-    "/packages?release=develop",
-    "/releases",
-    "/stacks",
-    "/spack-cache/builds",
-    "/spack-cache/builds?package=zlib",
-    "/spack-cache/packages?name__not=zlib",
-    "/spack-cache/listings",
-    "/spack-cache/configurations",
-    "/spack-cache/build_listings?release=develop&_sort=package",
-)
-ROWS = {
-    "/find": "SELECT count(*) FROM configurations WHERE spec_count > 0",
-    "/find?q=zlib+target=x86_64": """
-        SELECT count(DISTINCT package || version || variants) FROM builds
-        WHERE package = 'zlib' AND target = 'x86_64'""",
-    "/packages": "SELECT count(*) FROM packages WHERE spec_count > 0",
-    "/packages?release=develop": """
-        SELECT count(DISTINCT package) FROM build_listings WHERE release = 'develop'""",
-    "/releases": "SELECT count(*) FROM releases",
-    "/stacks": "SELECT count(*) FROM stacks WHERE NOT is_root",
-}
-"""What counts the rows of our own pages; those of tables are counted as their addresses filter."""
-LINK = re.compile(r'<a [^>]*href="([^"]*\.(?:json|csv)[^"]*)"')
-
-
-def counted(conn: sqlite3.Connection, page: str, address: str) -> int | None:
-    """Return how many rows the address of JSON or CSV has; None if that is no table's."""
-    path, _, query = address.partition("?")
-    sql = ROWS.get(page) or ROWS.get(page.partition("?")[0])
-    if not path.startswith("/spack-cache/"):
-        return conn.execute(sql).fetchone()[0] if sql else None
-    table = path.rsplit("/", 1)[1].partition(".")[0]
-    where, values = [], []
-    for name, value in (each for each in parse_qsl(query) if not each[0].startswith("_")):
-        column, _, operator = name.partition("__")
-        values.append(value)
-        if operator == "arraycontains":
-            where.append(f"EXISTS (SELECT 1 FROM json_each({column}) WHERE value = ?)")
-        else:
-            where.append(f"{column} {'<>' if operator == 'not' else '='} ?")
-    asked = f"SELECT count(*) FROM {table} WHERE {' AND '.join(['1', *where])}"
-    return int(conn.execute(asked, values).fetchone()[0])
-
-
 def rows_of(response: Any, address: str) -> int | None:
     """Return how many rows a response has; None if it says that there are more."""
     if ".csv" in address:
@@ -220,23 +156,6 @@ def rows_of(response: Any, address: str) -> int | None:
     if not isinstance(found, dict) or "truncated" not in found:
         return len(found)
     return None if found["truncated"] else len(found["rows"])
-
-
-@pytest.mark.asyncio(loop_scope="session")
-@pytest.mark.parametrize("page", PAGES)
-async def test_every_link_to_data_is_complete_or_says_that_it_is_not(page: str, many: Any) -> None:
-    """The JSON and CSV behind each link of each kind of page has as many rows as SQL counts."""
-    answer = await many.client.get(page)
-    assert answer.status_code == 200, answer.text[:300]
-    links = {html.unescape(each) for each in LINK.findall(answer.text)}
-    assert len(links) >= 2
-    with closing(sqlite3.connect(many.get_database("spack-cache").path)) as conn:
-        for link in sorted(links):
-            response = await many.client.get(link)
-            assert response.status_code == 200, (link, response.text[:300])
-            rows, expected = rows_of(response, link), counted(conn, page, link)
-            assert rows == expected or (rows is None and ".json" in link), link
-            assert "_shape=" not in link or rows is not None, link
 
 
 @pytest.mark.asyncio(loop_scope="session")
@@ -269,17 +188,6 @@ async def test_json_of_a_view_is_whole_unless_a_part_is_asked_for(
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_json_of_a_table_is_whole_by_key_as_well(many: Any) -> None:
-    """An object by primary keys has them all; a view, which has none, is refused."""
-    found = (await many.client.get("/spack-cache/packages.json?_shape=object")).json()
-    refused = await many.client.get("/spack-cache/builds.json?_shape=object")
-
-    assert len(found) > 1_100
-    assert all(row["id"] == int(key) for key, row in found.items())
-    assert refused.status_code == 400
-
-
-@pytest.mark.asyncio(loop_scope="session")
 async def test_rows_that_end_early_break_the_connection(
     many: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,14 +217,3 @@ async def test_rows_that_end_early_break_the_connection(
 
     assert messages[0]["status"] == 200
     assert messages[-1]["more_body"]
-
-
-@pytest.mark.asyncio(loop_scope="session")
-@pytest.mark.parametrize("name", ["zlib", "again", "p0001", "arm"])
-async def test_every_package_has_json(name: str, many: Any) -> None:
-    """A package with a binary has an object, in a database without package data as well."""
-    response = await many.client.get(f"/package/{name}.json")
-
-    assert response.status_code == 200
-    assert response.json()["name"] == name
-    assert response.json()["spec_count"] > 0

@@ -7,7 +7,6 @@ import pytest
 from spack_cache_db.spack.constraints import (
     CompilerConstraint,
     compiler_matches,
-    flag_words,
     flags_match,
     variant_matches,
 )
@@ -86,22 +85,6 @@ def test_a_variant(asked: str, printed: str, is_so: bool) -> None:
     (constraint,) = parse_query(asked).variants
 
     assert variant_matches(constraint, parse_variant(printed)) is is_so
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        ("", ()),
-        ("-g", ("-g",)),
-        (" -O2   -g ", ("-O2", "-g")),
-        ("-I /usr/include -g", ("-I /usr/include", "-g")),
-        ("-Xpreprocessor -fopenmp", ("-Xpreprocessor", "-fopenmp")),
-        ("O2 -g", ("O2", "-g")),
-    ],
-)
-def test_the_words_of_a_flag(value: str, words: tuple[str, ...]) -> None:
-    """A word without a dash belongs to the flag before it."""
-    assert flag_words(value) == words
 
 
 @pytest.mark.parametrize(

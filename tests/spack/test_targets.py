@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.spack.targets import (
-    ancestors,
     family,
     host_target,
     is_known,
@@ -25,31 +24,6 @@ NAMES = st.sampled_from([*sorted(archspec.cpu.TARGETS), "toaster"])
 def test_family(name: str, expected: str) -> None:
     """A target's family is the root of its line; an unknown name is its own family."""
     assert family(name) == expected
-
-
-@pytest.mark.parametrize(
-    ("target", "host", "expected"),
-    [
-        ("x86_64_v3", "zen3", True),
-        ("zen3", "x86_64_v3", False),
-        ("haswell", "zen3", False),
-        ("zen3", "haswell", False),
-        ("zen3", "zen3", True),
-        ("x86_64", "m2", False),
-        ("toaster", "toaster", True),
-        ("toaster", "zen3", False),
-        ("x86_64", "toaster", False),
-    ],
-)
-def test_runs_on(target: str, host: str, expected: bool) -> None:
-    """A binary runs on its own target and on that target's descendants, and nowhere else."""
-    assert runs_on(target, host) is expected
-
-
-def test_ancestors() -> None:
-    """The ancestors of zen3 are those that archspec lists; an unknown name has none."""
-    assert set(ancestors("zen3")) == {"zen2", "zen", "x86_64_v3", "x86_64_v2", "x86_64"}
-    assert ancestors("toaster") == ()
 
 
 def test_the_host_is_known() -> None:

@@ -1,7 +1,7 @@
 """spack.versions: the order of versions and the meaning of version ranges."""
 
 import json
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -56,70 +56,6 @@ def test_satisfies_is_spacks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("older", "newer"),
-    [
-        ("1.9", "1.10"),
-        ("1.2", "1.2.0"),
-        ("1.0-rc1", "1.0"),
-        ("1rc1", "1"),
-        ("1.0", "1.0.1"),
-        ("1.0alpha1", "1.0beta1"),
-        ("2025.1", "develop"),
-        ("stable", "nightly"),
-        ("nightly", "trunk"),
-        ("main", "develop"),
-        ("1.2.3", "git.v1.2.3=1.2.3"),
-        ("git.v1.2.3=1.2.3", "1.2.4"),
-        ("1.2.a", "1.2.0"),
-    ],
-)
-def test_known_pairs(older: str, newer: str) -> None:
-    """Pairs that plain text order or number order gets wrong are in Spack's order."""
-    assert version_key(older) < version_key(newer)
-
-
-@pytest.mark.parametrize(
-    ("version", "ranges", "expected"),
-    [
-        ("1.4.9", ":1.4", True),
-        ("1.2.3", "1.2", True),
-        ("1.2", "=1.2", True),
-        ("1.2.0", "=1.2", False),
-        ("1_2", "=1.2", True),
-        ("1.20", "1.2", False),
-        ("1.2-rc1", "1.2", False),
-        ("1.2-rc1", ":1.2", True),
-        ("1.3-rc1", "1.2:1.3", True),
-        ("1.2rc10", "1.2rc1", False),
-        ("1.2.develop", "1.2", True),
-        ("develop", "1:", True),
-        ("4", "1:2,3:4", True),
-        ("2.5", "1:2,3:4", True),
-        ("2.5", "=1,=3", False),
-        ("git.main=1.4.1", "1.4", True),
-        ("git.main=1.4", "=1.4", False),
-        ("git.main=1.4", "git.main=1.4", True),
-        ("main=1.4", "git.main=1.4", True),
-        ("1.4", "git.main=1.4", False),
-        ("1.0z", "1.0z", True),
-        ("1.0Z", ":1.0Z", True),
-        ("1.0a", ":1.0Z", False),
-        ("1.2", "@1.1 : 1.3", True),
-        ("---", ":", True),
-        ("masters", ":masteq", True),
-        ("mastes", ":masteq", False),
-        ("1.2rc", "1.2rc", True),
-        ("1.2rc1", "1.2rc", False),
-        ("1.2rc1", "1.2rc:", True),
-        ("2", "3:2", False),
-    ],
-)
-def test_ranges(version: str, ranges: str, expected: bool) -> None:
-    """Prefixes, exact versions, half-open ends, lists and git versions mean what Spack means."""
-    assert lies_in(version, ranges) is expected
-
-
-@pytest.mark.parametrize(
     "text", ["", "@", "1.2,", "=", "1 2!", "4:2", "1:2:3", "1:=2", "é", "=a,,b"]
 )
 def test_bad_ranges(text: str) -> None:
@@ -167,15 +103,6 @@ def test_equal_versions_are_neighbours(a: str, b: str, c: str) -> None:
     """What lies between two versions that Spack calls equal is equal to both."""
     low, middle, high = map(equality_key, sorted([a, b, c], key=version_key))
     assert low != high or low == middle
-
-
-@given(st.lists(VERSIONS, max_size=8))
-def test_sorting_is_stable_under_shuffles(versions: list[str]) -> None:
-    """The order depends on the versions alone, and neighbours are in order."""
-    ordered, backwards = sorted(versions, key=version_key), versions[::-1]
-
-    assert ordered == sorted(backwards, key=version_key)
-    assert all(version_key(a) <= version_key(b) for a, b in pairwise(ordered))
 
 
 @given(PLAIN, PLAIN)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.site.addresses import DATASETTES
 from tests.site.browser.visitors import VISITORS, Visit
 from tests.site.cache import HOSTILE, MPI, spec_hash
 from tests.site.conftest import Server
@@ -115,18 +114,6 @@ def test_hostile_values_are_text(visit: Visit) -> None:
         visit.page.goto(path)
         expect(visit.page.get_by_text(HOSTILE).locator("visible=true").first).to_be_visible()
         assert visit.page.title() != "owned"
-
-
-def test_datasettes_own_pages_run_under_the_policy(visit: Visit) -> None:
-    """Datasette's scripts work under our security policy, without a word in the console.
-
-    The key `/` opens the menu of Datasette 1.0, which asks for what there is.
-    """
-    for path in DATASETTES:
-        visit.page.goto(path, wait_until="networkidle")
-        expect(visit.page.locator(".site-name")).to_be_visible()
-        visit.page.keyboard.press("/")
-        visit.page.wait_for_load_state("networkidle")
 
 
 def test_names_are_suggested(visit: Visit) -> None:

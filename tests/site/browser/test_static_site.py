@@ -7,9 +7,9 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from functools import partial
-from http.server import ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pytest
@@ -22,7 +22,6 @@ from spack_cache_db.query.installation import install_listed
 from spack_cache_db.site.static_site import export_static
 from tests.corpus import pages as corpus
 from tests.programs import needed, serving
-from tests.site.browser.test_cors import Quiet
 
 pytestmark = pytest.mark.slow
 
@@ -45,6 +44,13 @@ LISTING = """
 SELECT release FROM build_listings JOIN releases ON releases.name = release
 WHERE hash = ? ORDER BY releases.position
 """
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves a folder and keeps no log."""
+
+    def log_message(self, *args: Any) -> None:
+        """Say nothing."""
 
 
 class Host(NamedTuple):

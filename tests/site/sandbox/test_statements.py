@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import pickle
 import sqlite3
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +11,7 @@ from datasette.utils import escape_fts as datasettes_escape_fts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.site.answers import Answer, Site, SiteSettings
+from spack_cache_db.site.answers import Site, SiteSettings
 from spack_cache_db.site.sandbox.statements import (
     RESULT_BYTES,
     RESULT_CELLS,
@@ -28,8 +26,6 @@ from spack_cache_db.site.workers.worker import (
     Failure,
     decoded,
     encoded,
-    framed,
-    received,
     run_on,
     run_task,
 )
@@ -59,25 +55,6 @@ def run(
     """Run a statement as a process does."""
     site = Site(SiteSettings(""), conn)
     return run_task(site, run_on, (run_statement, sql, params or {}, most), ms / 1000)
-
-
-def test_rows_are_cut_where_asked(conn: sqlite3.Connection) -> None:
-    """No more rows come than were asked for, and it is said whether there were more."""
-    sql = NUMBERS.format(" LIMIT 5") + "SELECT x AS number FROM n"
-
-    assert run(conn, sql, most=5) == Rows(["number"], [(1,), (2,), (3,), (4,), (5,)], is_cut=False)
-    assert run(conn, sql, most=4) == Rows(["number"], [(1,), (2,), (3,), (4,)], is_cut=True)
-
-
-@pytest.mark.parametrize("params", [{"a": 1, "b": b"\x00"}, [1, b"\x00"]])
-def test_parameters_are_bound(conn: sqlite3.Connection, params: Any) -> None:
-    """Named and numbered parameters mean what they mean in SQLite."""
-    sql = "SELECT :a, :b" if isinstance(params, dict) else "SELECT ?, ?"
-
-    answer = run(conn, sql, params)
-
-    assert isinstance(answer, Rows)
-    assert answer.rows == [(1, b"\x00")]
 
 
 @pytest.mark.parametrize(
@@ -130,26 +107,6 @@ def test_a_part_that_was_ended_begins_anew(conn: sqlite3.Connection) -> None:
     assert run_part(conn, sql, {}, 3, 3).rows == [(4,), (50000,), (99001,)]
 
 
-def test_the_time_ends_a_statement(conn: sqlite3.Connection) -> None:
-    """A statement without end is interrupted; the next one has its own time."""
-    endless = NUMBERS.format("") + "SELECT count(*) FROM n"
-
-    assert run(conn, endless, ms=20) == INTERRUPTED
-    assert isinstance(run(conn, "SELECT 1"), Rows)
-
-
-@pytest.mark.parametrize(
-    ("sql", "kind"),
-    [("SELECT no_such", "OperationalError"), ("SELECT ?", "ProgrammingError")],
-)
-def test_errors_keep_their_kind(conn: sqlite3.Connection, sql: str, kind: str) -> None:
-    """A statement that SQLite or Python refuses says which exception it was."""
-    answer = run(conn, sql)
-
-    assert isinstance(answer, Failure)
-    assert answer.kind == kind
-
-
 @pytest.mark.slow
 @given(st.lists(st.tuples(VALUES, VALUES)), st.booleans())
 def test_answers_arrive_as_they_were_sent(rows: list[tuple[Any, Any]], is_cut: bool) -> None:
@@ -157,20 +114,6 @@ def test_answers_arrive_as_they_were_sent(rows: list[tuple[Any, Any]], is_cut: b
     answer = Rows(["a", "b"], rows, is_cut)
 
     assert decoded(*encoded(answer, 0.5)) == (answer, 0.5)
-
-
-@given(st.binary(), st.integers(200, 599), st.none() | st.integers(0, 9))
-def test_pages_arrive_as_they_were_sent(body: bytes, status: int, following: int | None) -> None:
-    """The bytes of a page, its status and headers come out of a message as they went in."""
-    answer = Answer(body, status, (("content-type", "text/html"), ("x", "é")), following)
-
-    assert decoded(*encoded(answer, 0.5)) == (answer, 0.5)
-
-
-@pytest.mark.parametrize("left", range(12))
-def test_half_a_message_is_none(left: int) -> None:
-    """A task of which a part is missing is not begun."""
-    assert received(io.BytesIO(framed(pickle.dumps(["x"]))[:left])) is None
 
 
 @given(st.text(alphabet='ab" \t\n', max_size=12))

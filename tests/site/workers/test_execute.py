@@ -65,22 +65,6 @@ async def test_errors_are_datasettes(datasette: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.asyncio
-async def test_all_statements_of_a_request_share_its_time(datasette: Any) -> None:
-    """When the time of a request is used up, its next statement does not begin."""
-    await datasette.client.get("/")
-    database = datasette.get_database("spack-cache")
-    with budget_of("/x.json", b"x=1", 1.0):
-        for _ in range(2):
-            with pytest.raises(QueryInterrupted):
-                await database.execute(ENDLESS)
-        with pytest.raises(QueryInterrupted):
-            await database.execute("SELECT 1")
-    with budget_of("/x.json", b"x=1", 1.0):
-        assert (await database.execute("SELECT 1")).single_value() == 1
-
-
-@pytest.mark.slow
-@pytest.mark.asyncio
 async def test_the_time_follows_the_setting(database: Path) -> None:
     """Where statements may take longer, or less, so may the request that runs them."""
     served = site(database, sql_time_limit_ms=40)
@@ -114,19 +98,6 @@ def test_parameters_that_are_made_when_asked_for() -> None:
     assert plain_params(sql, Magic(name="a")) == {"name": "a", "_now_epoch": 42}
     assert plain_params("SELECT 1", None) == {}
     assert plain_params("SELECT ?", (1, 2)) == [1, 2]
-
-
-@pytest.mark.asyncio
-async def test_a_stream_is_a_field_and_no_part_of_one(datasette: Any) -> None:
-    """`?n=_stream` is no stream, and has no more time than any other page."""
-    await datasette.client.get("/")
-    database = datasette.get_database("spack-cache")
-    with budget_of("/x.json", b"n=_stream", 0.02):
-        for _ in range(2):
-            with pytest.raises(QueryInterrupted):
-                await database.execute(ENDLESS)
-        with pytest.raises(QueryInterrupted):
-            await database.execute("SELECT 1")
 
 
 @pytest.mark.slow

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import pickle
 import re
 import signal
-import socket
 import sqlite3
 import sys
 import time
@@ -81,24 +79,6 @@ def children() -> set[int]:
     return found
 
 
-def test_statements_are_answered(uri: str) -> None:
-    """One after the other, with the functions of the site; errors are SQLite's."""
-
-    async def use(pool: Pool) -> list[Any]:
-        sqls = (
-            "SELECT count(*) FROM specs",
-            "SELECT no_such",
-            "SELECT spec_error('hdf5 ^mpi') LIKE '%no dependency data%'",
-            "SELECT escape_fts('a b')",
-        )
-        return [await ask(pool, sql) for sql in sqls]
-
-    first, second, third, fourth = with_pool(uri, use)
-
-    assert [first, third, fourth] == [[(23,)], [(1,)], [('"a" "b"',)]]
-    assert isinstance(second, sqlite3.OperationalError)
-
-
 def test_what_sqlite_can_interrupt_leaves_the_process(uri: str) -> None:
     """A statement without an end is interrupted, and its process answers the next one."""
 
@@ -111,17 +91,6 @@ def test_what_sqlite_can_interrupt_leaves_the_process(uri: str) -> None:
 
     assert is_same
     assert is_interruption(found)
-
-
-def test_nothing_outlives_its_deadline(uri: str) -> None:
-    """What nothing interrupts ends with its process, and another one answers the next visitor."""
-
-    async def use(pool: Pool) -> list[Any]:
-        with pytest.raises(sqlite3.OperationalError, match="interrupted"):
-            await pool.run(Budget(60), 0.1, sleep, 600)
-        return [await ask(pool, "SELECT 2")]
-
-    assert with_pool(uri, use) == [[(2,)]]
 
 
 def test_a_process_that_hangs_is_killed(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,17 +326,6 @@ def test_no_process_outlives_its_server(uri: str) -> None:
     pytest.fail("the process outlived its server")
 
 
-def test_a_process_that_starts_while_its_server_ends_is_quiet(uri: str) -> None:
-    """Nobody is there to be told that it is ready: no word of that in the log."""
-    ours, theirs = socket.socketpair()
-    ours.sendall(worker_module.framed(pickle.dumps((SiteSettings(uri), 0))))
-    ours.close()
-    with theirs:
-        command = [sys.executable, "-c", pool_module._PROGRAM]
-        done = completed(command, stdin=theirs.fileno(), stdout=theirs.fileno())
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_what_cannot_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that ends, or does not become ready in time, is an error of the server's."""
     missing = f"{(tmp_path / 'missing.db').as_uri()}?mode=ro"
@@ -381,21 +339,3 @@ def test_what_cannot_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     assert isinstance(found, BusyError)
     assert children() <= before
-
-
-def test_a_server_without_room_for_sockets_says_so(
-    uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And answers when there is room again."""
-
-    async def used(pool: Pool) -> list[Any]:
-        with monkeypatch.context() as patched:
-            patched.setattr(socket, "socketpair", refuse)
-            async with asyncio.timeout(30):
-                refused = await ask(pool, "SELECT 1")
-        return [type(refused), await ask(pool, "SELECT 1")]
-
-    def refuse() -> None:
-        raise OSError(24, "Too many open files")
-
-    assert with_pool(uri, used) == [BusyError, [(1,)]]
