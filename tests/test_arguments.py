@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.arguments import checked_paths
 from spack_cache_db.build import build, check
 from spack_cache_db.build.verification import verify
-from spack_cache_db.errors import ArgumentError, BuilderError, DatabaseError, InputError
+from spack_cache_db.errors import ArgumentError, BuilderError
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.coverage import cover
 from tests.pagetexts import SAMPLES
@@ -31,11 +30,8 @@ WAYS: list[Callable[[Path], Any]] = [
     str,
     Path,
     Way,
-    lambda path: [path],
-    lambda path: [str(path)],
     lambda path: (path, str(path)),
     lambda path: (each for each in [path]),
-    lambda path: {str(path): 1},
 ]
 
 
@@ -48,13 +44,6 @@ def test_paths_are_one_or_many_texts_or_paths(way: Callable[[Path], Any], tmp_pa
     report = build(way(SAMPLES), tmp_path / "x.db")
     assert (report.pages, report.specs) == (5, 413)
     assert check(way(SAMPLES)) == ((), ())
-
-
-def test_the_output_may_be_text(tmp_path: Path) -> None:
-    """Or a path."""
-    sums = {build(SAMPLES, output).sha256 for output in (f"{tmp_path}/x.db", tmp_path / "y.db")}
-    assert len(sums) == 1
-    assert {each.name for each in tmp_path.glob("*.db")} == {"x.db", "y.db"}
 
 
 @pytest.mark.parametrize(
@@ -93,18 +82,6 @@ def test_anything_else_is_refused_in_words(
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_long_value_is_cut_in_a_message() -> None:
-    """A message stays on one line."""
-    with pytest.raises(ArgumentError, match=r"^a path is \(0, 1, .*\.\.\. \(tuple\), expected"):
-        checked_paths([tuple(range(1000))])
-
-
-def test_a_path_that_does_not_exist_is_a_fault_of_the_input(tmp_path: Path) -> None:
-    """Not of the argument; also if a text was meant as several."""
-    with pytest.raises(InputError, match="pages other: no such file or folder"):
-        check("pages other")
-
-
 @pytest.mark.parametrize("way", [str, Path, Way])
 def test_a_file_is_text_or_a_path(way: Callable[[Path], Any], samples_file: Path) -> None:
     """Whoever reads a file takes it as whoever builds one, and so is an environment."""
@@ -114,16 +91,6 @@ def test_a_file_is_text_or_a_path(way: Callable[[Path], Any], samples_file: Path
     assert len(find(way(samples_file), "py-mpi4py")) == 7
     assert cover(way(samples_file), way(listed)).binary == 1
     assert verify(way(samples_file), way(SAMPLES)).differences == ()
-
-
-@pytest.mark.parametrize(
-    ("specs", "count"),
-    [([], 0), (("zlib",), 1), (iter(["zlib", "zlib"]), 2), ({"zlib": 1}, 1)],
-    ids=["list", "tuple", "iterator", "dict"],
-)
-def test_specs_come_one_by_one(specs: Any, count: int, samples_file: Path) -> None:
-    """An environment is any number of texts as well, whatever yields them."""
-    assert cover(samples_file, specs).total == count
 
 
 @pytest.mark.parametrize(
@@ -155,17 +122,3 @@ def test_questions_are_refused_in_words_as_well(
         with pytest.raises(ArgumentError) as caught:
             find(**{"query": "zlib"} | given)
         assert str(caught.value) == message
-
-
-def test_a_verified_file_is_text_or_a_path() -> None:
-    """And nothing else."""
-    with pytest.raises(ArgumentError, match=r"^file is 7 \(int\), expected str or Path$"):
-        verify(7, SAMPLES)  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match=r"^file is empty, expected the path"):
-        verify("", SAMPLES)
-
-
-def test_a_file_that_does_not_exist_is_no_fault_of_the_argument(tmp_path: Path) -> None:
-    """It is told as on the command line."""
-    with pytest.raises(DatabaseError, match="no such file; build one with"):
-        find(tmp_path / "x.db", "zlib")

@@ -75,18 +75,6 @@ def test_a_scalar_that_is_none_of_its_tag(scalar: str, line: int) -> None:
     assert fault.value.line == line
 
 
-def test_values() -> None:
-    """Values have the types of YAML 1.1, those of a node are text."""
-    text = "a: 1\nb: [x, true, ~]\n"
-    node = compose(text, BOUNDS)
-    assert node is not None
-
-    assert load(text, BOUNDS) == {"a": 1, "b": ["x", True, None]}
-    assert text_value(node) == {"a": "1", "b": ["x", "true", "~"]}
-    assert load("", BOUNDS) is None
-    assert compose("# nothing", BOUNDS) is None
-
-
 @example("\r=")
 @given(st.text("!&*[]{}:,-?|>'\"%@` \n\r\tab1.\x85\ufeff<=~#", max_size=60))
 def test_any_text(text: str) -> None:

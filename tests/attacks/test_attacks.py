@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from attacks import neighbours, requests, visitors
+from attacks import neighbours, pages, requests, visitors
 from attacks.__main__ import BUILT, KINDS, SERVED, main
 from attacks.target import Target, field, serving
 
@@ -29,8 +29,9 @@ def smaller(monkeypatch: pytest.MonkeyPatch) -> None:
     # Memory takes several times the processor time to get where other processes use it as well.
     # A statement that nothing ends still exceeds this.
     monkeypatch.setattr(requests, "SECONDS", 4 * requests.SECONDS)
-    few = ("half a form", "names that are not there", "processes that are killed")
+    few = ("half a form", "names that are not there")
     monkeypatch.setattr(neighbours, "HEAVY", {name: neighbours.HEAVY[name] for name in few})
+    monkeypatch.setattr(pages, "PAGES", 50)
     monkeypatch.setattr(neighbours, "POLITE", dict.fromkeys(neighbours.POLITE, math.inf))
 
 

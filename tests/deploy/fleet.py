@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 BROKEN = b"broken"
-"""A server that starts with a database of these bytes answers 500, unless it is a robust one."""
+"""A server that starts with a database of these bytes answers 500."""
 
 
 @dataclass
@@ -21,14 +21,12 @@ class Fleet:
         folder: where `current` lies.
         shown: what each server found at its start.
         restarts: the port of each restart, with the names of the files in `run/draining` then.
-        robust: the ports of servers that can show every database.
         control: the port on which `restart` is asked for.
     """
 
     folder: Path
     shown: dict[int, bytes] = field(default_factory=dict)
     restarts: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
-    robust: set[int] = field(default_factory=set)
     control: int = 0
 
     @property
@@ -52,7 +50,7 @@ def fleet(folder: Path, count: int = 2) -> Iterator[Fleet]:
         def do_GET(self) -> None:
             port = self.connection.getsockname()[1]
             data = found.shown[port]
-            self.send_response(500 if data == BROKEN and port not in found.robust else 200)
+            self.send_response(500 if data == BROKEN else 200)
             self.end_headers()
             self.wfile.write(data)
 

@@ -24,6 +24,7 @@ import pytest
 from benchmarks.server import free_port, wait_until_up
 from tests.deploy.machine import Machine, checkout, machine
 from tests.deploy.manager import listening
+from tests.deploy.sandbox import read_unit
 from tests.indexes import index, node, record, write_layout3
 from tests.paths import ROOT
 from tests.processes import PATIENCE, completed
@@ -102,9 +103,18 @@ def has_a_program(reader: Reader) -> None:
 
 
 def has_servers(reader: Reader) -> None:
-    """Both answer, under the filters of their unit, and the update has left nothing half done."""
+    """Both answer, under the filters of their unit, and the update has left nothing half done.
+
+    SQL of visitors is off, and the threads of each server are at most half of `TasksMax`.
+    """
+    (most,) = read_unit(ROOT / "deploy/systemd/spack-cache@.service")["TasksMax"]
     for port in ("8001", "8002"):
-        assert reader.get("/package/py-mpi4py", port).status_code == 200
+        for target in ("/package/py-mpi4py", "/find?q=%2Bshared", "/spack-cache/builds.csv"):
+            assert reader.get(target, port).status_code == 200
+        assert reader.get("/spack-cache?sql=select+1", port).status_code == 403
+    servers = [each for each in reader.machine.manager.running.values() if each.poll() is None]
+    assert len(servers) == 2
+    assert max(threads(each.pid) for each in servers) <= int(most) // 2
     assert {each.name for each in reader.srv.iterdir()} == {
         *("build", "current", "files", "pages", "served")
     }
@@ -114,6 +124,13 @@ def has_servers(reader: Reader) -> None:
     enabled = f"enable spack-cache@{reader.machine.ports['8001']} "
     assert any(each.startswith(enabled) for each in reader.machine.manager.asked)
     assert "enable --now spack-cache-update.timer" in reader.machine.manager.asked
+
+
+def threads(pid: int) -> int:
+    """Return how many threads a process and those below it have."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    own = len([*Path(f"/proc/{pid}/task").iterdir()])
+    return own + sum(threads(int(each)) for each in children)
 
 
 def has_a_site(reader: Reader) -> None:
@@ -268,13 +285,6 @@ def test_every_block_of_commands_is_run() -> None:
     kinds = re.findall(r"^```(\w*)$", DOCUMENT, re.MULTILINE)
     assert kinds[::2] == ["sh"] * len(STEPS)
     assert not re.findall(r"`(?:apt-get|systemctl enable|ln|cp|mkdir)\b[^`]*`", DOCUMENT)
-
-
-def test_every_file_that_the_document_names_is_there() -> None:
-    """As a path of this project."""
-    named = set(re.findall(r"`((?:deploy|tests)/[^`* ]+)`", DOCUMENT))
-    assert named >= {"deploy/swap.sh", "deploy/nginx/spack-cache.conf"}
-    assert {each for each in named if not (ROOT / each).exists()} == set()
 
 
 def test_everything_up_to_the_reference_is_typed() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import httpx
 import pytest
 
 from benchmarks.nginx import run_folder, write_config
-from benchmarks.server import free_port, serving
+from benchmarks.server import free_port
 from tests.deploy.front import Front
 from tests.processes import PATIENCE, completed
 from tests.programs import needed
@@ -58,15 +57,6 @@ def test_nothing_of_the_visitor_reaches_the_servers(site: Front) -> None:
         "accept-encoding": "gzip",
         "connection": "close",
     }
-
-
-def test_a_body_does_not_reach_the_servers(site: Front) -> None:
-    """A GET may have one; it stays where it is."""
-    with httpx.Client(verify=False, timeout=PATIENCE) as client:
-        client.request("GET", f"http://127.0.0.1:{site.port}/package/x", content=b"body")
-    seen = [each for server in site.servers for each in server.seen]
-    assert {each.body for each in seen} == {b""}
-    assert "/package/x" in {each.target for each in seen}
 
 
 def test_a_form_with_an_environment_is_passed_on(site: Front) -> None:
@@ -153,37 +143,6 @@ def test_fields_that_no_page_reads_lead_to_the_same_copy(site: Front, page: str)
     replies = [site.get(f"{page}{end}") for end in ("", "?", "?x=1", "?x=2&y=%20")]
     assert [each.headers["x-cache-status"] for each in replies] == ["MISS", "HIT", "HIT", "HIT"]
     assert site.targets() == [page]
-
-
-def test_the_pages_without_fields_read_none(samples_file: Path) -> None:
-    """The real site's pages are the same with fields and without."""
-    fields = "?x=1&page=2&q=mpi&version=1&_size=1&_sort=name&release=develop"
-    with serving(samples_file) as server:
-        for page in ("/", "/robots.txt", "/about", "/release/develop", "/stack/e4s"):
-            plain, other = (
-                httpx.get(
-                    f"http://127.0.0.1:{server.port}{page}{end}", verify=False, timeout=PATIENCE
-                )
-                for end in ("", fields)
-            )
-            assert (plain.status_code, plain.content) == (other.status_code, other.content)
-            assert plain.status_code == 200
-
-
-def test_fields_of_other_pages_are_passed_on_as_they_stand(site: Front) -> None:
-    """Spelling and all."""
-    targets = ["/find?q=%2Bcuda+a%26b", "/package/a%2Fb?version=1&version=2", "/x/release/a?b=1"]
-    for target in targets:
-        site.get(target)
-    assert sorted(site.targets()) == sorted(targets)
-
-
-def test_a_target_may_be_a_whole_address(site: Front) -> None:
-    """As proxies send it (RFC 9112, 3.2.2): the path is what counts."""
-    with socket.create_connection(("127.0.0.1", site.port), timeout=10) as visitor:
-        visitor.sendall(b"GET http://evil.example/spec/a?b=1 HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert visitor.recv(100).startswith(b"HTTP/1.1 200")
-    assert site.targets() == ["/spec/a?b=1"]
 
 
 def test_a_missing_page_is_kept(site: Front) -> None:

@@ -194,19 +194,6 @@ def test_a_database_that_no_server_shows_is_taken_back(site: Site) -> None:
     assert site.is_served(b"old")
 
 
-def test_on_the_way_back_a_server_that_answers_waits(site: Site) -> None:
-    """The one that does not is restarted first, and gets no requests until it shows the old one."""
-    site.publish(b"old")
-    first, second = site.servers.ports
-    site.servers.robust.add(first)
-    site.servers.restarts.clear()
-    assert site.swap(site.database(BROKEN)).returncode == 1
-    assert site.servers.restarts == [
-        (port, (str(port),)) for port in (first, second, second, first)
-    ]
-    assert site.is_served(b"old")
-
-
 def test_killed_with_a_bad_database_it_goes_back_the_next_time(site: Site) -> None:
     """What was last served is known, though `current` leads to the bad one."""
     site.publish(b"old")

@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 
-from benchmarks.server import free_port, wait_until_up
 from spack_cache_db.cli.server import GRACE_SECONDS
 from tests.deploy.sandbox import allowed_calls, call_number, read_unit
 from tests.paths import ROOT
-from tests.processes import PATIENCE, completed
+from tests.processes import completed
 from tests.programs import needed
 
 UNITS = sorted((ROOT / "deploy" / "systemd").iterdir())
@@ -119,85 +115,3 @@ def test_a_forbidden_call_fails_and_kills_nobody(units: Path, unit: Path) -> Non
     for name in ("AF_INET", "AF_UNIX", "AF_NETLINK"):
         assert found[name] == ("open" if name in families else "EAFNOSUPPORT")
     assert [found[str(number)] for number in numbers] == ["EPERM", "EPERM"]
-
-
-@pytest.mark.slow
-def test_a_build_runs_in_its_sandbox(units: Path, samples_file: Path, tmp_path: Path) -> None:
-    """With the unit's own command it writes the same bytes as outside."""
-    needed("systemd-analyze", "systemd")
-    unit = units / "spack-cache-build.service"
-    output = tmp_path / "build" / "next.db"
-    output.parent.mkdir()
-    text = unit.read_text(encoding="utf-8")
-    text = text.replace("/srv/spack-cache/pages", str(ROOT / "pages"))
-    unit.write_text(text.replace("/srv/spack-cache", str(tmp_path)), encoding="utf-8")
-    (command,) = read_unit(unit)["ExecStart"]
-    done = run(unit, *command.split())
-    assert done.returncode == 0, done.stderr
-    assert output.read_bytes() == samples_file.read_bytes()
-    assert output.stat().st_mode & 0o777 == 0o644
-
-
-@contextmanager
-def served(units: Path, database: Path) -> Iterator[tuple[str, int]]:
-    """Serve a database with the unit's own command; give address and process id."""
-    port = free_port()
-    template = units / "spack-cache@.service"
-    text = template.read_text(encoding="utf-8")
-    file = "/srv/spack-cache/current/spack-cache.db"
-    template.write_text(text.replace(file, str(database)), encoding="utf-8")
-    unit = units / f"spack-cache@{port}.service"
-    (command,) = read_unit(unit)["ExecStart"]
-    process = subprocess.Popen(
-        sandboxed(unit, *command.split()),
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        wait_until_up(port, process)
-        yield f"http://127.0.0.1:{port}", process.pid
-    finally:
-        process.terminate()
-        process.wait(PATIENCE)
-
-
-@pytest.mark.slow
-def test_a_server_runs_in_its_sandbox(units: Path, samples_file: Path) -> None:
-    """With the unit's own command it answers pages of every kind, and SQL of visitors is off."""
-    needed("systemd-analyze", "systemd")
-    pages = ("/", "/package/py-mpi4py", "/find?q=%2Bshared", "/release/develop", "/stack/e4s")
-    data = ("/spack-cache/builds", "/spack-cache/builds.json", "/spack-cache/packages.csv")
-    with served(units, samples_file) as (address, _):
-        for target in (*pages, *data, "/static/site.css"):
-            assert (
-                httpx.get(f"{address}{target}", verify=False, timeout=PATIENCE).status_code == 200
-            ), target
-        assert (
-            httpx.get(f"{address}/spack-cache.db", verify=False, timeout=PATIENCE).content
-            == samples_file.read_bytes()
-        )
-        assert (
-            httpx.get(
-                f"{address}/spack-cache?sql=select+1", verify=False, timeout=PATIENCE
-            ).status_code
-            == 403
-        )
-
-
-@pytest.mark.slow
-def test_a_server_has_room_for_its_threads(units: Path, samples_file: Path) -> None:
-    """Its processes' threads are at most half of `TasksMax`, after work of all its kinds."""
-    needed("systemd-analyze", "systemd")
-    (most,) = read_unit(units / "spack-cache@.service")["TasksMax"]
-    with served(units, samples_file) as (address, pid):
-        for target in ("/", "/package/py-mpi4py", "/spack-cache/builds.csv?_stream=on"):
-            httpx.get(f"{address}{target}", verify=False, timeout=PATIENCE)
-        assert threads(pid) <= int(most) // 2
-
-
-def threads(pid: int) -> int:
-    """Return how many threads a process and those below it have."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-    own = len([*Path(f"/proc/{pid}/task").iterdir()])
-    return own + sum(threads(int(each)) for each in children)

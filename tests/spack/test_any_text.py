@@ -38,20 +38,17 @@ def parses_quickly(text: str) -> None:
     assert any(seconds_to_parse(text) < PARSE_SECONDS for _ in range(3))
 
 
+MIXTURES = st.builds(
+    str.join, st.sampled_from(["", " "]), st.lists(st.sampled_from(FRAGMENTS), max_size=30)
+)
+
+
 @pytest.mark.slow
-@settings(max_examples=EXAMPLES, deadline=None)
-@given(st.text(max_size=300))
+@settings(max_examples=2 * EXAMPLES, deadline=None)
+@given(st.text(max_size=300) | MIXTURES)
 def test_any_text(text: str) -> None:
-    """Any text is a query or a syntax error, quickly."""
+    """Any text, of the syntax's own pieces too, is a query or a syntax error, quickly."""
     parses_quickly(text)
-
-
-@pytest.mark.slow
-@settings(max_examples=EXAMPLES, deadline=None)
-@given(st.lists(st.sampled_from(FRAGMENTS), max_size=30), st.sampled_from(["", " "]))
-def test_any_mixture(fragments: list[str], separator: str) -> None:
-    """Any mixture of the syntax's own pieces is a query or a syntax error, quickly."""
-    parses_quickly(separator.join(fragments))
 
 
 @pytest.mark.slow
