@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from benchmarks.server import free_port, wait_until_up
 from spack_cache_db.site.sandbox import sql_functions
 from tests.commands import run
 from tests.documents import Fence, Typed, fences, typed
-from tests.indexes import index, node, record
+from tests.indexes import edge, index, node, record
 from tests.package_data import REAL as PACKAGE_DATA
 from tests.package_data import published
 from tests.paths import DATA, ROOT
@@ -39,12 +39,13 @@ READ = (
     "docs/sql.md",
     "docs/packages.md",
 )
-"""The documents in the order in which they are read."""
+"""The documents in the order in which they are read, in one folder."""
+
+TUTORIAL = "docs/tutorial.md"
 
 NOT_TYPED = {
     "docs/mirrors.md": "its way to a site is typed in tests/deploy/test_commands.py",
     "docs/installed.md": "its commands are run in tests/cli/test_trees.py, on a tree of its own",
-    "docs/install.md": "the README installs the same way",
     "docs/container.md": "needs podman and a registry; the workflow does the same with docker",
     "docs/deploy.md": "typed in tests/deploy, beside the servers that it sets up",
     "docs/scale.md": "needs a cluster; tests/cli/test_dask_cluster.py starts one",
@@ -54,13 +55,14 @@ SERVER = re.compile(r"^(make run|spack-cache-db serve|datasette) ?")
 """Commands that end only when they are interrupted."""
 
 
-INSTALL = "pip install 'spack-cache-db[all]'"
+INSTALL = "pip install '.[all]'"
 ACTIVATE = ". .venv/bin/activate"
 MAKE = f"make VENV={sys.prefix} -o {sys.prefix}/run.done"
 """What is installed is there: tests/deploy/test_commands.py and tests/test_wheel.py install it."""
 
-PUBLIC = re.compile(r"https://(binaries|packages)\.spack\.io")
-"""The public build cache and the packages site, whose place a server on this machine takes."""
+MIRROR = "https://cache.example.org"
+PUBLIC = re.compile(rf"https://(binaries|packages)\.spack\.io|{re.escape(MIRROR)}")
+"""The public build cache, the packages site and a mirror, whose place one server takes."""
 
 PACKAGES = "https://github.com/spack/spack-packages"
 """The repository of Spack's packages, whose place one on this machine takes."""
@@ -108,7 +110,7 @@ class Reader:
         printed, status = self._say(command)
         errors = self._log.read_text(encoding="utf-8")[-2000:]
         assert status == 0, f"{each.place}: {command}: status {status}\n{printed}\n{errors}"
-        return printed
+        return printed.replace(self._mirrors, MIRROR)
 
     def leave(self) -> None:
         """End everything that was started."""
@@ -172,6 +174,9 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
         completed(["git", *someone, *words], cwd=tmp_path / "spack-packages", check=True)
     manifest = {"develop": [{"label": "e4s", "url": "s3://spack-binaries/develop/e4s"}]}
     files = below("develop/e4s", layout_3(index(record(node("hdf5")))))
+    files |= below(
+        "v1.0", layout_3(index(record(node("hdf5", edge("zlib"))), record(node("zlib"))))
+    )
     files["cache_spack_io_index.json"] = json.dumps(manifest).encode()
     files["data/packages/py-mpi4py.json"] = json.dumps(published("py-mpi4py", "4.1.1")).encode()
     with serve(files) as site:
@@ -190,13 +195,28 @@ def _not_in_a_checkout(folder: str, names: list[str]) -> set[str]:
 @pytest.mark.slow
 def test_every_command_does_what_the_documents_say(reader: Reader) -> None:
     """Typed in order in an empty folder, each command succeeds and prints what is shown for it."""
-    for name in READ:
-        for fence in fences(ROOT / name):
-            for each in typed(fence):
-                printed = reader.type(each)
-                if each.shown is not None:
-                    assert printed == each.shown, each.place
-    assert (reader.empty / "copy.db").read_bytes()[:15] == b"SQLite format 3"
+    shown, *others = fences(ROOT / READ[0])
+    # The README begins with an answer from the database that it builds below.
+    in_order = [*others, shown]
+    in_order += [fence for name in READ[1:] for fence in fences(ROOT / name)]
+    type_all(reader, in_order)
+
+
+@pytest.mark.slow
+def test_every_command_of_the_tutorial_works(reader: Reader) -> None:
+    """Typed in order in an empty folder, with a mirror of one package."""
+    reader.type(Typed("", INSTALL))
+    type_all(reader, fences(ROOT / TUTORIAL))
+    assert (reader.empty / "catalogue" / "public" / "index.html").exists()
+
+
+def type_all(reader: Reader, blocks: Iterable[Fence]) -> None:
+    """Type the commands of all blocks, and compare what they print with what is shown."""
+    for fence in blocks:
+        for each in typed(fence):
+            printed = reader.type(each)
+            if each.shown is not None:
+                assert printed == each.shown, each.place
 
 
 def test_every_document_is_read() -> None:
@@ -207,7 +227,7 @@ def test_every_document_is_read() -> None:
         for path in documents
         if any(fence.language in {"sh", "console"} for fence in fences(path))
     }
-    assert with_commands == {*READ, *NOT_TYPED}
+    assert with_commands == {*READ, TUTORIAL, *NOT_TYPED}
 
 
 def _all(language: str) -> list[Fence]:
@@ -225,21 +245,38 @@ def test_fences_name_their_language() -> None:
 
 @pytest.mark.slow
 def test_the_job_of_gitlab_is_one(samples_file: Path, tmp_path: Path) -> None:
-    """GitLab's own schema accepts it, and each command that it calls has the options named."""
-    pytest.importorskip("check_jsonschema")
+    """Each command that it calls has the options named."""
     texts = [each.text for each in _all("yaml") if each.place.startswith("environments.md")]
     (job,) = [text for text in texts if text.startswith("cover:")]
-    (tmp_path / "ci.yml").write_text(job)
-    schema = ["--builtin-schema", "vendor.gitlab-ci", str(tmp_path / "ci.yml")]
-    command = [sys.executable, "-m", "check_jsonschema", *schema]
-    checked = completed(command)
-    assert checked.returncode == 0, checked.stdout
-
     (tmp_path / "spack.yaml").write_text("spack:\n  specs: [py-mpi4py@4]\n")
     (line,) = [each for each in yaml.safe_load(job)["cover"]["script"] if "cover spack" in each]
     arguments = shlex.split(line.partition(" > ")[0])[1:]
     paths = {"spack.yaml": tmp_path / "spack.yaml", "spack-cache.db": samples_file}
     assert "py-mpi4py" in run(*(paths.get(each, each) for each in arguments)).stdout
+
+
+JOBS = {
+    "cover:": "vendor.gitlab-ci",
+    "pages:": "vendor.gitlab-ci",
+    "name:": "vendor.github-workflows",
+}
+"""The first word of a job in the documents, and the schema that it follows."""
+
+
+@pytest.mark.slow
+def test_jobs_follow_the_schemas_of_their_hosts(tmp_path: Path) -> None:
+    """GitLab and GitHub would run each job that the documents show."""
+    pytest.importorskip("check_jsonschema")
+    found = {}
+    for fence in _all("yaml"):
+        first = fence.text.split()[0]
+        if first in JOBS:
+            found[first] = fence
+            (tmp_path / "ci.yml").write_text(fence.text)
+            schema = ["--builtin-schema", JOBS[first], str(tmp_path / "ci.yml")]
+            checked = completed([sys.executable, "-m", "check_jsonschema", *schema])
+            assert checked.returncode == 0, f"{fence.place}: {checked.stdout}"
+    assert found.keys() == JOBS.keys()
 
 
 @pytest.mark.parametrize("fence", _all("sql"), ids=lambda fence: fence.place)

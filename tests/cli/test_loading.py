@@ -108,7 +108,7 @@ def test_a_missing_extra_is_named(name: str, monkeypatch: pytest.MonkeyPatch) ->
     assert result.exit_code == 2
     assert result.stderr == (
         f"Error: {name} needs numpy, which is not installed; "
-        f"install it with: pip install 'spack-cache-db[{COMMANDS[name].extra}]'\n"
+        f"install the extra `{COMMANDS[name].extra}`\n"
     )
 
 

@@ -66,8 +66,8 @@ def test_it_answers_as_the_program_does(
 def test_a_missing_program_is_named(
     command: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where it is not on PATH, the message says how to install it."""
+    """Where it is not on PATH, the message says what to do."""
     monkeypatch.setenv("PATH", "")
     with pytest.raises(SystemExit):
         call(command, "find", SPEC)
-    assert "pip install spack-cache-db" in capsys.readouterr().err
+    assert "activate its environment" in capsys.readouterr().err

@@ -122,10 +122,7 @@ def _missing_extra(name: str | None, error: Exception) -> str | None:
     command = COMMANDS.get(name or "")
     if not isinstance(error, ModuleNotFoundError) or command is None or command.extra is None:
         return None
-    return (
-        f"{name} needs {error.name}, which is not installed; "
-        f"install it with: pip install 'spack-cache-db[{command.extra}]'"
-    )
+    return f"{name} needs {error.name}, which is not installed; install the extra `{command.extra}`"
 
 
 def _show_tracebacks(ctx: click.Context, param: click.Parameter, value: bool) -> None:

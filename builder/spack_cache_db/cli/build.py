@@ -188,8 +188,7 @@ def dask_workers(address: str | None, jobs: int) -> Iterator[dict[str, Any]]:
     try:
         from distributed import Client
     except ModuleNotFoundError as error:
-        install = "install it with: pip install 'spack-cache-db[build,dask]'"
-        fail(f"--dask needs {error.name}, which is not installed; {install}")
+        fail(f"--dask needs {error.name}, which is not installed; install the extra `dask`")
     try:
         if address == "local":
             client = Client(n_workers=jobs, threads_per_worker=1, dashboard_address="127.0.0.1:0")

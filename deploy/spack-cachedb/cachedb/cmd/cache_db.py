@@ -23,5 +23,5 @@ def cache_db(parser, args):
     """Run the program, and return its exit status."""
     program = shutil.which("spack-cache-db")
     if program is None:
-        parser.error("spack-cache-db is not on PATH; install it with: pip install spack-cache-db")
+        parser.error("spack-cache-db is not on PATH; install it, and activate its environment")
     return subprocess.run([program, *args.arguments], check=False).returncode
