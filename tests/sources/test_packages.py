@@ -134,8 +134,8 @@ def test_no_text_of_a_package_is_a_formula(text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (b'[\n{"name": "a",\n', "in/x:3: is no JSON: "),
-        (b'{"name": "a",\n"latest_version": "say "this""}', "in/x:2: is no JSON: "),
+        (b'[\n{"name": "a",\n', "in/x:3: Input data was truncated"),
+        (b'{"name": "a",\n"latest_version": "say "this""}', "in/x:2: JSON is malformed"),
         (b'{"name": "a", "latest_version": NaN}', "in/x: "),
         (b'{"name": "a", "latest_version": "\xff"}', "in/x:1: not UTF-8"),
         (published(""), "has the name , expected one that Spack can read"),
@@ -156,9 +156,9 @@ def test_what_cannot_be_kept_is_a_fault(value: Any, message: str) -> None:
     assert message in faults(value)[0]
 
 
-def test_all_faults_of_a_list_are_told() -> None:
-    """Each on the line where its package begins."""
+def test_the_first_fault_of_a_list_is_told() -> None:
+    """On the line where its package begins."""
     bad = (
         b'[\n  {"name": "a"},\n  {"name": 5},\n  {"name": "c"},\n  {"name": "d", "versions": 1}\n]'
     )
-    assert [each.split(": ")[0] for each in faults(bad)] == ["in/x:3", "in/x:5"]
+    assert [each.split(": ")[0] for each in faults(bad)] == ["in/x:3"]

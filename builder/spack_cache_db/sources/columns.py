@@ -9,6 +9,7 @@ say.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -277,6 +278,14 @@ class Writer:
         """Add a document and return its number."""
         self.columns.documents.append(document)
         return len(self.columns.documents)
+
+    def remove(self, document: int) -> None:
+        """Remove a document with all of its rows; it is the one that was added last."""
+        del self.columns.documents[document - 1 :]
+        for rows in self.columns.tables.values():
+            start = bisect_left(rows["document"], document)
+            for column in rows.values():
+                del column[start:]
 
     def append(self, table: str, document: int, **columns: Sequence[int]) -> None:
         """Append rows of a document to one of `TABLES`.

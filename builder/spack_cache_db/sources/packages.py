@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import FORMULA, Problem
-from spack_cache_db.sources import Place, RawFile
+from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.columns import (
     LISTED,
     NAMED,
@@ -25,7 +25,6 @@ from spack_cache_db.sources.columns import (
     KnownVariant,
     KnownVersion,
     PackageFacts,
-    Writer,
 )
 from spack_cache_db.sources.strictness import (
     BROKEN,
@@ -137,61 +136,37 @@ def is_package_data(data: bytes) -> bool:
     return b'"latest_version"' in data and b'"name"' in data
 
 
-class PackageReader:
-    """Reads package data into columns."""
-
-    def __init__(self, writer: Writer, place: Place) -> None:
-        self._packages = writer.columns.packages
-
-    def add(self, file: RawFile) -> None:
-        """Read one file; `InputError` with all its faults if it cannot be kept."""
-        self._packages.extend(read_facts(file))
-
-
 def read_facts(file: RawFile) -> list[PackageFacts]:
-    """Return what a file says of its packages; `InputError` with all its faults."""
+    """Return what a file says of its packages; `InputError` with its first fault."""
+    data, end = file.data, 0
     try:
-        require_text(file.data)
-    except LineFault as error:
-        raise InputError([Fault(file.location, error.line, str(error))]) from None
-    try:
-        if file.data[:64].lstrip().startswith(b"["):
-            return _facts_of_list(file, _LIST.decode(file.data))
-        return [_within_bounds(_published(file))]
+        require_text(data)
+        if not data[:64].lstrip().startswith(b"["):
+            return [_within_bounds(_published(file))]
+        found: dict[str, PackageFacts] = {}
+        told: set[str] = set()
+        members = map(bytes, _LIST.decode(data))
+    except LineFault as fault:
+        raise InputError([Fault(file.location, fault.line, str(fault))]) from None
     except BROKEN as error:
-        raise InputError([Fault(file.location, *_fault_of(file.data, error))]) from None
-
-
-def _facts_of_list(file: RawFile, members: Iterable[Raw]) -> list[PackageFacts]:
-    found: dict[str, PackageFacts] = {}
-    faults, end, line = [], 0, 1
-    told: set[str] = set()
-    for raw in members:
-        member = bytes(raw)
-        begin = file.data.index(member, end)
-        line += file.data.count(b"\n", end, begin)
+        raise InputError([Fault(file.location, _line_of(data, error), said(error))]) from None
+    for member in members:
+        start = data.index(member, end)
+        end = start + len(member)
         try:
             each = _within_bounds(_listed(file, member, told))
             if found.setdefault(each.name, each) is not each:
                 raise ValueError(f"the package {named(each.name)} stands twice, expected once")
         except BROKEN as error:
-            faults.append(Fault(file.location, line, _fault_of(member, error)[1]))
-        end = begin + len(member)
-        line += member.count(b"\n")
-    if faults:
-        raise InputError(faults)
+            line = data.count(b"\n", 0, start) + 1
+            raise InputError([Fault(file.location, line, said(error))]) from None
     return [*found.values()]
 
 
-def _fault_of(data: bytes, error: BaseException) -> tuple[int, str]:
-    """Return the line of what is no JSON, or 0, and what is wrong with it."""
-    try:
-        json.loads(data)
-    except json.JSONDecodeError as found:
-        return found.lineno, f"is no JSON: {found.msg}, column {found.colno}"
-    except (ValueError, RecursionError) as found:
-        return 0, said(found)
-    return 0, said(error)
+def _line_of(data: bytes, error: Exception) -> int:
+    """Return the line of what is not JSON; 0 if a value is wrong."""
+    broken = re.search(r"\(byte (\d+)\)|truncated", str(error))
+    return 0 if broken is None else data.count(b"\n", 0, int(broken[1] or len(data))) + 1
 
 
 def _fields(record: type[Struct]) -> set[str]:

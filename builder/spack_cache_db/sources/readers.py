@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Iterator
 
 from spack_cache_db.bounded_files import LargeFileFault, read_wanted, unreadable
 from spack_cache_db.errors import Fault, InputError, faults_of
@@ -23,36 +22,9 @@ from spack_cache_db.sources.archives import MAX_PATH, read_archive
 from spack_cache_db.sources.columns import Columns, Writer
 from spack_cache_db.sources.databases import read_database
 from spack_cache_db.sources.indexes.mirrors import MirrorReader, is_spacks
-from spack_cache_db.sources.packages import PackageReader, is_package_data
+from spack_cache_db.sources.packages import is_package_data, read_facts
 from spack_cache_db.sources.pages import PageReader
 from spack_cache_db.sources.strictness import MAX_INDEX
-
-
-class Reader(Protocol):
-    """Reads the files of one kind in one unit of the input into the unit's columns."""
-
-    def add(self, file: RawFile) -> None:
-        """Read one file; raise `InputError` with all its faults if it cannot be kept."""
-
-
-class Kind(NamedTuple):
-    """A kind of source: whether a file's bytes are of it, and what makes a reader."""
-
-    knows: Callable[[bytes], bool]
-    reader: Callable[[Writer, Place], Reader]
-
-
-def _anything(data: bytes) -> bool:
-    return True
-
-
-KINDS: tuple[Kind, ...] = (
-    Kind(is_package_data, PackageReader),
-    Kind(is_spacks, MirrorReader),
-    Kind(_anything, PageReader),
-)
-"""The first kind that knows a file reads it. Pages come last: their reader says what is wrong with
-a file that is none."""
 
 AnyFile = RawFile | File
 
@@ -62,17 +34,16 @@ def read_files(
     place: Place = ANYWHERE,
     share: Share | None = None,
 ) -> Columns:
-    """Return what the files and mirrors of a unit say; one that cannot be kept becomes faults.
+    """Return the columns of a unit; a file that cannot be kept becomes faults.
 
     Args:
+        files: the files and mirrors of the unit, and faults of others.
         place: the release and stack of indexes, where the input does not say it.
-        share: told, now and then, how much of an index has been read.
+        share: called, now and then, with how much of an index has been read.
     """
     writer = Writer()
     columns = writer.columns
-    readers = [(kind.knows, kind.reader(writer, place)) for kind in KINDS]
-    mirrors = next(reader for _, reader in readers if isinstance(reader, MirrorReader))
-    mirrors.share = share
+    pages, mirrors = PageReader(writer), MirrorReader(writer, place, share)
     for file in files:
         if isinstance(file, Fault):
             columns.faults.append(file)
@@ -85,7 +56,11 @@ def read_files(
                     columns = read_database(file)  # It is a unit of its own.
                 else:
                     columns.bytes_read += len(file.data)
-                    next(reader for knows, reader in readers if knows(file.data)).add(file)
+                    if is_package_data(file.data):
+                        columns.packages += read_facts(file)
+                    else:
+                        # The reader of pages says what is wrong with a file that is not one.
+                        (mirrors if is_spacks(file.data) else pages).add(file)
         except InputError as error:
             columns.faults.extend(_named_faults(file, error))
     return columns

@@ -12,8 +12,8 @@ from spack_cache_db.sources.fetch.addresses import (
     FetchFault,
     Map,
     MirrorRequest,
+    mirror_place,
     mirror_request,
-    mirror_url,
     parse_map,
     read_release_manifest,
     require_folder_name,
@@ -38,7 +38,7 @@ SUM = "0123456789abcdef" * 4
 )
 def test_a_mirror_is_known_by_its_index(ending: str) -> None:
     """The URL of an index is as good as that of its mirror."""
-    assert mirror_url(f"https://host/a/b{ending}") == "https://host/a/b"
+    assert mirror_place(f"https://host/a/b{ending}")[0] == "https://host/a/b"
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_mirror_is_known_by_its_index(ending: str) -> None:
 def test_what_cannot_be_fetched(url: str, message: str) -> None:
     """What is no URL of a mirror is refused by what is wrong with it."""
     with pytest.raises(FetchFault) as caught:
-        mirror_url(url)
+        mirror_place(url)
 
     assert str(caught.value).startswith(message)
 
@@ -79,7 +79,7 @@ def test_no_password_is_told() -> None:
     """Users, passwords and queries of URLs stay out of messages."""
     for url in ("https://me:secret@host/a b", "https://host/a?secret", "s3://me:secret@bucket/a"):
         with pytest.raises(FetchFault) as caught:
-            mirror_url(url)
+            mirror_place(url)
         assert "secret" not in str(caught.value.faults[0])
 
 
@@ -117,11 +117,11 @@ def test_maps() -> None:
         Map("https://old", "http://new"),
     ]
 
-    assert mirror_url("s3://bucket", maps) == "https://host"
-    assert mirror_url("s3://bucket/ab/c", maps) == "https://host/ab/c"
-    assert mirror_url("s3://bucket/a/c/build_cache/index.json", maps) == "https://other/x/c"
-    assert mirror_url("https://old/a", maps) == "http://new/a"
-    assert mirror_url("https://older/a", maps) == "https://older/a"
+    assert mirror_place("s3://bucket", maps)[0] == "https://host"
+    assert mirror_place("s3://bucket/ab/c", maps)[0] == "https://host/ab/c"
+    assert mirror_place("s3://bucket/a/c/build_cache/index.json", maps)[0] == "https://other/x/c"
+    assert mirror_place("https://old/a", maps)[0] == "http://new/a"
+    assert mirror_place("https://older/a", maps)[0] == "https://older/a"
 
 
 def test_the_text_of_a_map() -> None:

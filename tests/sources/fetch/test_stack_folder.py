@@ -30,14 +30,14 @@ def test_only_what_was_fetched_is_removed(output: Path) -> None:
     opened(output).write("v3/manifests/index/old/index.manifest.json", b"old", URL, TAGS)
     (output / "v1/root/notes").write_bytes(b"mine")
     folder = opened(output)
-    folder.write("build_cache/index.json.hash", b"new", URL, TAGS)
+    folder.write("build_cache/index.json", b"new", URL, TAGS)
 
     folder.finish()
 
     assert files_in(output / "v1/root").keys() == {
         ADDRESS_FILE,
         "notes",
-        "build_cache/index.json.hash",
+        "build_cache/index.json",
     }
     assert litter(output) == []
     assert not (output / "v1/root/v3").exists()

@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 import yaml
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.bounded_yaml import NOTHING, compose, line_of, text_value
@@ -118,11 +118,6 @@ def require_folder_name(url: str, kind: str, name: str) -> str:
             url, f"{quoted(name)} is no name of a {kind}, expected one such as develop"
         )
     return name
-
-
-def mirror_url(text: str, maps: Sequence[Map] = ()) -> str:
-    """Return a mirror's URL from that of the mirror or of its index, mapped (as `mirror_place`)."""
-    return mirror_place(text, maps)[0]
 
 
 def mirror_place(text: str, maps: Sequence[Map] = ()) -> tuple[str, str | None]:
@@ -266,7 +261,9 @@ def read_release_manifest(
                     faults += fault.faults
     if not mirrors and not faults:
         asked = "/".join(each or "*" for each in (release, stack))
-        raise FetchFault(url, f"names no stack {asked}, it names {_shortened(stacks)}")
+        names = sorted(manifest) or ["none"]
+        known = ", ".join([*names[:10], *(["…"] if len(names) > 10 else [])])
+        raise FetchFault(url, f"names no stack {asked}, it names {known}")
     return NamedMirrors(tuple(mirrors), frozenset(stacks), tuple(faults))
 
 
@@ -278,13 +275,6 @@ def _mirror_of(manifest: str, release: str, stack: _Stack, maps: Sequence[Map]) 
         raise FetchFault(stack.url, f"is named by {shown(manifest)}, expected no file from there")
     url, view = mirror_place(stack.url, maps)
     return mirror_request(url, release, stack.label, view=view)._replace(manifest=manifest)
-
-
-def _shortened(stacks: set[tuple[str, str]]) -> str:
-    """Return the names of releases, not more than a line takes."""
-    names = sorted({release for release, _ in stacks})
-    shown = ", ".join(names[:10]) or "none"
-    return f"{shown}, …" if len(names) > 10 else shown
 
 
 _MAX_CONFIGURATION = 2**22
@@ -341,22 +331,18 @@ class _Pair(Struct, frozen=True):
     id_variable: str | None = None
 
 
-class _Connection(Struct, frozen=True):
-    """The keys of a mirror or of its `fetch`; None is null, which overrides as well."""
+class _Mirror(Struct, frozen=True):
+    """The keys of a mirror, those below its `fetch` included."""
 
-    url: str | UnsetType | None = UNSET
-    endpoint_url: str | UnsetType | None = UNSET
-    access_pair: tuple[str | None, ...] | _Pair | UnsetType | None = UNSET
-    access_token: str | UnsetType | None = UNSET
-    access_token_variable: str | UnsetType | None = UNSET
-    profile: str | UnsetType | None = UNSET
-    view: str | UnsetType | None = UNSET
-    include_binary: tuple[str, ...] | UnsetType | None = UNSET
-    exclude_binary: tuple[str, ...] | UnsetType | None = UNSET
-
-
-class _Mirror(_Connection, frozen=True):
-    fetch: str | _Connection | None = None
+    url: str | None = None
+    endpoint_url: str | None = None
+    access_pair: tuple[str | None, ...] | _Pair | None = None
+    access_token: str | None = None
+    access_token_variable: str | None = None
+    profile: str | None = None
+    view: str | None = None
+    include_binary: tuple[str, ...] | None = None
+    exclude_binary: tuple[str, ...] | None = None
     binary: bool = True
 
 
@@ -378,8 +364,7 @@ def read_mirror_config(path: Path, variables: Mapping[str, str]) -> MirrorConfig
     for key, node in section.value:
         name = str(key.value).removesuffix(":")
         try:
-            entry = _plain(text_value(node))
-            given = _Mirror(url=entry) if isinstance(entry, str) else _converted(entry)
+            given = _converted(_plain(text_value(node)))
             if not given.binary:
                 notes.append(f"{name}: has no binaries (binary: false)")
             else:
@@ -415,8 +400,14 @@ def _plain(value: Any) -> Any:
 
 
 def _converted(entry: Any) -> _Mirror:
+    """Return the keys of a mirror; those below its `fetch`, null included, override others."""
+    entry = {"url": entry} if isinstance(entry, str) else entry
+    own = entry.get("fetch") if isinstance(entry, dict) else None
+    own = {"url": own} if isinstance(own, str) else own or {}
     try:
-        return msgspec.convert(entry, _Mirror, strict=False)
+        if isinstance(own, dict):
+            return msgspec.convert(entry | own if own else entry, _Mirror, strict=False)
+        return msgspec.convert(own, _Mirror)
     except msgspec.ValidationError as error:
         raise ValueError(f"cannot be read: {error}") from None
 
@@ -425,44 +416,37 @@ def _mirror(
     name: str, given: _Mirror, folder: Path, variables: Mapping[str, str]
 ) -> ConfiguredMirror:
     """Return a mirror; `ValueError` says what it lacks."""
-    own = _Connection(url=given.fetch) if isinstance(given.fetch, str) else given.fetch
-    found = {
-        key: value
-        for each in (given, own or _Connection())
-        for key in _Connection.__struct_fields__
-        if (value := getattr(each, key)) is not UNSET
-    }
-    url, filters = found.get("url"), ("include_binary", "exclude_binary")
+    url, filters = given.url, (given.include_binary or (), given.exclude_binary or ())
     if not url:
         raise ValueError("has no url to fetch from, expected url: or fetch:")
-    if found.get("profile"):
+    if given.profile:
         raise ValueError("has a profile, which is not read here: expected access_pair:")
-    for key in filters:
-        parse_filter(found.get(key) or ())
+    for specs in filters:
+        parse_filter(specs)
     return ConfiguredMirror(
         url if "://" in url else _file_url(url, folder, variables),
         name,
-        _login(found, variables),
-        found.get("endpoint_url") or None,
-        found.get("view") or None,
-        *(tuple(found.get(key) or ()) for key in filters),
+        _login(given, variables),
+        given.endpoint_url or None,
+        given.view or None,
+        *filters,
     )
 
 
-def _login(given: Mapping[str, Any], variables: Mapping[str, str]) -> Login | None:
-    pair, session = given.get("access_pair"), given.get("access_token")
-    if given.get("access_token_variable"):
-        session = _variable(given["access_token_variable"], variables)
-    if not pair or (isinstance(pair, tuple) and not any(pair)):
+def _login(given: _Mirror, variables: Mapping[str, str]) -> Login | None:
+    pair, session = given.access_pair, given.access_token
+    if given.access_token_variable:
+        session = _variable(given.access_token_variable, variables)
+    if pair is None or (isinstance(pair, tuple) and not any(pair)):
         return None
     if isinstance(pair, tuple):
-        if len(pair) != 2 or not all(pair):
-            raise ValueError(
-                f"has {sum(map(bool, pair))} values in access_pair, expected a name and a secret"
-            )
-        return Login(*pair, session)
-    user = pair.id or (_variable(pair.id_variable, variables) if pair.id_variable else None)
-    if user is None:
+        user, secret = (each or "" for each in (*pair, None, None)[:2])
+        if len(pair) != 2 or not user or not secret:
+            count = sum(map(bool, pair))
+            raise ValueError(f"has {count} values in access_pair, expected a name and a secret")
+        return Login(user, secret, session)
+    user = pair.id or (_variable(pair.id_variable, variables) if pair.id_variable else "")
+    if not user:
         raise ValueError("has an access_pair without id: and id_variable:, expected one of them")
     return Login(user, _variable(pair.secret_variable, variables), session)
 

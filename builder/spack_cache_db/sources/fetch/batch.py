@@ -25,7 +25,6 @@ from spack_cache_db.sources.fetch.addresses import (
     MirrorRequest,
     mirror_place,
     mirror_request,
-    mirror_url,
     read_mirror_config,
     read_release_manifest,
     shown,
@@ -119,7 +118,7 @@ class _Run:
         for each in configured:
             # A text that is no URL is reported when it is asked for.
             with suppress(FetchFault):
-                known.append(replace(each, url=mirror_url(each.url, self._options.maps)))
+                known.append(replace(each, url=mirror_place(each.url, self._options.maps)[0]))
         return Access(known, os.environ)
 
     @contextmanager

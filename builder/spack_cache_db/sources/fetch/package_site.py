@@ -16,7 +16,7 @@ import zstandard
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.sources import File, RawFile, is_archive
 from spack_cache_db.sources.archives import read_archive
-from spack_cache_db.sources.fetch.addresses import FetchFault, Map, MirrorRequest, mirror_url
+from spack_cache_db.sources.fetch.addresses import FetchFault, Map, MirrorRequest, mirror_place
 from spack_cache_db.sources.fetch.remote_indexes import Outcome
 from spack_cache_db.sources.fetch.stack_folder import StackFolder
 from spack_cache_db.sources.fetch.web import (
@@ -44,7 +44,7 @@ _LARGEST_FILE = 2**24
 
 def package_request(text: str, maps: Sequence[Map]) -> MirrorRequest:
     """Return where package data comes from and goes to; `FetchFault` for what cannot be asked."""
-    url = mirror_url(text, maps)
+    url, _ = mirror_place(text, maps)
     if url.startswith("oci:"):
         raise FetchFault(url, "is an image, expected the address of package data")
     return MirrorRequest(url, FOLDER, str(urlsplit(url).hostname), is_package_data=True)

@@ -49,7 +49,6 @@ from spack_cache_db.sources.strictness import BROKEN, said
 T = TypeVar("T")
 
 LAYOUT_3 = f"{MANIFESTS}/index.manifest.json"
-_SUM = f"{LAYOUT_2_INDEX}.hash"
 _SUM_SIZE = 1024
 _ADVICE = (
     "`spack buildcache update-index` makes one, --view names a view, "
@@ -157,29 +156,15 @@ def _index_of(url: str, data: bytes) -> Blob:
 
 
 async def _layout_2(web: Web, folder: StackFolder, url: str) -> bool:
-    """Bring an index, and the file with its sum if there is one; return whether it is another.
-
-    An old sum goes before the new index comes, so that at no time a sum lies beside an index that
-    it is not of.
-    """
-    at = f"{url}/{_SUM}"
+    """Bring an index, checked against its sum if there is one; return whether it is another."""
+    at, sha256 = f"{url}/{LAYOUT_2_INDEX}.hash", None
     try:
         answer = await web.read(at, _SUM_SIZE)
+        sha256 = (answer.data or b"").decode("latin-1").strip()
+        if not is_sum(sha256):
+            raise FetchFault(at, "is no sha256, expected 64 hexadecimal digits")
     except NotThereFault:
-        folder.remove(_SUM)
-        return await _index_of_layout_2(web, folder, url, None)
-    data = answer.data or b""
-    sha256 = data.decode("latin-1").strip()
-    if not is_sum(sha256):
-        raise FetchFault(at, "is no sha256, expected 64 hexadecimal digits")
-    if folder.unchanged(_SUM, at) is None or folder.read(_SUM, _SUM_SIZE) != data:
-        folder.remove(_SUM)
-    changed = await _index_of_layout_2(web, folder, url, sha256)
-    folder.write(_SUM, data, at, answer.tags)
-    return changed
-
-
-async def _index_of_layout_2(web: Web, folder: StackFolder, url: str, sha256: str | None) -> bool:
+        pass
     try:
         return await folder.bring(web, LAYOUT_2_INDEX, f"{url}/{LAYOUT_2_INDEX}", sha256)
     except NotThereFault as fault:

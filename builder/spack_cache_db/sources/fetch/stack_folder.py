@@ -1,17 +1,16 @@
 """The folder of one stack, and how downloads get into it: whole and verified, or not at all.
 
-A file is written under one hidden name, forced to disk, and renamed. Where each file came from is
-recorded in a hidden file beside them, which is written before the rename. `build` skips hidden
-names. Only names that are written here are ever removed, and nothing that a link leads to.
+A file is written under one hidden name, forced to disk, and renamed. The source and the checksum of
+each file are recorded in a hidden file beside them, which is written before the rename. `build`
+skips hidden names. A file is only removed if it is what the record says.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
-import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -43,22 +42,11 @@ PART_FILE = ".fetched.part"
 _MAX_STATE = 2**26
 """Bytes; a stack has a few files."""
 
-_OWN_NAME = re.compile(
-    r"index\.json|\.spack-db/index\.json|build_cache/index\.json(?:\.hash)?"
-    r"|v3/manifests/index/(?:[^/.][^/]*/)*index\.manifest\.json"
-    r"|v3/manifests/spec/[^/.][^/]*/[^/.][^/]*\.spec\.manifest\.json"
-    r"|build_cache/(?:[^/.][^/]*/)*[^/.][^/]*\.spec\.(?:json|json\.sig|yaml)"
-    r"|blobs/sha256/[0-9a-f]{2}/[0-9a-f]{64}"
-    r"|packages\.json|packages\.tar\.zst|data/packages/[\w-][\w.-]*\.json"
-)
-"""The names of files that are fetched, as paths within the folder of a stack."""
-
 
 class FetchedFile(Struct, frozen=True):
-    """A file that was fetched: from where, and what it was then."""
+    """The source and the checksum of a file that was fetched."""
 
     url: str
-    size: int
     sha256: str
     tags: Tags = Tags()
 
@@ -90,20 +78,17 @@ class StackFolder:
         self._require_same_mirror(request)
         self._state.manifest = shown(request.manifest) if request.manifest else None
 
-    def file(self, name: str) -> Path:
-        """Return the path of a file by its name in this folder."""
-        return self.path / name
-
     def unchanged(self, name: str, url: str) -> FetchedFile | None:
         """Return what is recorded of a file, if it came from `url` and nobody changed it."""
-        known, path = self._state.files.get(name), self.file(name)
-        if known is None or known.url != shown(url):
-            return None
+        known = self._state.files.get(name)
+        return known if known and known.url == shown(url) and self._is_recorded(name) else None
+
+    def _is_recorded(self, name: str) -> bool:
+        """Return whether a file is what was fetched."""
         try:
-            is_same = (sha256_of(path), path.stat().st_size) == (known.sha256, known.size)
+            return sha256_of(self.path / name) == self._state.files[name].sha256
         except OSError:
-            return None
-        return known if is_same else None
+            return False
 
     def names(self) -> list[str]:
         """Return the names of the files that were fetched, sorted."""
@@ -112,7 +97,7 @@ class StackFolder:
     def read(self, name: str, limit: int) -> bytes | None:
         """Return the bytes of a file; None if there is none of at most `limit` bytes."""
         try:
-            return read_file(self.file(name), limit)
+            return read_file(self.path / name, limit)
         except OSError:
             return None
 
@@ -164,13 +149,14 @@ class StackFolder:
         self._write_address()
         self._state.files[name] = file
         self._save()
-        self.file(name).parent.mkdir(parents=True, exist_ok=True)
-        put_in_place(self.path / PART_FILE, self.file(name))
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        put_in_place(self.path / PART_FILE, path)
         self.keep(name)
 
     def write(self, name: str, data: bytes, url: str, tags: Tags) -> bool:
         """Write a small file from its bytes; return whether it is another than before."""
-        file = FetchedFile(shown(url), len(data), hashlib.sha256(data).hexdigest(), tags)
+        file = FetchedFile(shown(url), hashlib.sha256(data).hexdigest(), tags)
         known = self.unchanged(name, url)
         if known == file:
             self.keep(name)
@@ -179,20 +165,14 @@ class StackFolder:
         self._settle(name, file)
         return known is None or known.sha256 != file.sha256
 
-    def remove(self, name: str) -> None:
-        """Remove a file, unless a link leads out of this folder to it."""
-        path = self.file(name)
-        way = path.parent.relative_to(self.path)
-        if Path(os.path.realpath(path.parent)) == Path(os.path.realpath(self.path), way):
-            path.unlink(missing_ok=True)
-        self._state.files.pop(name, None)
-
     def finish(self) -> None:
         """Remove the files of earlier runs that the mirror has no longer, and the part."""
         (self.path / PART_FILE).unlink(missing_ok=True)
         for name in self._state.files.keys() - self._kept:
-            self.remove(name)
-            _remove_empty(self.file(name).parent, self.path)
+            if self._is_recorded(name):
+                (self.path / name).unlink()
+                _remove_empty((self.path / name).parent, self.path)
+            del self._state.files[name]
         self._write_address()
         self._save()
 
@@ -205,7 +185,7 @@ class StackFolder:
         self._write(STATE_FILE, data)
 
     def _write(self, name: str, data: bytes) -> None:
-        path = self.file(name)
+        path = self.path / name
         if _read(path, _MAX_STATE) != data:
             # Not the name of a download: that may be whole and waiting for this.
             part = path.with_name(f".{name.lstrip('.')}.part")
@@ -239,7 +219,7 @@ def _checked(part: Path, url: str, sha256: str | None, tags: Tags) -> FetchedFil
     elif found != sha256:
         words = f"has the checksum {found}, expected {sha256} as the mirror says"
         raise MismatchFault(url, words)
-    return FetchedFile(shown(url), part.stat().st_size, found, tags)
+    return FetchedFile(shown(url), found, tags)
 
 
 def stacks_of(output: Path, manifest: str) -> Iterator[Path]:
@@ -261,16 +241,11 @@ def _read(path: Path, limit: int) -> bytes | None:
 
 
 def _read_state(folder: Path) -> _State:
-    """Return what is recorded of a folder; if that cannot be read, everything is fetched again.
-
-    Names that are not written here are left out: they are another's.
-    """
+    """Return the record of a folder; if it cannot be read, everything is fetched again."""
     try:
-        state = _STATE.decode(read_file(folder / STATE_FILE, _MAX_STATE))
+        return _STATE.decode(read_file(folder / STATE_FILE, _MAX_STATE))
     except (OSError, *BROKEN):
         return _State()
-    state.files = {name: file for name, file in state.files.items() if _OWN_NAME.fullmatch(name)}
-    return state
 
 
 def _write_new(path: Path, data: bytes) -> None:
@@ -283,8 +258,7 @@ def _write_new(path: Path, data: bytes) -> None:
 
 def _remove_empty(folder: Path, top: Path) -> None:
     """Remove a folder and those above it, below `top`, as far as they are empty."""
-    while (
-        folder != top and folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir())
-    ):
-        folder.rmdir()
-        folder = folder.parent
+    with suppress(OSError):
+        while folder != top:
+            folder.rmdir()
+            folder = folder.parent

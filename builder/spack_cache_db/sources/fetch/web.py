@@ -7,7 +7,6 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from io import FileIO
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
@@ -29,8 +28,6 @@ LONGEST_PAUSE = 120.0
 """Seconds; a server that asks for a longer one is left for another day."""
 
 _MOST_REDIRECTS = 10
-_PIECE = 2**20
-"""Bytes of a file of this machine that are read at once."""
 _RETRIED = (408, 425, 429, 500, 502, 503, 504)
 _NOT_THERE = (403, 404, 410)
 
@@ -183,7 +180,7 @@ class Web:
             follow_redirects=True,
             max_redirects=_MOST_REDIRECTS,
             event_hooks={"request": [_require_safe, _without_login]},
-            mounts={"file://": _FileTransport()},
+            mounts={"file://": _FileTransport(limits.max_size)},
         )
 
     async def __aenter__(self) -> Web:
@@ -404,35 +401,25 @@ def _said(error: httpx.TransportError) -> str:
 class _FileTransport(httpx.AsyncBaseTransport):
     """Answers for the files of this machine as a server does, with tags."""
 
+    def __init__(self, max_size: int) -> None:
+        self._max_size = max_size
+
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Return the file that a `file://` URL names; 404 where there is none to read."""
+        return await asyncio.to_thread(self._answer, request)
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
         try:
-            stream = await asyncio.to_thread(open_regular, Path(request.url.path))
+            with open_regular(Path(request.url.path)) as stream:
+                status = os.fstat(stream.fileno())
+                tag = f'"{status.st_mtime_ns:x}-{status.st_size:x}"'
+                if request.headers.get("If-None-Match") == tag:
+                    return httpx.Response(304)
+                content = stream.read(self._max_size + 1)
         except (FileFault, FileNotFoundError, NotADirectoryError, ValueError):
             return httpx.Response(404)
         except PermissionError:
             return httpx.Response(403)
         except OSError as error:
             raise httpx.ReadError(reason(error)) from None
-        about = os.fstat(stream.fileno())
-        headers = {"ETag": f'"{about.st_mtime_ns:x}-{about.st_size:x}"'}
-        if request.headers.get("If-None-Match") == headers["ETag"]:
-            stream.close()
-            return httpx.Response(304, headers=headers)
-        headers["Content-Length"] = str(about.st_size)
-        return httpx.Response(200, headers=headers, stream=_FileStream(stream))
-
-
-class _FileStream(httpx.AsyncByteStream):
-    def __init__(self, stream: FileIO) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            while data := await asyncio.to_thread(self._stream.read, _PIECE):
-                yield data
-        except OSError as error:
-            raise httpx.ReadError(reason(error)) from None
-
-    async def aclose(self) -> None:
-        self._stream.close()
+        return httpx.Response(200, headers={"ETag": tag}, content=content)

@@ -6,7 +6,6 @@ Parameters and externals are compared as JSON: few of them differ.
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
@@ -14,15 +13,7 @@ from typing import NamedTuple
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Configuration, Problem
 from spack_cache_db.sources import Share
-from spack_cache_db.sources.columns import (
-    TABLES,
-    Document,
-    IndexFacts,
-    NodeFacts,
-    Tarball,
-    Texts,
-    Writer,
-)
+from spack_cache_db.sources.columns import Document, NodeFacts, Tarball, Writer
 from spack_cache_db.sources.indexes import IndexFault
 from spack_cache_db.sources.indexes.index_records import Entry, IndexRecords
 from spack_cache_db.sources.strictness import (
@@ -41,11 +32,6 @@ from spack_cache_db.spack.normal_forms import NO_COMPILER
 
 RECORDS_PER_CALL = 5000
 
-_COLUMNS = {
-    table: [name for name in columns if name != "document"] for table, columns in TABLES.items()
-}
-"""The columns of each table that are of a row and not of the whole index, in their order."""
-
 _PLACE = ("path", "module")
 """The keys of an external that are kept: where the system has it."""
 
@@ -61,79 +47,24 @@ class BinaryPlace(NamedTuple):
     unknown_keys: frozenset[str] = frozenset()
 
 
-class Spellings:
-    """Numbers of configurations and of `NodeFacts` by what nodes of an index say."""
+class IndexReader:
+    """Adds the records of indexes to the columns of a unit.
 
-    def __init__(self, texts: Texts) -> None:
-        self._texts = texts
-        self._configurations: dict[object, int] = {}
-        self._nodes: dict[object, int] = {}
-
-    def numbers(self, node: Node, compiler: str) -> tuple[int, int]:
-        """Return the number of a node's configuration, and that of the node.
-
-        Raises:
-            ValueError: a value of it is not one of Spack's, or too long.
-        """
-        parameters = as_json(node.parameters)
-        key = (*node[:2], *node[3:6], compiler, parameters)
-        configuration = self._configurations.get(key)
-        if configuration is None:
-            found = configuration_of(node, compiler)
-            require_bounded(found)
-            configuration = self._configurations[key] = self._texts.configurations[found]
-        external = None
-        if node.external is not None:
-            external = as_json(
-                {key: node.external[key] for key in _PLACE if node.external.get(key)}
-            )
-        facts = NodeFacts(
-            node.namespace or "",
-            node.package_hash,
-            parameters,
-            external,
-            has_compiler=node.compiler is not None,
-        )
-        number = self._nodes.get(facts)
-        if number is None:
-            require_name("namespace", facts.namespace)
-            number = self._nodes[facts] = self._texts.nodes[facts]
-        return configuration, number
-
-
-class _Rows:
-    """The rows of one index for `TABLES`, each as its numbers one after the other.
-
-    Attributes:
-        tables: the rows.
-        stacks: the number of the index's set of stacks.
-        numbers: the number of each hash that the index has.
-        compilers: the nodes that provide languages, by their hashes.
-        unrecorded: the names of hashes of which the index has no record.
+    Args:
+        writer: it fills the columns.
+        share: called after some thousands of records, each time, with how much has been read.
     """
 
-    def __init__(self, stacks: int, numbers: dict[str, int]) -> None:
-        self.tables = {table: array("I") for table in _COLUMNS}
-        self.stacks = stacks
-        self.numbers = numbers
-        self.compilers: dict[str, Node | None] = {}
-        self.unrecorded: dict[str, str] = {}
-
-
-class IndexReader:
-    """Adds the records of indexes to the columns of a unit."""
-
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, share: Share | None = None) -> None:
         self._writer = writer
-        self._texts = writer.texts
-        self._spellings = Spellings(writer.texts)
+        self._share = share
+        self._configurations: dict[object, int] = {}
 
     def add(
         self,
         document: Document,
         known: IndexRecords,
         listed: Callable[[Entry], BinaryPlace | None],
-        share: Share | None = None,
     ) -> None:
         """Add all records of an index.
 
@@ -141,100 +72,154 @@ class IndexReader:
             document: the index; problems of its records are added to it.
             known: its records; edges lead to nothing else.
             listed: where a record's binary lies; None for a record without one.
-            share: told after some thousands of records, each time, how much has been read.
 
         Raises:
-            InputError: with every fault of the index; nothing of it is kept.
+            InputError: with the first fault of the index; nothing of it is kept.
         """
-        facts, hashes = document.index_facts, self._texts.hashes
-        assert facts is not None
-        # Keys that are no hashes are refused below, and may not meet those of other documents.
-        numbers = {dag_hash: hashes[dag_hash] for dag_hash in known if is_hash(dag_hash)}
-        rows = _Rows(self._texts.stack_sets[(facts.stack,)], numbers)
-        faults: list[str] = []
+        number = self._writer.add(document)
+        rows = _Rows(self._writer, number, known, self._configurations)
         unknown, in_manifests = Counter[str](), Counter[str]()
         for count, dag_hash in enumerate(known):
-            if share and count and count % RECORDS_PER_CALL == 0:
-                share(count / len(known))
+            if self._share and count and count % RECORDS_PER_CALL == 0:
+                self._share(count / len(known))
             try:
                 entry = known.entry(dag_hash)
                 place = listed(entry)
-                self._add_entry(rows, entry, known, place, facts)
-            except IndexFault as fault:
-                faults.append(str(fault))
-            except BROKEN as error:
-                faults.append(f"{dag_hash}: {said(error)}, expected a node of Spack's")
-            else:
-                unknown.update(entry.unknown)
-                in_manifests.update(place.unknown_keys if place else ())
-        if faults:
-            raise InputError(Fault(document.location, 0, each) for each in faults)
+                rows.add(entry, place)
+            except (IndexFault, *BROKEN) as error:
+                self._writer.remove(number)
+                message = f"{dag_hash}: {said(error)}, expected a node of Spack's"
+                if isinstance(error, IndexFault):
+                    message = str(error)
+                raise InputError([Fault(document.location, 0, message)]) from None
+            unknown.update(entry.unknown)
+            in_manifests.update(place.unknown_keys if place else ())
         problems = [*unknown_keys("record", unknown), *unknown_keys("manifest", in_manifests)]
         problems += [_unrecorded(*each) for each in sorted(rows.unrecorded.items())]
-        self._write(document, facts, rows, problems)
+        rows.finish(problems)
 
-    def _write(
-        self, document: Document, facts: IndexFacts, rows: _Rows, problems: list[Problem]
-    ) -> None:
-        nothing = Configuration("", "", NO_COMPILER, "", "", "", ())
-        for dag_hash, package in rows.unrecorded.items():
-            configuration = self._texts.configurations[nothing._replace(package=package)]
-            rows.tables["unrecorded"].extend((rows.numbers[dag_hash], configuration))
-        binaries = len(rows.tables["listings"]) // len(_COLUMNS["listings"])
-        number = self._writer.add(
-            document._replace(
-                problems=(*document.problems, *problems),
-                index_facts=facts._replace(binaries=binaries),
-            )
-        )
-        for table, columns in _COLUMNS.items():
-            values = rows.tables[table]
-            each = {name: values[at :: len(columns)] for at, name in enumerate(columns)}
-            self._writer.append(table, number, **each)
 
-    def _add_entry(
+class _Rows:
+    """The rows of one index.
+
+    Attributes:
+        unrecorded: the names of hashes of which the index has no record.
+    """
+
+    def __init__(
         self,
-        rows: _Rows,
-        entry: Entry,
+        writer: Writer,
+        document: int,
         known: IndexRecords,
-        listed: BinaryPlace | None,
-        document: IndexFacts,
+        configurations: dict[object, int],
     ) -> None:
-        """Add a record whole, or nothing of it."""
-        node, texts, tables = entry.node, self._texts, rows.tables
+        self._writer = writer
+        self._texts = texts = writer.texts
+        self._document = document
+        facts = writer.columns.documents[document - 1].index_facts
+        assert facts is not None
+        self._facts = facts
+        self._known = known
+        self._stacks = texts.stack_sets[(facts.stack,)]
+        self._configurations = configurations
+        # Keys that are no hashes are refused, and may not meet those of other documents.
+        self._numbers = {each: texts.hashes[each] for each in known if is_hash(each)}
+        self._compilers: dict[str, Node | None] = {}
+        self._binaries = 0
+        self.unrecorded: dict[str, str] = {}
 
-        def provider(dag_hash: str) -> Node | None:
-            if dag_hash not in rows.compilers:
-                found = known.entry(dag_hash).node if dag_hash in known else None
-                rows.compilers[dag_hash] = found
-            return rows.compilers[dag_hash]
-
-        configuration, facts = self._spellings.numbers(node, compiler_of(node, provider))
-        edges = {
-            (self._end(rows, each.name, each.hash), texts.uses[each.use]) for each in node.edges
-        }
-        build_spec = self._end(rows, *node.build_spec) if node.build_spec else 0
-        spec = rows.numbers[node.hash]
-        for end, use in edges:
-            tables["edges"].extend((spec, end, use))
+    def add(self, entry: Entry, listed: BinaryPlace | None) -> None:
+        """Add a record, and where its binary lies if it has one."""
+        node, texts = entry.node, self._texts
+        configuration = self._configuration(node)
+        edges = {(self._end(each.name, each.hash), texts.uses[each.use]) for each in node.edges}
+        build_spec = self._end(*node.build_spec) if node.build_spec else 0
+        row = {"document": self._document, "spec": self._numbers[node.hash]}
+        self._writer.append(
+            "edges",
+            self._document,
+            spec=[row["spec"]] * len(edges),
+            dependency=[end for end, _ in edges],
+            use=[use for _, use in edges],
+        )
         if listed is None:
-            tables["unlisted"].extend((spec, configuration))
+            self._writer.append_row("unlisted", **row, configuration=configuration)
         else:
-            size = texts.sizes[listed.size] if listed.size else 0
-            tarball = texts.tarballs[listed.tarball] if listed.tarball else 0
-            tables["listings"].extend((spec, configuration, rows.stacks, size, tarball))
-        install = entry.install if document.is_installed else None
-        number = texts.installs[install] if install else 0
-        tables["records"].extend((spec, facts, number, build_spec))
+            self._binaries += 1
+            self._writer.append_row(
+                "listings",
+                **row,
+                configuration=configuration,
+                stacks=self._stacks,
+                size=texts.sizes[listed.size] if listed.size else 0,
+                tarball=texts.tarballs[listed.tarball] if listed.tarball else 0,
+            )
+        install = entry.install if self._facts.is_installed else None
+        self._writer.append_row(
+            "records",
+            **row,
+            node=self._node(node),
+            install=texts.installs[install] if install else 0,
+            build_spec=build_spec,
+        )
 
-    def _end(self, rows: _Rows, name: str, dag_hash: str) -> int:
+    def finish(self, problems: list[Problem]) -> None:
+        """Add the specs without a record, and what is known of the whole index."""
+        nothing = Configuration("", "", NO_COMPILER, "", "", "", ())
+        for dag_hash, package in self.unrecorded.items():
+            self._writer.append_row(
+                "unrecorded",
+                document=self._document,
+                spec=self._numbers[dag_hash],
+                configuration=self._texts.configurations[nothing._replace(package=package)],
+            )
+        documents = self._writer.columns.documents
+        document = documents[self._document - 1]
+        documents[self._document - 1] = document._replace(
+            problems=(*document.problems, *problems),
+            index_facts=self._facts._replace(binaries=self._binaries),
+        )
+
+    def _configuration(self, node: Node) -> int:
+        compiler = compiler_of(node, self._provider)
+        key = (*node[:2], *node[3:6], compiler, as_json(node.parameters))
+        number = self._configurations.get(key)
+        if number is None:
+            found = configuration_of(node, compiler)
+            require_bounded(found)
+            number = self._configurations[key] = self._texts.configurations[found]
+        return number
+
+    def _node(self, node: Node) -> int:
+        external, found = None, node.external
+        if found is not None:
+            external = as_json({key: found[key] for key in _PLACE if found.get(key)})
+        require_name("namespace", node.namespace or "")
+        return self._texts.nodes[
+            NodeFacts(
+                node.namespace or "",
+                node.package_hash,
+                as_json(node.parameters),
+                external,
+                has_compiler=node.compiler is not None,
+            )
+        ]
+
+    def _provider(self, dag_hash: str) -> Node | None:
+        """Return the node of a compiler, which many records share."""
+        if dag_hash not in self._compilers:
+            found = self._known.entry(dag_hash).node if dag_hash in self._known else None
+            self._compilers[dag_hash] = found
+        return self._compilers[dag_hash]
+
+    def _end(self, name: str, dag_hash: str) -> int:
         """Return the number of a dependency; of one without a record, the name is kept."""
-        number = rows.numbers.get(dag_hash)
+        number = self._numbers.get(dag_hash)
         if number is None:
             require_hash(dag_hash)
             require_short("package", name, MAX_NAME)
-            rows.unrecorded[dag_hash] = name
-            number = rows.numbers[dag_hash] = self._texts.hashes[dag_hash]
+            self.unrecorded[dag_hash] = name
+            number = self._numbers[dag_hash] = self._texts.hashes[dag_hash]
         return number
 
 

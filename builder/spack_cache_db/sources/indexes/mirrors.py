@@ -80,19 +80,15 @@ class OpenIndex(NamedTuple):
 
 
 class MirrorReader:
-    """Reads indexes and spec files, alone or in the folder of a mirror, into columns.
+    """Reads indexes and spec files, alone or in the folder of a mirror, into columns."""
 
-    `share` is told how much of an index has been read, if it is set.
-    """
-
-    def __init__(self, writer: Writer, place: Place) -> None:
-        self._reader = IndexReader(writer)
+    def __init__(self, writer: Writer, place: Place, share: Share | None = None) -> None:
+        self._reader = IndexReader(writer, share)
         self._place = place
-        self.share: Share | None = None
 
     def add(self, file: RawFile) -> None:
-        """Read an index or a spec file; `InputError` with all its faults if it cannot be kept."""
-        self._reader.add(*open_file(file, self._place), self.share)
+        """Read an index or a spec file; `InputError` with its first fault if it cannot be kept."""
+        self._reader.add(*open_file(file, self._place))
 
     def add_mirror(self, mirror: File) -> None:
         """Read the folder of a mirror (as `add`); an index without faults is kept all the same."""
@@ -102,7 +98,7 @@ class MirrorReader:
                 faults.append(index)
                 continue
             try:
-                self._reader.add(*index, self.share)
+                self._reader.add(*index)
             except InputError as error:
                 faults += error.faults
         if faults:

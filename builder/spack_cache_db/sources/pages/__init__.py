@@ -18,7 +18,7 @@ import msgspec
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Configuration, Problem
-from spack_cache_db.sources import ANYWHERE, Place, RawFile
+from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.columns import Document, PageFacts, TarballParts, Writer
 from spack_cache_db.sources.pages.page_parser import Meta, Page, SpecDetail, parse_page
 from spack_cache_db.sources.strictness import (
@@ -53,7 +53,7 @@ Facts = dict[str, Any]
 class PageReader:
     """Reads pages into the columns of a unit; a page names its release and stacks itself."""
 
-    def __init__(self, writer: Writer, place: Place = ANYWHERE) -> None:
+    def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._texts = texts = writer.texts
         self._spellings: dict[object, int] = {}
