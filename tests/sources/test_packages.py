@@ -136,7 +136,7 @@ def test_no_text_of_a_package_is_a_formula(text: str) -> None:
     [
         (b'[\n{"name": "a",\n', "in/x:3: Input data was truncated"),
         (b'{"name": "a",\n"latest_version": "say "this""}', "in/x:2: JSON is malformed"),
-        (b'{"name": "a", "latest_version": NaN}', "in/x: "),
+        (b'{"name": "a", "latest_version": NaN}', "in/x:1: JSON is malformed"),
         (b'{"name": "a", "latest_version": "\xff"}', "in/x:1: not UTF-8"),
         (published(""), "has the name , expected one that Spack can read"),
         (published("a", "1" * 201), "has a version of 201 characters"),
