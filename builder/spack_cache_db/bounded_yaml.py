@@ -43,7 +43,7 @@ METADATA_BOUNDS = YamlBounds(size=2**24, parts=500_000, aliases=1_000)
 """How large Datasette's metadata and settings may be: queries in them may have any length."""
 
 MAX_NUMBER = 1000
-"""Characters of a scalar that is no text: numbers of base 60 take quadratic time."""
+"""Characters of a scalar that is not text: numbers of base 60 take quadratic time."""
 
 _TEXT = "tag:yaml.org,2002:str"
 NOTHING = ("", "~", "null", "Null", "NULL")
@@ -62,7 +62,7 @@ def compose(
     editors and `grep -n` count. Nodes know the path that is given.
 
     Raises:
-        LineFault: it is no YAML, or too large.
+        LineFault: it is not YAML, or too large.
     """
     try:
         return _compose(text, bounds, _TextLoader, path)
@@ -74,7 +74,7 @@ def load(text: str, bounds: YamlBounds) -> Any:
     """Return the value of a text with one YAML document, with the types of YAML 1.1.
 
     Raises:
-        LineFault: it is no YAML, is too large, or has a scalar that is none of its tag.
+        LineFault: it is not YAML, is too large, or has a scalar that is none of its tag.
     """
     node = _compose(text, bounds, _ValueLoader)
     return None if node is None else _value(_Constructor(), node)
@@ -117,7 +117,7 @@ def text_of(node: yaml.Node, what: str) -> str:
     Spack reads that colon of any text as that of a key which replaces another (`spack_yaml.py`).
 
     Raises:
-        LineFault: the node is no scalar, for it should be `what`.
+        LineFault: the node is not a scalar, for it should be `what`.
     """
     if not isinstance(node, yaml.ScalarNode):
         raise fault_at(node, quoting_advice(node) or f"expected {what} as text here")
@@ -143,7 +143,7 @@ def key_of(node: yaml.Node) -> tuple[str, str]:
     """Return a key, and how it is merged with a lower one: `:` (instead), `+`, `-`, or nothing.
 
     Raises:
-        LineFault: the key is no text, or the merge key of YAML.
+        LineFault: the key is not text, or the merge key of YAML.
     """
     if not isinstance(node, yaml.ScalarNode):
         raise fault_at(node, "expected a key as text here")
@@ -291,7 +291,9 @@ class _Constructor(yaml.constructor.SafeConstructor):
             return super().construct_object(node, deep)
         except _BAD_SCALAR:
             kind = node.tag.rpartition(":")[2]
-            raise LineFault(line_of(node), f"broken YAML: this is no {kind}") from None
+            raise LineFault(
+                line_of(node), f"broken YAML: this is not a value of type {kind}"
+            ) from None
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         found = super().construct_mapping(node, deep)

@@ -35,8 +35,8 @@ def open_database(path: Path) -> sqlite3.Connection:
     """Open a built file read-only.
 
     Raises:
-        DatabaseError: it is no file, no database of this builder, of another schema version, or a
-            part of one.
+        DatabaseError: it is not a file, not a database of this builder, of another schema version,
+            or a part of one.
     """
     _require_file(path)
     check_header(path)
@@ -115,7 +115,7 @@ def check_header(path: Path) -> None:
     """Check what a file says of itself in its first bytes (SQLite's file format, 1.3).
 
     Raises:
-        DatabaseError: it is no database of this builder, of another schema version, or cut off.
+        DatabaseError: it is not a database of this builder, of another schema version, or cut off.
     """
     try:
         with open_regular(path) as file:
@@ -124,7 +124,9 @@ def check_header(path: Path) -> None:
         raise DatabaseError(f"{path}: cannot be read: {reason(error)}") from None
     magic, pages, version, application = _HEADER.unpack(header.ljust(_HEADER.size, b"\0"))
     if magic != b"SQLite format 3\0" or application != schema.APPLICATION_ID:
-        raise DatabaseError(f"{path}: is no spack-cache-db database; expected a file made by build")
+        raise DatabaseError(
+            f"{path}: is not a spack-cache-db database; expected a file made by build"
+        )
     if version != schema.SCHEMA_VERSION:
         message = f"has schema version {version}, expected {schema.SCHEMA_VERSION}; build it anew"
         raise DatabaseError(f"{path}: {message}")

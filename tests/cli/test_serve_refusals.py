@@ -97,7 +97,9 @@ def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
     """A missing file, a folder, another kind of file: each is told what it is."""
     other = tmp_path / "other.db"
     other.write_bytes(b"something else")
-    assert refusal(other).endswith("is no spack-cache-db database; expected a file made by build")
+    assert refusal(other).endswith(
+        "is not a spack-cache-db database; expected a file made by build"
+    )
     assert refusal(tmp_path).endswith(": is a folder, expected a file made by build")
     missing = refusal(tmp_path / "missing.db")
     assert "no such file; build one with: spack-cache-db build" in missing

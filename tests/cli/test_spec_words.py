@@ -52,7 +52,7 @@ def test_words_are_one_spec(samples_file: Path, command: str, spec: str) -> None
         (["renamed", "zlib"], "renamed is a database: give the spec first"),
         (["zlib", "a.db", "renamed"], "a.db is a database: give the spec first"),
         (["zlib", "folder"], "folder: is a folder"),
-        (["zlib", "notes.txt"], "notes.txt: is no spack-cache-db database"),
+        (["zlib", "notes.txt"], "notes.txt: is not a spack-cache-db database"),
         (["zlib", "~x", "other/cache.sqlite", "a.db"], "unexpected '.'"),
         ([], "Missing argument 'SPEC...'"),
         (["a.db"], "Missing argument 'SPEC...'"),
@@ -77,7 +77,7 @@ def test_a_word_at_the_wrong_place(
 def test_without_a_database_all_words_are_the_spec(
     samples_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The only word is the spec even if a file has its name; a path that is no file is named."""
+    """The only word is the spec even if a file has its name; a path that is not a file is named."""
     monkeypatch.chdir(tmp_path)
     shutil.copy(samples_file, "a.db")
     (tmp_path / "py-mpi4py").write_text("a file")

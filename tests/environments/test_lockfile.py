@@ -99,7 +99,7 @@ def test_included_environments_are_part_of_the_lock() -> None:
         (lock(8, {}), "lockfile version 8, expected one of 1 to 7"),
         ({"_meta": {"lockfile-version": 6}}, "concrete_specs is no object"),
         (lock(6, {"x": []}), "the spec x: spec is not an object"),
-        (lock(6, {"x": node("a", hash="x")}), "the spec x: 'x' is no hash"),
+        (lock(6, {"x": node("a", hash="x")}), "the spec x: 'x' is not a hash"),
         (lock(6, {hash_of("a"): {"name": "a"}}), "arch is not an object"),
         (lock(6, by_hash(node("a", version=1))), "has no version"),
         (lock(6, by_hash(node("a", parameters={"x": 1}))), "has the parameter 'x' 1"),

@@ -145,7 +145,7 @@ def test_what_is_no_database(tmp_path: Path, name: str) -> None:
     """A path without a built file is an error with the reason."""
     (tmp_path / "text.db").write_text("no database")
 
-    with pytest.raises(DatabaseError, match=r"no such file|is no spack-cache-db database"):
+    with pytest.raises(DatabaseError, match=r"no such file|is not a spack-cache-db database"):
         open_database(tmp_path / name)
 
 

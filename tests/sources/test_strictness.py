@@ -14,29 +14,6 @@ from spack_cache_db.sources.strictness import (
 from spack_cache_db.spack.lexer import QuerySyntaxError, is_package, tokens
 from tests.configurations import configuration
 
-
-@pytest.mark.parametrize("word", [each for each in Configuration._fields if each != "variants"])
-def test_names_have_at_most_two_hundred_characters(word: str) -> None:
-    """Each text of a configuration; search words grow as the square of a package's name."""
-    require_bounded(configuration(**{word: "a" * 200}))
-    with pytest.raises(ValueError, match=f"has a {word} of 201 characters, expected at most 200"):
-        require_bounded(configuration(**{word: "a" * 201}))
-
-
-@pytest.mark.parametrize(
-    ("variants", "words"),
-    [
-        (("a=" + "b" * 4095,), "has a variant of 4,097 characters, expected at most 4,096"),
-        (("a" * 201 + "=b",), "has a variant name of 201 characters, expected at most 200"),
-        (tuple(f"+v{number}" for number in range(1001)), "has 1,001 variants, expected at most"),
-    ],
-)
-def test_variants_are_bounded(variants: tuple[str, ...], words: str) -> None:
-    """Their texts, their names, and how many there are."""
-    with pytest.raises(ValueError, match=words):
-        require_bounded(configuration(variants=variants))
-
-
 ODD = [
     "\u202e",
     "\u200b",

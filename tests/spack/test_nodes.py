@@ -138,8 +138,8 @@ def test_keys_that_are_not_known_are_told_at_every_depth(way: tuple[Any, ...]) -
         (node("a", parameters={"x": [1]}), "has the parameter"),
         (node("a", dependencies=1), "dependencies is not a list"),
         (node("a", {"name": "b", "hash": "c", "type": 1}), "types that are not a list"),
-        (node("a", edge("b", "a,b")), "no type or virtual"),
-        (node("a", edge("b", "link", virtuals=("",))), "no type or virtual"),
+        (node("a", edge("b", "a,b")), "not a type or a virtual"),
+        (node("a", edge("b", "link", virtuals=("",))), "not a type or a virtual"),
         (node("a", {"name": "b", "parameters": {}}), "has no hash"),
         (node("a", external=1), "external is not an object"),
         (node("a", build_spec={"name": "b"}), "has no hash"),
@@ -156,5 +156,5 @@ def test_a_hash_has_thirty_two_characters() -> None:
     """Of base32, in small letters."""
     require_hash(hash_of("a"))
     for text in ("", "a" * 31, "a" * 33, "A" * 32, "a" * 31 + "1", "a" * 32 + "\n"):
-        with pytest.raises(ValueError, match="is no hash, expected 32 characters"):
+        with pytest.raises(ValueError, match="is not a hash, expected 32 characters"):
             require_hash(text)

@@ -201,7 +201,7 @@ def _cannot_write(output: Path, error: Exception) -> OutputError:
     """Return the error for an output that the system refuses."""
     why = reason(error)
     if isinstance(error, FileExistsError):
-        why = f"{output.parent} is no folder"
+        why = f"{output.parent} is not a folder"
     return OutputError(
         f"{output}: cannot be written: {why}; free space or choose another place with -o. "
         "The old file, if there was one, is untouched."

@@ -182,8 +182,8 @@ def _listed(file: RawFile, member: bytes, told: set[str]) -> PackageFacts:
         told: the unknown keys of members before it; those of this one are added.
 
     Raises:
-        msgspec.DecodeError: it is no package, or a value has another type.
-        ValueError: there are too many members, or it is no JSON.
+        msgspec.DecodeError: it is not a package, or a value has another type.
+        ValueError: there are too many members, or it is not JSON.
     """
     value = msgspec.json.decode(member)
     if isinstance(value, str):

@@ -80,7 +80,7 @@ _ENABLED = re.compile(r"\+{1,2}\w[\w.-]*")
 
 @lru_cache(maxsize=2**16)
 def require_name(word: str, text: str) -> None:
-    """Raise `ValueError` if a text is no name or too long a one; `word` says of what."""
+    """Raise `ValueError` if a text is not a name or is too long; `word` says of what."""
     require_short(word, text, MAX_NAME)
     if not is_name(text):
         expected = "expected a name without a blank at either end, that does not begin with = + - @"
@@ -145,5 +145,5 @@ def named(text: str) -> str:
 
 
 def as_json(value: Any) -> str:
-    """Return values as JSON, the same text for the same values; `ValueError` if it is no text."""
+    """Return values as JSON, the same text for the same values; `ValueError` if it is not text."""
     return msgspec.json.encode(value, order="sorted").decode()

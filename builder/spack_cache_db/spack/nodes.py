@@ -199,7 +199,7 @@ def _use(types: tuple[str, ...], virtuals: tuple[str, ...], direct: bool | None)
     """Return a use; `ValueError` for a word that cannot stand in a list with commas."""
     for word in (*types, *virtuals):
         if not isinstance(word, str) or "," in word or not is_name(word):
-            raise ValueError(f"{word!r:.60} is no type or virtual, expected a word")
+            raise ValueError(f"{word!r:.60} is not a type or a virtual, expected a word")
     return Use(tuple(sorted(types)), tuple(sorted(virtuals)), direct)
 
 
@@ -213,7 +213,7 @@ def _build_spec(said: Any, unknown: set[str]) -> tuple[str, str] | None:
 def require_hash(text: str) -> None:
     """Raise `ValueError` unless a text is a hash of Spack's: 20 bytes in base32."""
     if not is_hash(text):
-        raise ValueError(f"{text!r:.60} is no hash, expected 32 characters of a-z and 2-7")
+        raise ValueError(f"{text!r:.60} is not a hash, expected 32 characters of a-z and 2-7")
 
 
 def compiler_of(node: Node, node_of: Callable[[str], Node | None]) -> str:

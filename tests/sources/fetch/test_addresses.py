@@ -44,22 +44,22 @@ def test_a_mirror_is_known_by_its_index(ending: str) -> None:
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("", "is no URL, expected one such as https://host/mirror"),
-        ("host/mirror", "is no URL, "),
-        ("https://", "is no URL, "),
-        ("https:///path", "is no URL, "),
-        ("https://[", "is no URL, "),
-        ("https://host:port/a", "is no URL, "),
-        ("https://host/a b", "is no URL, "),
-        ("https://host/a\nb", "is no URL, "),
+        ("", "is not a URL, expected one such as https://host/mirror"),
+        ("host/mirror", "is not a URL, "),
+        ("https://", "is not a URL, "),
+        ("https:///path", "is not a URL, "),
+        ("https://[", "is not a URL, "),
+        ("https://host:port/a", "is not a URL, "),
+        ("https://host/a b", "is not a URL, "),
+        ("https://host/a\nb", "is not a URL, "),
         (
             "ftp://host/a",
             "cannot be downloaded, expected https://, http://, oci://, s3://, file://, ",
         ),
         ("gs://bucket/a", "cannot be downloaded, expected https://, "),
         ("file://host/a", "cannot be downloaded, expected https://, "),
-        ("file://", "is no URL, "),
-        ("s3:///path", "is no URL, "),
+        ("file://", "is not a URL, "),
+        ("s3:///path", "is not a URL, "),
         (
             "https://host/a?token=1",
             "has a query or a fragment, expected a mirror's address without",
@@ -68,7 +68,7 @@ def test_a_mirror_is_known_by_its_index(ending: str) -> None:
     ],
 )
 def test_what_cannot_be_fetched(url: str, message: str) -> None:
-    """What is no URL of a mirror is refused by what is wrong with it."""
+    """What is not a URL of a mirror is refused by what is wrong with it."""
     with pytest.raises(FetchFault) as caught:
         mirror_place(url)
 
@@ -92,7 +92,9 @@ def test_names_that_lead_elsewhere(name: str) -> None:
     # Only the name of a view may have slashes.
     views = () if name == "a/b" else (name,)
     for asked in ((name, None, ()), (None, name, ()), *((None, None, (view,)) for view in views)):
-        with pytest.raises(FetchFault, match=r"is no name of a (release|stack|view), expected one"):
+        with pytest.raises(
+            FetchFault, match=r"is not a name of a (release|stack|view), expected one"
+        ):
             mirror_request("https://host/a", *asked)
 
 
@@ -190,7 +192,7 @@ def test_stores_that_are_not_mapped() -> None:
 
 @pytest.mark.parametrize("name", ["../../etc", "", "a/b", ".", "a\0b"])
 def test_names_of_a_manifest_that_lead_elsewhere(name: str) -> None:
-    """A name from the network that is no folder's is a fault; the others are fetched."""
+    """A name from the network that is not a folder's is a fault; the others are fetched."""
     good = {"label": "root", "url": "https://host/a"}
     for manifest in (
         {"develop": [good, {"label": name, "url": "https://host/b"}]},
@@ -221,5 +223,5 @@ def test_what_is_no_manifest(text: bytes) -> None:
         read_release_manifest(URL, text)
 
     message = str(caught.value)
-    assert message.startswith("is no manifest of releases: ")
+    assert message.startswith("is not a manifest of releases: ")
     assert message.endswith("expected a mirror, or a manifest {release: [{label, url}]}")

@@ -34,7 +34,7 @@ def bring(
 
 
 def archive(**files: bytes) -> bytes:
-    """Return a repository as an archive, with a file that is no package data."""
+    """Return a repository as an archive, with a file that is not package data."""
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w") as tar:
         for name, content in {"README.md": b"# The site", **files}.items():
@@ -109,8 +109,8 @@ def test_files_of_the_packages_that_a_database_has(
         ("a.tar.gz", archive(), "has no package data, expected data/packages/<name>.json"),
         ("a.tar.gz", REPOSITORY[:-40], "Compressed file ended"),
         ("a.zip", b"<html>", "not a zip"),
-        ("a.json", b"<html>", "is no package data"),
-        ("a.json", index("a"), "is no package data"),
+        ("a.json", b"<html>", "is not package data"),
+        ("a.json", index("a"), "is not package data"),
         ("a.json", as_json([{"name": "a b"}]), "expected one that Spack can read"),
         ("a", b"", "name a database: --packages-of FILE"),
         ("a.json?query", LIST, "has a query"),

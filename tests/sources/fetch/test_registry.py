@@ -93,8 +93,8 @@ def test_a_layer_with_another_sum(site: Site, output: Path) -> None:
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
-        (b"<html>", "is no image: "),
-        (b'{"manifests": []}', "is no image: "),
+        (b"<html>", "is not an image: "),
+        (b'{"manifests": []}', "is not an image: "),
         (image(NEW, digest="sha256:../../x"), "has a layer without a sha256, expected one"),
         (image(NEW, digest="md5:abc"), "has a layer without a sha256, expected one"),
         (image(NEW, size=2**40), "has more than 1,073,741,824 bytes, expected less (--max-size)"),

@@ -104,7 +104,7 @@ def test_a_wrong_checksum(site: Site, output: Path) -> None:
         (b"<html>hello</html>", "broken manifest: "),
         (b'{"version": 4, "data": []}', "is of layout 4, expected 3"),
         (b'{"version": 3, "data": []}', "names no index, expected one of media type application/"),
-        (manifest(NEW, "../../../../etc/passwd"), "names a checksum that is no sha256"),
+        (manifest(NEW, "../../../../etc/passwd"), "names a checksum that is not a sha256"),
         (clear_signed(b"nothing"), "broken manifest: "),
     ],
 )

@@ -162,7 +162,7 @@ def test_redirects_to_other_schemes(site: Site, location: str) -> None:
     ],
 )
 def test_redirects_to_nowhere(site: Site, location: str) -> None:
-    """A redirect to what is no URL is one line."""
+    """A redirect to what is not a URL is one line."""
     site.always["/a"] = status(302, location=location)
 
     with pytest.raises(FetchFault):

@@ -112,7 +112,7 @@ FAULTS: dict[str, tuple[Any, str]] = {
     "text that turns": ([record(node("a", parameters={"x": "a\u202eb"}))], "the character"),
     "an edge to no hash": (
         [record(node("a", {**edge("b", "link"), "hash": "B"}))],
-        "'B' is no hash, expected 32 characters of a-z and 2-7",
+        "'B' is not a hash, expected 32 characters of a-z and 2-7",
     ),
     "an edge to a long name": (
         [record(node("a", edge("b" * 201, "link")))],
@@ -152,7 +152,7 @@ def test_a_key_that_is_no_hash_is_told_beside_a_good_index(key: str, tmp_path: P
     report = build(tmp_path / "in", tmp_path / "x.db", keep_going=True)
 
     assert [each.path for each in faults] == [f"{tmp_path}/in/bad/index.json"]
-    assert "is no hash, expected 32 characters of a-z and 2-7" in faults[0].message
+    assert "is not a hash, expected 32 characters of a-z and 2-7" in faults[0].message
     assert problems == ()
     assert (report.faults, report.indexes, report.records) == (faults, 1, 1)
 

@@ -97,9 +97,9 @@ def test_what_is_written_is_read(rest: str) -> None:
         (b'{"url": "https://a", "more": 1}', "broken address of a mirror: "),
         (b'{"url": "\xff"}', "broken address of a mirror: "),
         (b"[" * 100_000, "broken address of a mirror: "),
-        (b'{"url": "somewhere"}', "the address of a mirror is no URL, expected one such as"),
-        (b'{"url": "https://a b"}', "the address of a mirror is no URL, expected one such as"),
-        (b'{"url": "https://a\\nb"}', "the address of a mirror is no URL, expected one such as"),
+        (b'{"url": "somewhere"}', "the address of a mirror is not a URL, expected one such as"),
+        (b'{"url": "https://a b"}', "the address of a mirror is not a URL, expected one such as"),
+        (b'{"url": "https://a\\nb"}', "the address of a mirror is not a URL, expected one such as"),
     ],
 )
 def test_what_says_no_address(data: bytes, message: str) -> None:

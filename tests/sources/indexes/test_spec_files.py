@@ -88,8 +88,14 @@ BROKEN = {
     "nested": (b'{"spec": ' + b"[" * 1_000_000, "broken spec file"),
     "nested YAML": (b"spec: " + b"[" * 2_000, "broken spec file"),
     "closed YAML": (b"spec: " + b"[" * 100_000 + b"]" * 100_000, "nested more than 32 levels"),
-    "no number": (b'spec: 1\nfull_hash: !!int ""\n', "line 2: broken YAML: this is no int"),
-    "no time": (b"spec: 1\nfull_hash: !!timestamp x", "line 2: broken YAML: this is no time"),
+    "no number": (
+        b'spec: 1\nfull_hash: !!int ""\n',
+        "line 2: broken YAML: this is not a value of type int",
+    ),
+    "no time": (
+        b"spec: 1\nfull_hash: !!timestamp x",
+        "line 2: broken YAML: this is not a value of type time",
+    ),
     "YAML that grows": (b"spec: &a [1]\nbuildinfo: {a: *a}", "has YAML aliases"),
     "no nodes": (b'{"spec": {"_meta": {"version": 2}, "nodes": []}}', "has 0 nodes, expected 1"),
     "too many nodes": (
@@ -101,7 +107,7 @@ BROKEN = {
     "a number without end": (b'{"spec": [], "full_hash": ' + b"1" * 5000 + b"}", "broken spec"),
     "no hash": (
         json.dumps(replaced(FILES["specfile 5"], ("spec", "nodes", 1, "hash"), "b")).encode(),
-        "'b' is no hash, expected 32 characters",
+        "'b' is not a hash, expected 32 characters",
     ),
     "two names": (
         json.dumps({"spec": [{**old_node("a", "5"), **old_node("b", "5")}]}).encode(),

@@ -115,7 +115,7 @@ def require_folder_name(url: str, kind: str, name: str) -> str:
     fits = is_name(name) and len(name.encode(errors="replace")) <= LONGEST_NAME
     if name.startswith(".") or "/" in name or "\\" in name or not fits:
         raise FetchFault(
-            url, f"{quoted(name)} is no name of a {kind}, expected one such as develop"
+            url, f"{quoted(name)} is not a name of a {kind}, expected one such as develop"
         )
     return name
 
@@ -134,7 +134,7 @@ def mirror_place(text: str, maps: Sequence[Map] = ()) -> tuple[str, str | None]:
     except ValueError:
         host = None
     if not host or not url.isprintable() or " " in url:
-        raise FetchFault(text, "is no URL, expected one such as https://host/mirror")
+        raise FetchFault(text, "is not a URL, expected one such as https://host/mirror")
     # A bucket has neither a user nor a port, and a file of this machine no host.
     is_other = parts.netloc != {"s3": host, "file": ""}.get(parts.scheme, parts.netloc)
     if parts.scheme not in SCHEMES or is_other:
@@ -245,7 +245,7 @@ def read_release_manifest(
         manifest = _MANIFEST.decode(data)
     except BROKEN as error:
         expected = "expected a mirror, or a manifest {release: [{label, url}]}"
-        raise FetchFault(url, f"is no manifest of releases: {said(error)}; {expected}") from None
+        raise FetchFault(url, f"is not a manifest of releases: {said(error)}; {expected}") from None
     count = sum(map(len, manifest.values()))
     if count > most:
         raise FetchFault(url, f"names {count:,} mirrors, expected at most {most:,} (--max-mirrors)")

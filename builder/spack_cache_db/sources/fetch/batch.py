@@ -116,7 +116,7 @@ class _Run:
     def _access(self, configured: Iterable[ConfiguredMirror]) -> Access:
         known = []
         for each in configured:
-            # A text that is no URL is reported when it is asked for.
+            # A text that is not a URL is reported when it is asked for.
             with suppress(FetchFault):
                 known.append(replace(each, url=mirror_place(each.url, self._options.maps)[0]))
         return Access(known, os.environ)

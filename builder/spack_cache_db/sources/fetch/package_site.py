@@ -112,7 +112,7 @@ async def _bring(
     """Bring one file, or what is wanted of it; return whether it is another than before.
 
     Raises:
-        FetchFault: it cannot be had, or is no package data.
+        FetchFault: it cannot be had, or is not package data.
     """
     known = await asyncio.to_thread(folder.unchanged, name, url)
     limit = min(largest, web.limits.max_size)
@@ -127,7 +127,7 @@ async def _bring(
 def _package_data(url: str, data: bytes, _: int) -> bytes:
     """Return what is package data; `MismatchFault` if it is none that `build` takes."""
     if not is_package_data(data):
-        raise MismatchFault(url, "is no package data, expected that of Spack or its packages site")
+        raise MismatchFault(url, "is not package data, expected that of Spack or its packages site")
     try:
         read_facts(RawFile(url, url, data))
     except InputError as error:
@@ -139,7 +139,7 @@ def _site_files(url: str, data: bytes, limit: int) -> bytes:
     """Return an archive of the files of package data alone: a repository has many others.
 
     Raises:
-        MismatchFault: it is no archive, or has none of them.
+        MismatchFault: it is not an archive, or has none of them.
         FetchFault: it unpacks to more than the limit.
     """
     packed, size, is_site = io.BytesIO(), 0, False

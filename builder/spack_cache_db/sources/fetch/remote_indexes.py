@@ -162,7 +162,7 @@ async def _layout_2(web: Web, folder: StackFolder, url: str) -> bool:
         answer = await web.read(at, _SUM_SIZE)
         sha256 = (answer.data or b"").decode("latin-1").strip()
         if not is_sum(sha256):
-            raise FetchFault(at, "is no sha256, expected 64 hexadecimal digits")
+            raise FetchFault(at, "is not a sha256, expected 64 hexadecimal digits")
     except NotThereFault:
         pass
     try:
@@ -249,7 +249,7 @@ def read_layer(url: str, data: bytes) -> Layer:
     try:
         layers = _IMAGE.decode(data).layers
     except BROKEN as error:
-        raise FetchFault(url, f"is no image: {said(error)}") from None
+        raise FetchFault(url, f"is not an image: {said(error)}") from None
     if len(layers) != 1:
         raise FetchFault(url, f"has {len(layers)} layers, expected one, the index")
     if not is_sum(layers[0].digest.removeprefix("sha256:")):

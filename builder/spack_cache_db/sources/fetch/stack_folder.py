@@ -215,7 +215,7 @@ def _checked(part: Path, url: str, sha256: str | None, tags: Tags) -> FetchedFil
         try:
             Installs(read_file(part, part.stat().st_size))
         except IndexFault as error:
-            raise MismatchFault(url, f"is no whole index: {error}") from None
+            raise MismatchFault(url, f"is not a whole index: {error}") from None
     elif found != sha256:
         words = f"has the checksum {found}, expected {sha256} as the mirror says"
         raise MismatchFault(url, words)

@@ -65,7 +65,7 @@ def read_address(data: bytes) -> Address:
         raise IndexFault(message) from None
     url = address.url
     if "://" not in url or not url.isprintable() or " " in url:
-        raise IndexFault("the address of a mirror is no URL, expected one such as https://…")
+        raise IndexFault("the address of a mirror is not a URL, expected one such as https://…")
     return address
 
 
@@ -148,7 +148,9 @@ def read_manifest(data: bytes) -> Manifest:
         raise IndexFault(f"broken manifest: {said(error)}, expected Spack's layout 3") from None
     for blob in blobs:
         if blob.checksum_algorithm != "sha256" or not is_sum(blob.checksum):
-            raise IndexFault("names a checksum that is no sha256, expected 64 hexadecimal digits")
+            raise IndexFault(
+                "names a checksum that is not a sha256, expected 64 hexadecimal digits"
+            )
     return Manifest(blobs, frozenset(unknown))
 
 
