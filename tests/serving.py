@@ -19,17 +19,17 @@ import httpx
 PATIENCE = 60
 
 
-class Served:
+class Server:
     """A running server: its process, address and what it says."""
 
     def __init__(self, process: subprocess.Popen[str], port: int, log: Path) -> None:
         self.process, self.port, self.log = process, port, log
-        self.url = f"http://127.0.0.1:{port}"
+        self.address = f"http://127.0.0.1:{port}"
 
     def get(self, path: str, **headers: str) -> httpx.Response:
         """Ask for a page on a connection of its own."""
         # Unless told otherwise httpx reads the certificates of all authorities for each client.
-        return httpx.get(self.url + path, headers=headers, timeout=PATIENCE, verify=False)
+        return httpx.get(self.address + path, headers=headers, timeout=PATIENCE, verify=False)
 
     def visit(self, path: str, *, buffer: int | None = None) -> socket.socket:
         """Ask for a page, and leave the answer to be read or not.
@@ -51,20 +51,31 @@ class Served:
         return int(visitor.recv(15, socket.MSG_WAITALL).split()[1])
 
     def cpu_seconds(self) -> float:
-        """Return the processor time that the server processes have used."""
+        """Return the processor time that all its processes have used, ended ones too."""
         ticks = 0
-        for pid in self.workers():
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
+        for folder in self._folders():
+            with suppress(OSError):
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                # utime and stime, and those of children that have ended.
+                ticks += sum(map(int, fields[11:15]))
         return ticks / os.sysconf("SC_CLK_TCK")
 
-    def megabytes(self) -> float:
-        """Return the most memory that a server process has held."""
-        peaks = []
-        for pid in self.workers():
-            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-            peaks.append(next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")))
-        return max(peaks) / 1024
+    def peak_megabytes(self) -> float:
+        """Return the most memory that one of its processes has held."""
+        peaks: list[str] = []
+        for folder in self._folders():
+            with suppress(OSError):
+                status = (folder / "status").read_text()
+                peaks += re.findall(r"^VmHWM:\s*(\d+)", status, re.MULTILINE)
+        return max(map(int, peaks)) / 1024
+
+    def _folders(self) -> list[Path]:
+        folders = [Path(f"/proc/{self.process.pid}")]
+        for folder in folders:
+            for children in folder.glob("task/*/children"):
+                with suppress(OSError):
+                    folders += [Path(f"/proc/{each}") for each in children.read_text().split()]
+        return folders
 
     def workers(self) -> list[int]:
         """Return the server processes, without Python's tracker of semaphores."""
@@ -80,7 +91,7 @@ class Served:
 @contextmanager
 def serving(
     file: Path, *options: str, temporary: Path | None = None, terminal: int | None = None
-) -> Iterator[Served]:
+) -> Iterator[Server]:
     """Serve a file on a free port while the context lasts.
 
     Args:
@@ -103,8 +114,8 @@ def serving(
     try:
         eventually(lambda: process.poll() is not None or "http://" in log.read_text())
         assert process.poll() is None, log.read_text()
-        server = Served(process, int(re.findall(r"http://[^/]*:(\d+)/", log.read_text())[0]), log)
-        eventually(lambda: answers(server.url))
+        server = Server(process, int(re.findall(r"http://[^/]*:(\d+)/", log.read_text())[0]), log)
+        eventually(lambda: answers(server.address))
         yield server
     finally:
         process.terminate()
@@ -113,6 +124,26 @@ def serving(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+@contextmanager
+def running(
+    command: list[str], port: int, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> Iterator[Server]:
+    """Run a server that will answer on a port, until the context ends."""
+    process = subprocess.Popen(
+        command, cwd=cwd, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True
+    )
+    server = Server(process, port, Path(os.devnull))
+    try:
+        eventually(
+            lambda: process.poll() is not None or answers(f"{server.address}/-/versions.json")
+        )
+        assert process.poll() is None, command
+        yield server
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
 
 
 def _command(pid: int) -> bytes:

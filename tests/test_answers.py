@@ -41,7 +41,7 @@ FIND_SPEC = metadata.QUERIES["find_spec"]["sql"]
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     listings(),
     st.lists(QUERIES, min_size=2, max_size=8),
@@ -209,7 +209,7 @@ def the_page_of_a_package_follows_the_rule(
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(listings())
 def test_the_page_of_a_spec_tells_each_contradiction(drawn: list[Listing]) -> None:
     """It has the spec's configuration, and the sources that contradict it."""

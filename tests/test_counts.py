@@ -59,7 +59,7 @@ FROM facet_counts LEFT JOIN releases ON releases.id = release
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(listings())
 def test_every_count_is_that_of_the_sources(drawn: list[Listing]) -> None:
     """In the views, the tables, the lists and the pages of releases and stacks."""

@@ -94,7 +94,7 @@ def test_each_sample_page_is_read_back_as_its_source_says_it(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     pages=st.dictionaries(
         st.sampled_from(["develop", "v0.18", "v0.19.1", "develop-2025-07-13", "pr-1"]),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
@@ -18,45 +17,8 @@ import spack_cache_db
 from spack_cache_db.errors import BuilderError, Fault, InputError, LineFault
 from tests.commands import run
 from tests.pagetexts import SAMPLES
-from tests.processes import completed
 
 SPEC = "py-mpi4py@4 target=x86_64_v3"
-USER = """
-import sqlite3
-from pathlib import Path
-
-import spack_cache_db
-from spack_cache_db import Cache, Cover, Diff, Found, FoundList, History, InputError
-
-def versions(cache: Cache) -> list[str]:
-    found: FoundList = cache.find("hdf5", limit=3, with_hashes=True)
-    first: Found = found[0]
-    hashes: tuple[str, ...] | None = first.hashes
-    variants: tuple[str, ...] = first.variants
-    day: str | None = first.last_seen
-    print(hashes, variants, day, first.specs, first.as_dict()["package"])
-    return [each.version for each in found]
-
-def ask(path: Path) -> None:
-    with Cache(path) as cache:
-        covered: Cover = cache.cover(["hdf5"], release="develop")
-        changed: Diff = cache.diff("a", "b", package="hdf5")
-        seen: History = cache.history("hdf5")
-        print(covered.binary, changed.is_empty, seen.present, cache.info()["specs"])
-    try:
-        report = spack_cache_db.build(path, "x.db")
-        print(report.sha256, spack_cache_db.verify("x.db", path).differences)
-        print(spack_cache_db.fetch("https://example.org", path).faults)
-    except InputError as error:
-        print([fault.line for fault in error.faults])
-"""
-WRONG = """
-import spack_cache_db
-
-found = spack_cache_db.find("x.db", "hdf5")
-found[0].versoin
-spack_cache_db.Cache("x.db").find(3)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -171,17 +133,3 @@ def test_a_process_pool_gets_the_faults(tmp_path: Path) -> None:
             asked.result()
 
     assert [Path(each.path).name for each in error.value.faults] == ["a.md", "b.md"]
-
-
-@pytest.mark.slow
-def test_a_project_is_checked_against_the_types(tmp_path: Path) -> None:
-    """`mypy --strict` of a project accepts right uses, and finds the two wrong ones."""
-    pytest.importorskip("mypy")
-    said = []
-    for name, text in (("user", USER), ("wrong", WRONG)):
-        (tmp_path / f"{name}.py").write_text(text)
-        command = [sys.executable, "-m", "mypy", "--strict", f"{name}.py"]
-        said.append(completed(command, cwd=tmp_path).stdout)
-
-    assert said[0].startswith("Success"), said[0]
-    assert said[1].count("error:") == 2, said[1]

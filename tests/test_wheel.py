@@ -8,7 +8,7 @@ import sys
 import tarfile
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from email import message_from_bytes
 from importlib.metadata import version
 from pathlib import Path
@@ -17,10 +17,11 @@ from zipfile import ZipFile
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
 from benchmarks.server import free_port, stop, wait_until_up
 from spack_cache_db import build
-from spack_cache_db.cli import COMMANDS
+from spack_cache_db.cli import COMMANDS, cli
 from spack_cache_db.site.routes import ROUTES
 from tests.pagetexts import SAMPLES
 from tests.paths import ROOT
@@ -110,6 +111,7 @@ def test_the_wheel_carries_the_site(published: tuple[Path, Path]) -> None:
     Nor is there anything beside the package, which another distribution might have as well.
     """
     with ZipFile(published[1]) as wheel:
+        assert "spack_cache_db/py.typed" in wheel.namelist()
         beside = {name.partition("/")[0].removesuffix(".dist-info") for name in wheel.namelist()}
         prefix = "spack_cache_db/site/files/"
         held = {
@@ -166,17 +168,17 @@ def test_the_wheel_works_alone(published: tuple[Path, Path], tmp_path: Path) -> 
     bin_folder = _installed(published[1], tmp_path / "environment", LOCKS / "run.lock")
     assert set(COMMANDS) <= {*ARGUMENTS, "serve"}
     here, there = tmp_path / "here", tmp_path / "there"
-    said_here = _said(here, sys.executable, "-m", "spack_cache_db")
-    said_there = _said(there, bin_folder / "spack-cache-db")
-    assert said_here.pop("site") == f"{ROOT}\n"
-    site = said_there.pop("site").strip()
+    said_here, said_there = _said(here), _said(there, bin_folder / "spack-cache-db")
+    assert said_here.pop("site") == str(ROOT)
+    site = said_there.pop("site")
     assert Path(site).is_relative_to(tmp_path / "environment")
     assert said_there == said_here
     assert (there / FILE).read_bytes() == (here / FILE).read_bytes()
 
-    for command in (("spack-cache-db", "serve", FILE), ("datasette", site, "-i", FILE)):
-        with _serving(there, bin_folder / command[0], *command[1:]) as address:
-            _every_kind_of_page(address)
+    with _serving(there, bin_folder / "spack-cache-db", "serve", FILE) as address:
+        _every_kind_of_page(address)
+    with _serving(there, bin_folder / "datasette", site, "-i", FILE) as address:
+        assert httpx.get(address, verify=False, timeout=30).status_code == 200
 
 
 @pytest.mark.slow
@@ -227,15 +229,26 @@ def test_the_oldest_dependencies_are_those_that_are_asked_for() -> None:
         assert locked[name.lower()] == oldest
 
 
-def _said(folder: Path, *program: object) -> dict[str, str]:
-    """Call each command in a new folder; return what it printed on its standard output."""
+def _said(folder: Path, program: Path | None = None) -> dict[str, str]:
+    """Call each command in a new folder, in this process unless a program is given.
+
+    Returns:
+        The words that each printed on its standard output.
+    """
     folder.mkdir()
     (folder / "specs.txt").write_text(SPEC)
     said = {}
     for name in (name for name in ARGUMENTS if name in COMMANDS):
-        ran = _ran(folder, *program, *ARGUMENTS[name])
-        assert ran.returncode == 0, ran.stderr
-        said[name] = ran.stdout
+        if program is None:
+            with chdir(folder):
+                words = [*map(str, ARGUMENTS[name])]
+                result = CliRunner().invoke(cli, words, prog_name="spack-cache-db")
+            assert result.exit_code == 0, result.output
+            said[name] = " ".join(result.stdout.split())
+        else:
+            ran = _ran(folder, program, *ARGUMENTS[name])
+            assert ran.returncode == 0, ran.stderr
+            said[name] = " ".join(ran.stdout.split())
     del said["build"]  # It says how long it took.
     return said
 

@@ -22,7 +22,7 @@ from datasette.app import Datasette
 from spack_cache_db.build import build
 from tests.pagetexts import page, spec, write
 from tests.processes import completed
-from tests.serving import PATIENCE, Served, answers, eventually, serving
+from tests.serving import PATIENCE, Server, answers, eventually, serving
 
 pytestmark = pytest.mark.slow
 
@@ -54,14 +54,14 @@ def file(samples_file: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def server(file: Path) -> Iterator[Served]:
+def server(file: Path) -> Iterator[Server]:
     """A server that the test may end."""
     with serving(file) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def shared(samples_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def shared(samples_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that tests leave as it was."""
     with serving(padded(samples_file, tmp_path_factory.mktemp("shared"))) as running:
         yield running
@@ -72,7 +72,7 @@ def litter(folder: Path) -> list[str]:
     return [each.name for each in folder.iterdir() if each.name.startswith(".")]
 
 
-def test_work_stops_when_visitors_go(shared: Served) -> None:
+def test_work_stops_when_visitors_go(shared: Server) -> None:
     """Streams whose visitors have gone take no processor time any more."""
     visitors = [shared.visit(STREAM) for _ in range(4)]
     for visitor in visitors:
@@ -89,7 +89,7 @@ def test_work_stops_when_visitors_go(shared: Served) -> None:
     assert time.monotonic() - started < 10
 
 
-def test_sigterm_ends_it_with_work_under_way(server: Served, file: Path) -> None:
+def test_sigterm_ends_it_with_work_under_way(server: Server, file: Path) -> None:
     """With streams, statements and stalled downloads under way it ends, and nothing is left."""
     assert litter(file.parent)
     with ExitStack() as stack:
@@ -105,7 +105,7 @@ def test_sigterm_ends_it_with_work_under_way(server: Served, file: Path) -> None
         assert server.end(within=5 * 2) == 0
     assert "CancelledError" not in server.log.read_text()
     assert not litter(file.parent)
-    assert not answers(server.url)
+    assert not answers(server.address)
 
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGHUP])
@@ -116,7 +116,7 @@ def test_it_ends_when_it_is_told_to(file: Path, sig: int) -> None:
         assert litter(file.parent)
         assert server.end(sig) == 0
         assert not litter(file.parent)
-        assert not answers(server.url)
+        assert not answers(server.address)
 
 
 @pytest.mark.parametrize("options", [(), ("--workers", "2")])
@@ -162,7 +162,7 @@ def test_a_server_outlives_its_terminal_if_it_shall(file: Path, options: tuple[s
             for pid in everybody:
                 os.kill(pid, signal.SIGHUP)
             time.sleep(1)
-            assert answers(running.url)
+            assert answers(running.address)
             assert {running.process.pid, *running.workers()} == everybody
             assert running.end() == 0
     finally:
@@ -209,13 +209,13 @@ def test_ctrl_c_before_it_serves(file: Path) -> None:
     assert not litter(file.parent)
 
 
-def test_a_server_keeps_its_folder_until_it_is_gone(server: Served, file: Path) -> None:
+def test_a_server_keeps_its_folder_until_it_is_gone(server: Server, file: Path) -> None:
     """Another server of the same file leaves a running one's folder, and removes a killed one's."""
     first = litter(file.parent)
     with serving(file) as another:
         assert set(first) < set(litter(file.parent))
         assert another.end(signal.SIGKILL) == -signal.SIGKILL
-        eventually(lambda: not answers(another.url))
+        eventually(lambda: not answers(another.address))
     left = set(litter(file.parent)) - set(first)
     assert left
     with serving(file):
@@ -224,10 +224,10 @@ def test_a_server_keeps_its_folder_until_it_is_gone(server: Served, file: Path) 
     assert server.get("/spack-cache.db").status_code == 200
 
 
-def test_stalled_downloads_cost_little(server: Served) -> None:
+def test_stalled_downloads_cost_little(server: Server) -> None:
     """Visitors who stop reading cost a bounded amount, and lose their places to newcomers."""
     server.get("/spack-cache.db", range="bytes=0-99")
-    before = server.megabytes()
+    before = server.peak_megabytes()
     with ExitStack() as stack:
         visitors = [
             stack.enter_context(server.visit("/spack-cache.db", buffer=SMALL)) for _ in range(100)
@@ -238,11 +238,11 @@ def test_stalled_downloads_cost_little(server: Served) -> None:
             return server.get("/spack-cache.db", range="bytes=0-99").status_code == 206
 
         eventually(newcomer)
-        assert server.megabytes() - before < 60
+        assert server.peak_megabytes() - before < 60
         assert server.get("/").status_code == 200
 
 
-def test_a_build_under_its_feet_changes_nothing(server: Served, file: Path, tmp_path: Path) -> None:
+def test_a_build_under_its_feet_changes_nothing(server: Server, file: Path, tmp_path: Path) -> None:
     """`build` onto the served file: every thread and download shows the one that was opened."""
     old = hashlib.sha256(file.read_bytes()).hexdigest()
     build([str(write(tmp_path / "pages", a=page("new-package", specs=[spec()])))], file)
@@ -271,7 +271,7 @@ def test_a_new_worker_serves_the_same_file(file: Path, tmp_path: Path) -> None:
         for pid in before:
             os.kill(pid, signal.SIGKILL)
         eventually(lambda: len(server.workers()) == 2 and not before & set(server.workers()))
-        eventually(lambda: answers(server.url))
+        eventually(lambda: answers(server.address))
         assert server.get("/package/py-mpi4py").status_code == 200
         assert server.get("/package/new-package").status_code == 404
         assert server.end() == 0
@@ -293,7 +293,7 @@ def test_it_says_where_it_serves(samples_file: Path, tmp_path: Path) -> None:
         process.terminate()
 
 
-def test_sql_can_be_switched_off(shared: Served, file: Path) -> None:
+def test_sql_can_be_switched_off(shared: Server, file: Path) -> None:
     """Visitors' SQL is on, unless --no-sql switches it off."""
     with serving(file, "--no-sql") as off:
         assert shared.get(f"{SQL}select+1").json()["rows"] == [[1]]
@@ -301,7 +301,7 @@ def test_sql_can_be_switched_off(shared: Served, file: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--workers", "1")])
-def test_only_the_proxy_is_believed(shared: Served, file: Path, options: tuple[str, ...]) -> None:
+def test_only_the_proxy_is_believed(shared: Server, file: Path, options: tuple[str, ...]) -> None:
     """Nobody says by a header how they came, but the proxy that is named."""
     page, forwarded = "/spack-cache/packages.json?_size=1", {"X-Forwarded-Proto": "https"}
     with (

@@ -30,7 +30,7 @@ from spack_cache_db.errors import DatabaseError
 from spack_cache_db.site import plugin, site_folder
 from tests.paths import ROOT
 from tests.processes import completed
-from tests.site.conftest import running
+from tests.serving import running
 
 
 def test_the_database_is_called_spack_cache(samples_file: Path) -> None:

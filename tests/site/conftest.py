@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import signal
 import sqlite3
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from datasette.app import Datasette
 
@@ -31,7 +25,7 @@ from spack_cache_db.site.workers.worker import open_site
 from tests.many import build_many
 from tests.metadata import METADATA
 from tests.paths import ROOT
-from tests.processes import PATIENCE
+from tests.serving import Server, running, serving
 from tests.shared import built_once
 from tests.site.cache import write_pages
 
@@ -141,56 +135,6 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return site(file, sql_time_limit_ms=20_000)
 
 
-class Server:
-    """A real server with the processes that it starts, and what they take of the machine."""
-
-    def __init__(self, address: str, process: subprocess.Popen[bytes]) -> None:
-        self.address = address
-        self._process = process
-
-    def end(self, number: signal.Signals) -> int:
-        """Send a signal, and return the status with which the process ends."""
-        self._process.send_signal(number)
-        return self._process.wait(PATIENCE)
-
-    def cpu_seconds(self) -> float:
-        """Return the processor time that all of them have used, ended ones too."""
-        ticks = 0
-        for folder in self._folders():
-            with suppress(OSError):
-                after_name = (folder / "stat").read_text(encoding="ascii").rpartition(")")[2]
-                # utime and stime, and those of children that have ended.
-                ticks += sum(map(int, after_name.split()[11:15]))
-        return ticks / os.sysconf("SC_CLK_TCK")
-
-    def peak_megabytes(self) -> float:
-        """Return the most memory that one of them has held."""
-        peaks: list[str] = []
-        for folder in self._folders():
-            with suppress(OSError):
-                status = (folder / "status").read_text(encoding="ascii")
-                peaks += re.findall(r"^VmHWM:\s*(\d+)", status, re.MULTILINE)
-        return max(map(int, peaks)) / 1024
-
-    def _folders(self) -> list[Path]:
-        folders = [Path(f"/proc/{self._process.pid}")]
-        for folder in folders:
-            for children in folder.glob("task/*/children"):
-                with suppress(OSError):
-                    numbers = children.read_text(encoding="ascii").split()
-                    folders += [Path(f"/proc/{each}") for each in numbers]
-        return folders
-
-
-@contextmanager
-def serving(database: Path) -> Iterator[Server]:
-    """Serve the site as the command `serve` does, on a free port."""
-    port = free_port()
-    command = [sys.executable, "-m", "spack_cache_db", "serve", str(database), "--port", str(port)]
-    with running(command, port) as started:
-        yield started
-
-
 @contextmanager
 def serving_directory(database: Path, *options: str) -> Iterator[Server]:
     """Serve the site as plain `datasette` does, from the files of a checkout, on a free port."""
@@ -203,36 +147,6 @@ def serving_directory(database: Path, *options: str) -> Iterator[Server]:
         command += ["--setting", name, str(int(value))]
     with running([*command, *options], port, cwd=ROOT) as started:
         yield started
-
-
-@contextmanager
-def running(
-    command: list[str], port: int, cwd: Path | None = None, env: dict[str, str] | None = None
-) -> Iterator[Server]:
-    """Run a server that will answer on `port`, until the context ends."""
-    process = subprocess.Popen(
-        command, cwd=cwd, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    address = f"http://127.0.0.1:{port}"
-    try:
-        _wait(address, process)
-        yield Server(address, process)
-    finally:
-        process.terminate()
-        process.wait(PATIENCE)
-
-
-def _wait(address: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise RuntimeError(f"the server ended with status {process.returncode}")
-        try:
-            httpx.get(f"{address}/-/versions.json", verify=False, timeout=PATIENCE)
-            return
-        except httpx.TransportError:
-            time.sleep(0.1)
-    raise RuntimeError("the server did not start")
 
 
 @pytest.fixture(scope="session")

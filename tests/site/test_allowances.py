@@ -23,8 +23,9 @@ from spack_cache_db.site.allowances import Allowances, read_allowances
 from spack_cache_db.site.plugin import hook
 from tests.paths import ROOT
 from tests.processes import completed
+from tests.serving import running
 from tests.site.addresses import get
-from tests.site.conftest import IS_065, SQL, metadata, running, site
+from tests.site.conftest import IS_065, SQL, metadata, site
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,8 @@ from benchmarks.server import free_port
 from spack_cache_db.cli.server import site_settings
 from tests.paths import ROOT
 from tests.processes import PATIENCE
+from tests.serving import running
 from tests.site.cache import MPI, spec_hash
-from tests.site.conftest import running
 
 
 @pytest.mark.asyncio

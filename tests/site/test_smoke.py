@@ -9,8 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.serving import serving
 from tests.site.cache import MPI, spec_hash
-from tests.site.conftest import IS_065, SQL, serving
+from tests.site.conftest import IS_065, SQL
 
 PAGES = {
     "/": "Find a prebuilt Spack package",

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser import started
+from tests.serving import Server, serving
 from tests.site.browser.visitors import SECONDS, WIDE, Visit
-from tests.site.conftest import Server, serving
 
 
 @pytest.fixture(scope="package")

@@ -8,8 +8,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 
+from tests.serving import Server
 from tests.site.browser.visitors import NARROW, WIDE, Visit
-from tests.site.conftest import Server
 
 pytestmark = pytest.mark.slow
 

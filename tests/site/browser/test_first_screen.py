@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser
 
+from tests.serving import Server
 from tests.site.browser.visitors import NARROW, WIDE, Visit
-from tests.site.conftest import Server
 
 pytestmark = pytest.mark.slow
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.serving import Server
 from tests.site.browser.visitors import VISITORS, Visit
 from tests.site.cache import HOSTILE, MPI, spec_hash
-from tests.site.conftest import Server
 
 pytestmark = pytest.mark.slow
 

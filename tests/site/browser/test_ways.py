@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
+from tests.serving import Server
 from tests.site.browser.visitors import NARROW, WIDE, Visit
 from tests.site.cache import MPI, spec_hash
-from tests.site.conftest import Server
 
 pytestmark = pytest.mark.slow
 

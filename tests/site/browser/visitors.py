@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
 
-from tests.site.conftest import Server
+from tests.serving import Server
 
 WIDE: ViewportSize = {"width": 1280, "height": 1000}
 NARROW: ViewportSize = {"width": 390, "height": 844}

@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from spack_cache_db.site.sandbox.statements import LIMITS, restrict
-from tests.site.conftest import SQL, Server, serving
+from tests.serving import Server, serving
+from tests.site.conftest import SQL
 
 SECONDS = 2.0
 MEGABYTES = 512
