@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
-import re
 import shutil
 import sqlite3
 import sys
@@ -17,11 +15,9 @@ from datasette.app import Datasette
 
 from spack_cache_db.build import build
 from spack_cache_db.schema import FULL_TEXT, TABLES
-from tests.conftest import Build
 from tests.package_data import REAL as PACKAGE_DATA
 from tests.package_data import published, write_packages
-from tests.pagetexts import SAMPLES, page, spec
-from tests.paths import ROOT
+from tests.pagetexts import SAMPLES
 from tests.processes import completed
 
 NAMES = {
@@ -98,32 +94,6 @@ async def test_a_plain_datasette_finds_the_index(
     hidden = await datasette.get_database(samples_file.stem).hidden_table_names()
     assert set(FULL_TEXT) <= set(hidden)
     assert not {each.name for each in TABLES} & set(hidden)
-
-
-def test_the_documented_sql_finds_what_it_says(built: Build) -> None:
-    """The statement of docs/sql.md runs as it stands there."""
-    document = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
-    (statement,) = re.findall(r"```sql\n([^`]*MATCH[^`]*)```", document)
-    specs = [
-        spec(number, versions=[f"1.{number}"], compiler=compiler)
-        for number, compiler in enumerate(["gcc@13.2.0", "gcc@12.1", "gcc@130.1"])
-    ]
-    connection = built(py_mpi4py=page("py-mpi4py", specs=specs))
-    assert connection.execute(statement).fetchall() == [("py-mpi4py", "1.0")]
-
-
-@pytest.mark.parametrize("table", sorted(FULL_TEXT))
-def test_whatever_is_quoted_can_be_searched(table: str, samples: sqlite3.Connection) -> None:
-    """One word with any punctuation finds rows or none; an index without positions needs one."""
-    search = f"SELECT count(*) FROM {table} WHERE {table} MATCH ?"
-    rng = random.Random(table)
-    texts = ["py-mpi4py", "c++", "it's", "a\u2014b", "x\U0001f600y", "a\u200bb", "\u0301", "\ufffd"]
-    codes = (*range(33, 0x3000), *range(0xF900, 0xFFFF))
-    letters = [chr(code) for code in codes if not chr(code).isspace()]
-    texts += ["".join(rng.choices([*letters, *"aZ09-_.+"], k=5)) for _ in range(300)]
-    for text in texts:
-        (count,) = samples.execute(search, ('"{}"'.format(text.replace('"', '""')),)).fetchone()
-        assert count >= 0
 
 
 @pytest.mark.parametrize(

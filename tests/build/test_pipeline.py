@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import random
 import sqlite3
-import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -18,24 +16,13 @@ import zstandard
 from spack_cache_db import sources
 from spack_cache_db.build import build, check, sqlite_file
 from spack_cache_db.errors import InputError, OutputError
-from spack_cache_db.sources.indexes import index_reader
-from tests.builds import built, digest, digest_of, many_pages
-from tests.indexes import REAL_FILE
+from tests.builds import built
 from tests.pagetexts import SAMPLES, page, spec, spec_hash, write
-from tests.processes import completed
 
 
 def test_two_builds_are_the_same_bytes(folder: Path, tmp_path: Path) -> None:
     """Nothing of the time or the place of a build goes into the file."""
     assert built(tmp_path / "one.db", folder) == built(tmp_path / "two" / "other.db", folder)
-
-
-def test_file_times_do_not_matter(folder: Path, tmp_path: Path) -> None:
-    """The same pages, touched, are the same bytes."""
-    first = built(tmp_path / "x.db", folder)
-    for number, path in enumerate(folder.rglob("*.md")):
-        os.utime(path, (number, number))
-    assert built(tmp_path / "x.db", folder) == first
 
 
 def test_the_order_of_paths_does_not_matter(
@@ -49,15 +36,6 @@ def test_the_order_of_paths_does_not_matter(
         monkeypatch.setattr(sources, "ENTRIES_PER_UNIT", files_per_unit)
         chance.shuffle(releases)
         assert built(tmp_path / "x.db", *releases) == first
-
-
-def test_files_give_what_their_folder_gives(tmp_path: Path) -> None:
-    """A list of files with the same names below what was named gives the same bytes."""
-    flat = write(
-        tmp_path / "flat", **{name.replace("/", "."): x for name, x in many_pages().items()}
-    )
-    files = sorted(flat.iterdir(), reverse=True)
-    assert built(tmp_path / "x.db", *files) == built(tmp_path / "y.db", flat)
 
 
 def packed(suffix: str, folder: Path) -> bytes:
@@ -98,18 +76,6 @@ def test_the_number_of_jobs_does_not_matter(
         assert built(tmp_path / "x.db", folder, jobs=jobs) == first
 
 
-@pytest.mark.slow
-def test_the_seed_of_hashes_does_not_matter(folder: Path, tmp_path: Path) -> None:
-    """Sets come in another order in each process; the bytes are the same."""
-    digests = set()
-    for seed in ("0", "1", "2"):
-        command = [sys.executable, "-m", "spack_cache_db", "build", str(folder), "-o", "x.db"]
-        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path.cwd())}
-        completed(command, check=True, cwd=tmp_path, env=environment)
-        digests.add(digest(tmp_path / "x.db"))
-    assert digests == {digest_of(built(tmp_path / "y.db", folder))}
-
-
 def test_progress_is_told_unit_by_unit(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,14 +84,6 @@ def test_progress_is_told_unit_by_unit(
     calls: list[tuple[float, int]] = []
     build([str(folder)], tmp_path / "x.db", progress=lambda *call: calls.append(call))
     assert calls == [(1, 3), (2, 3), (3, 3)]
-
-
-def test_progress_is_told_within_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is one unit, and may be all there is."""
-    monkeypatch.setattr(index_reader, "RECORDS_PER_CALL", 300)
-    calls: list[tuple[float, int]] = []
-    build([str(REAL_FILE)], tmp_path / "x.db", progress=lambda *call: calls.append(call))
-    assert calls == [(300 / 905, 1), (600 / 905, 1), (900 / 905, 1), (1, 1)]
 
 
 def test_check_finds_problems_and_faults(tmp_path: Path) -> None:

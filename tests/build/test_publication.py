@@ -122,12 +122,6 @@ def test_a_file_of_another_program_is_not_replaced(name: str, tmp_path: Path) ->
         build(folder, folder / "a.md", force=True)
 
 
-def test_an_empty_file_is_replaced(tmp_path: Path) -> None:
-    """As a name that another program has just made, `mktemp` for example."""
-    (tmp_path / "x.db").touch()
-    assert build(write(tmp_path / "in", a=page()), tmp_path / "x.db").pages == 1
-
-
 def test_an_output_among_the_pages_does_not_break_the_next_build(tmp_path: Path) -> None:
     """A database and its inspect file are passed over, whatever they are called; so is litter."""
     folder = write(tmp_path / "in", a=page())
@@ -240,19 +234,6 @@ def test_it_is_believed_where_it_is_of_this_file(built_file: Path) -> None:
     path.write_text(json.dumps(written))
     found = publication.current_inspection(built_file)
     assert found["spack-cache"]["tables"]["specs"]["count"] == 77
-
-
-@pytest.mark.parametrize(
-    "content", [None, "", "[]", "{}", '{"spack-cache": {"hash": "of another file"}}', "\udcff"]
-)
-def test_any_other_one_is_not_believed(content: str | None, built_file: Path) -> None:
-    """A missing, broken or stale file: the database itself is asked."""
-    path = publication.inspect_path(built_file)
-    path.unlink()
-    if content is not None:
-        path.write_bytes(content.encode(errors="surrogateescape"))
-    found = publication.current_inspection(built_file)
-    assert found["spack-cache"]["tables"]["specs"]["count"] == 1
 
 
 def test_a_place_that_is_taken_is_told(tmp_path: Path) -> None:

@@ -38,30 +38,3 @@ def test_what_reads_alike_stays_apart(specs: list[dict[str, Any]], built: Build)
     assert found == {
         each["hash"]: (each["versions"][0], each["compiler"], each.get("tarball")) for each in specs
     }
-
-
-@pytest.mark.parametrize(("printed", "stored"), [("-", None), ("", ""), ("1 kB", "1 kB")])
-def test_a_size_that_is_not_known_is_null(printed: str, stored: str | None, built: Build) -> None:
-    """Pages print a dash, and the view gives it back."""
-    connection = built(a=page(specs=[spec(1, size=printed)]))
-    assert connection.execute("SELECT size FROM listings").fetchall() == [(stored,)]
-    assert connection.execute("SELECT size FROM build_listings").fetchall() == [(printed,)]
-
-
-def test_root_is_kept_and_not_shown(built: Build) -> None:
-    """It is the index of everything, and no stack."""
-    connection = built(a=page(specs=[spec(1, stacks=["root", "e4s"]), spec(2, stacks=["root"])]))
-    assert connection.execute("SELECT stacks, shown FROM stack_sets ORDER BY id").fetchall() == [
-        ('["e4s","root"]', '["e4s"]'),
-        ('["root"]', "[]"),
-    ]
-
-
-def test_a_page_without_specs_is_kept(built: Build) -> None:
-    """The package has a page, and nothing else."""
-    connection = built(a=page(specs=[]))
-    assert connection.execute("SELECT spec_count FROM pages").fetchall() == [(0,)]
-    assert connection.execute(
-        "SELECT name, spec_count, release_count, newest_version FROM packages"
-    ).fetchall() == [("zlib", 0, 1, None)]
-    assert connection.execute("SELECT count(*) FROM problems").fetchone() == (0,)

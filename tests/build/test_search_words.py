@@ -202,28 +202,6 @@ def test_a_hundred_words_find_what_they_mean(database: sqlite3.Connection) -> No
     assert sum(0 < size < len(known) for size in sizes) > 40
 
 
-@pytest.mark.parametrize(
-    ("search", "expected"),
-    [
-        ("torch", {"py-torch", "py-torchvision"}),
-        ("vision", {"py-torchvision"}),
-        ("d_n", {"old_name"}),
-        ("f5", {"hdf5"}),
-        ("hdf55", set()),
-    ],
-)
-def test_a_package_is_found_by_any_part(
-    search: str, expected: set[str], database: sqlite3.Connection
-) -> None:
-    """The front of a name, its end, or what lies between."""
-    rows = database.execute(
-        "SELECT name FROM packages_fts JOIN packages ON packages.id = packages_fts.rowid "
-        "WHERE packages_fts MATCH ?",
-        [escape_fts(search)],
-    )
-    assert {name for (name,) in rows} == expected
-
-
 def test_a_long_version_does_not_grow_as_its_square() -> None:
     """Of a version with many dots the first parts are searched for one by one, and the whole."""
     version = ".".join("1" * 100)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
@@ -17,9 +16,9 @@ from spack_cache_db.build import build
 from spack_cache_db.build.verification import verify
 from spack_cache_db.errors import ArgumentError, InputError
 from spack_cache_db.query.cache import info
-from tests.indexes import edge, hash_of, index, node, record
+from tests.indexes import edge, index, node, record
 from tests.pagetexts import page, spec, write
-from tests.trees import INSTALLED_AT, installed, real_tree, write_tree
+from tests.trees import installed, real_tree, write_tree
 
 RELEASES = "SELECT name, kind FROM releases ORDER BY position"
 INSTALLATIONS = """
@@ -153,27 +152,6 @@ def test_paths_are_left_out_for_a_public_site(tmp_path: Path) -> None:
     assert {
         (each.table, each.column) for each in verify(output, write_tree(tree, records)).differences
     } == {("installs", "explicit"), ("mirrors", "sha256")}
-
-
-def test_the_same_tree_gives_the_same_bytes(tmp_path: Path) -> None:
-    """Whatever the order of the trees and of their records."""
-    chance = random.Random(5)
-    records = [
-        installed(node(name), explicit=chance.random() < 0.5, installation_time=INSTALLED_AT + at)
-        for at, name in enumerate("abcdefgh")
-    ]
-    parts = [records[:5], records[3:]]
-    seen = set()
-    for at in range(4):
-        chance.shuffle(parts)
-        trees = [
-            write_tree(tmp_path / f"{at}-{hash_of(str(sorted(map(str, part))))}", part)
-            for part in parts
-        ]
-        output = tmp_path / "x.db"
-        build(trees, output)
-        seen.add(output.read_bytes())
-    assert len(seen) == 1
 
 
 @pytest.mark.parametrize(

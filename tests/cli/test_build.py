@@ -91,15 +91,6 @@ def test_all_faulty_pages_are_told_in_order(output: Path) -> None:
     assert (result.exit_code, result.stderr.splitlines()) == (1, expected)
 
 
-def test_the_same_page_twice_is_one_page(tmp_path: Path) -> None:
-    """Equal bytes in two places are one page."""
-    folder = write(tmp_path / "pages", a=page(), b=page())
-    result = run("build", folder, "-o", tmp_path / "x.db")
-    assert result.stdout.startswith(
-        f"{tmp_path / 'x.db'}: 1 page, 1 listing, 1 spec, 1 configuration, "
-    )
-
-
 @pytest.mark.parametrize(
     ("pages", "message"),
     [
@@ -142,11 +133,6 @@ def test_keep_going_builds_the_good_pages(tmp_path: Path) -> None:
     assert connection.execute("SELECT count(*) FROM pages").fetchone() == (5,)
     assert connection.execute("SELECT count(*) FROM specs").fetchone() == (413,)
     connection.close()
-
-
-def test_keep_going_needs_a_good_page(output: Path) -> None:
-    """With faults only, nothing is built."""
-    assert len(refusal(output, BAD_PAGES, "--keep-going")) == len(FAULTS)
 
 
 def test_the_example_needs_no_input(tmp_path: Path) -> None:

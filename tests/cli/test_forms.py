@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -90,24 +89,6 @@ def test_every_form_has_the_same_rows(command: tuple[str, ...], status: int, fil
         assert [line.split()[0] for line in lines] == [first, *(row[first] for row in rows)]
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_a_list_has_each_row_of_its_table(name: str, file: Path) -> None:
-    """The rows are those of the database."""
-    with sqlite3.connect(file) as connection:
-        expected = connection.execute(TABLES[name]).fetchall()
-    assert [tuple(row.values()) for row in rows_of(name, file)] == expected
-
-
-def test_packages_that_are_behind(file: Path) -> None:
-    """The table and Markdown have fewer columns than the data."""
-    (row, *_) = rows_of("behind", file)
-    names = ("name", "newest_version", "latest_version", "versions_behind", "spec_count")
-    shown = [str(row[name]) for name in names]
-    assert len(row) > len(shown) and row["versions_behind"] > 0
-    assert run("behind", file).stdout.splitlines()[1].split() == shown
-    assert f"| {' | '.join(shown)} |" in run("behind", file, "--markdown").stdout
-
-
 @pytest.mark.parametrize("options", [(), ("--package", "py-ml-dtypes")])
 def test_differences(options: tuple[str, ...], file: Path) -> None:
     """JSON and CSV are the answer of Python; people get the totals, and what is new or gone."""
@@ -123,15 +104,6 @@ def test_differences(options: tuple[str, ...], file: Path) -> None:
         assert f"{found.specs.added:,} added" in text
         for name in (*found.packages.added[:40], *found.packages.removed[:40]):
             assert name in text
-
-
-def test_the_status_of_a_difference(file: Path) -> None:
-    """0 for no difference, 1 for some, 2 for what cannot be answered."""
-    assert run("diff", BRANCH, BRANCH, file).exit_code == 0
-    assert run("diff", SNAPSHOT, BRANCH, file).exit_code == 1
-    for wrong in (("devel", BRANCH), (BRANCH, "develop:no-such"), (BRANCH, BRANCH, "--host", "x")):
-        result = run("diff", *wrong[:2], file, *wrong[2:])
-        assert (result.exit_code, result.stderr[:7]) == (2, "Error: ")
 
 
 @pytest.mark.parametrize(
@@ -152,24 +124,6 @@ def test_options_that_exclude_each_other(command: tuple[str, ...], file: Path) -
     words = [word for word in command if not word.startswith("--")]
     result = run(*words[:3], file, *command[len(words) :])
     assert (result.exit_code, "exclude each other" in result.stderr) == (2, True)
-
-
-def test_dependencies_are_those_of_the_index(real_index_file: Path) -> None:
-    """Direct ones have their types; what is linked or run at any depth follows without types."""
-    edges = graphs.edges()
-    for dag_hash in sorted(edges, key=lambda each: -len(edges[each]))[:300:60]:
-        found = {row["hash"]: row["types"] for row in rows_of("deps", dag_hash, real_index_file)}
-        direct = {each: types for each, types in found.items() if types}
-        assert found.keys() == graphs.dependencies(dag_hash)
-        assert {each: {*types.split(",")} for each, types in direct.items()} == edges[dag_hash]
-        assert [*found][: len(direct)] == [*direct]
-    for dag_hash in sorted(edges)[::180]:
-        users = rows_of("dependents", dag_hash, real_index_file)
-        direct_users = {row["hash"]: {*row["types"].split(",")} for row in users if row["types"]}
-        expected = {each: needs[dag_hash] for each, needs in edges.items() if dag_hash in needs}
-        others = {each for each in edges if dag_hash in graphs.run_time(each)} - {dag_hash}
-        assert direct_users == expected
-        assert {row["hash"] for row in users} == expected.keys() | others
 
 
 @pytest.mark.parametrize("command", ["deps", "dependents"])

@@ -55,32 +55,6 @@ def test_what_replaces_the_file_changes_nothing(
     assert file.read_bytes() == b"new"
 
 
-def test_a_symbolic_link_is_followed(file: Path, tmp_path: Path) -> None:
-    """`current.db` that is pointed elsewhere meanwhile changes nothing either."""
-    current, other = tmp_path / "current.db", tmp_path / "other.db"
-    current.symlink_to(file)
-    other.write_bytes(b"other")
-    with pinned(current, "y.db") as path:
-        current.unlink()
-        current.symlink_to(other)
-        assert path.read_bytes() == b"old"
-
-
-@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs a second file system")
-def test_another_file_system_for_temporary_files(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where temporary files lie elsewhere the link stands beside the file, hidden."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:
-        monkeypatch.setattr(tempfile, "tempdir", elsewhere)
-        with pinned(file, "y.db") as path:
-            assert path.parent.parent == file.parent
-            assert path.parent.name.startswith(".")
-            assert path.samefile(file)
-        assert list(file.parent.iterdir()) == [file]
-        assert not list(Path(elsewhere).iterdir())
-
-
 def test_no_place_for_a_copy_is_told(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk: one message that says what to do, and nothing left."""
 

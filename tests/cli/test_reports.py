@@ -73,18 +73,6 @@ def test_totals_say_what_was_read(tmp_path: Path) -> None:
     assert [report[name] for name in names] == [5, 1, 1308, 905, []]
 
 
-def test_build_and_info_count_alike(tmp_path: Path) -> None:
-    """What is a dependency alone is no binary, and neither of them counts it."""
-    output = tmp_path / "x.db"
-    report = json.loads(run("build", REAL_FILE, SAMPLES, "-o", output, "--json").stdout)
-    found = json.loads(run("info", output, "--json").stdout)
-    counted = {name: found[name] for name in report.keys() & found.keys()}
-    assert {"specs", "configurations", "packages", "listings", "records"} <= counted.keys()
-    assert found["size"] == report["file_size"] == output.stat().st_size
-    assert found["pages_by_format"] == {"A": 4, "B": 1}
-    assert {name: report[name] for name in counted} == counted
-
-
 @pytest.mark.parametrize("arguments", [("info",), ("find", "zlib"), ("serve",)])
 def test_a_folder_is_no_file(arguments: tuple[str, ...], tmp_path: Path) -> None:
     """Whoever names a folder where a file is read is told so, and not to build into it."""

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.sources.fetch.stack_folder import PART_FILE
-from tests.builds import built, digest, digest_of, signalled_after, whole
+from tests.builds import built, digest, digest_of, whole
 from tests.pagetexts import SAMPLES, page, spec
 from tests.processes import completed
 from tests.sources.fetch.mirrors import below, index, layout_2
@@ -117,28 +117,6 @@ def test_a_signal_ends_a_build_at_any_moment(
         line = f"Error: stopped by {signal.Signals(number).name}"
         assert said in ("", f"{line}\n", f"{line}{LEFT}\n")
     assert ended == 2
-
-
-@pytest.mark.parametrize(
-    ("moment", "name"),
-    [
-        ("spack_cache_db.build.sqlite_file.create", "SIGTERM"),
-        ("spack_cache_db.build.sqlite_file.index_text", "SIGHUP"),
-        ("spack_cache_db.build.publication.inspect", "SIGINT"),
-        ("spack_cache_db.build.publication.publish", "SIGTERM"),
-    ],
-)
-def test_a_signal_after_a_step_leaves_nothing_half_written(
-    moment: str, name: str, tmp_path: Path
-) -> None:
-    """What was begun is removed, what was finished stays; whichever signal it is."""
-    program = signalled_after(moment, name)
-    command = [sys.executable, "-c", program, "build", str(SAMPLES), "-o", str(tmp_path / "x.db")]
-    done = completed(command)
-    assert (done.returncode, done.stdout) == (-signal.Signals[name], "")
-    assert done.stderr == f"Error: stopped by {name}{LEFT}\n"
-    left = {each.name for each in tmp_path.iterdir()}
-    assert left == (TIDY if moment.endswith(".publish") else set())
 
 
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())

@@ -14,7 +14,6 @@ import pytest
 from click.testing import CliRunner
 
 from spack_cache_db.cli import cli
-from spack_cache_db.cli.output import print_json
 from tests.builds import built
 from tests.commands import run
 from tests.pagetexts import page, spec, write
@@ -151,12 +150,3 @@ def test_csv_on_a_terminal_is_shown(database: Path) -> None:
     output = on_a_terminal(command, "stdout")
     assert b"\x1b" not in output
     assert rb"k=a\x1b[2Jb" in output
-
-
-@pytest.mark.parametrize("text", ["\x85\u2028", "\U000e0041\x7f", "é ü", "a\nb"])
-def test_json_says_the_same(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Another spelling, and no character in it that is not printable."""
-    print_json([text])
-    shown = capsys.readouterr().out
-    assert json.loads(shown) == [text]
-    assert all(line.isprintable() for line in shown.split("\n"))

@@ -208,32 +208,3 @@ def test_what_is_unknown_keeps_nothing(samples_file: Path, tmp_path: Path) -> No
     assert "nothing keeps py-mpi4py: unknown: " in done.stderr
     shown = run("cover", path, samples_file, "--json")
     assert (shown.exit_code, json.loads(shown.stdout)["unknown"]) == (1, 1)
-
-
-@pytest.mark.parametrize("text", ["", "spack: {specs: []}", EXTERNAL.replace("app, ", "")])
-def test_an_empty_keeplist_is_an_error(mirror: Path, tmp_path: Path, text: str) -> None:
-    """Pruning with an empty list would delete a mirror, so none is ever printed."""
-    path = tmp_path / "environment"
-    path.write_text(text)
-    for options in ((), ("--allow-missing",)):
-        done = run("cover", path, mirror, "--keeplist", *options)
-        assert (done.exit_code, done.stdout) == (2, ""), done.output
-        assert "the keep list is empty" in done.stderr
-    path.write_text("nothing-here@1\n")
-    done = run("cover", path, mirror, "--keeplist", "--allow-missing")
-    assert (done.exit_code, done.stdout) == (2, "")
-
-
-def test_a_keeplist_needs_every_include(mirror: Path, tmp_path: Path) -> None:
-    """What a file that is not here would ask for cannot be kept: it is refused, or noted."""
-    path = tmp_path / "spack.yaml"
-    path.write_text("spack: {specs: [app], include_concrete: [elsewhere]}")
-    done = run("cover", path, mirror, "--keeplist")
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert "elsewhere" in done.stderr
-
-    rest = run("cover", path, mirror, "--keeplist", "--allow-missing")
-    assert (rest.exit_code, tuple(rest.stdout.split())) == (0, hashes("app", "lib"))
-    assert "elsewhere" in rest.stderr
-    assert "elsewhere" in spack_cache_db.retention(mirror, [path]).notes[0]
-    assert run("cover", path, mirror, "--allow-missing").exit_code == 2

@@ -132,15 +132,6 @@ def test_its_own_recipe_and_flags_are_compared(tmp_path: Path) -> None:
     }
 
 
-def test_what_was_not_read_is_not_compared(tmp_path: Path) -> None:
-    """A spec whose dependencies were too many differs in nothing that is known."""
-    tops = {name: named(name, "top", *edges, *BASE) for name, edges in TOPS.items()}
-
-    assert compared(tmp_path, tops, most=3) == {}
-    some = compared(tmp_path / "more", tops, most=7).keys()
-    assert set() < some < tops.keys() - {"this"}
-
-
 def groups_of(conn: sqlite3.Connection) -> dict[int, list[int]]:
     """Return the binaries of each configuration that has several."""
     found: dict[int, list[int]] = {}
@@ -189,8 +180,3 @@ def test_what_differs_is_said_differently(real_index: sqlite3.Connection) -> Non
                 for reached in (run_time, used)
             )
             assert (told[one] == told[other]) == is_alike
-
-
-def test_pages_tell_nothing_apart(samples: sqlite3.Connection) -> None:
-    """Specs that no index tells of are left out."""
-    assert distinctions(read_lookups(samples), groups_of(samples).values()) == {}

@@ -20,7 +20,7 @@ from spack_cache_db.spack.constraints import version_matches
 from spack_cache_db.spack.parser import parse_query
 from tests.conftest import Build
 from tests.graphs import installs, run_time
-from tests.indexes import edge, hash_of, index, node, old_node, record
+from tests.indexes import edge, hash_of, index, node, record
 from tests.pagetexts import page, spec
 
 EXTERNAL = {"spec": "openmpi@4.1", "prefix": "/usr"}
@@ -153,31 +153,12 @@ def test_what_excludes_a_binary_is_named(mirror: sqlite3.Connection) -> None:
     )
 
 
-def test_old_records_name_one_compiler(built: Build) -> None:
-    """A record from before Spack 1.0 has the compiler that it names for every language."""
-    old = [record(old_node(name, "7", "zlib")) for name in ("hdf5", "zlib")]
-    conn = built(a=index(*old, version="7"))
-
-    for require, status in (("gcc@12", "binary"), ("gcc@13", "near"), ("llvm", "near")):
-        (answer,) = covered(conn, {"cxx": {"require": require}}, "hdf5").values()
-        assert answer.status == status
-
-
 def test_a_condition_on_another_package_is_not_seen(mirror: sqlite3.Connection) -> None:
     """It is unknown whether such a requirement counts, except for what satisfies it anyway."""
     for owner, option in (("openmpi", "@4"), ("mpi", "mpich")):
         packages = {owner: {"require": [{"spec": option, "when": "lib@1"}]}}
         found = covered(mirror, packages, "app@1", "app@2")
         assert [found["app@1"].status, found["app@2"].status] == ["binary", "unknown"]
-
-
-def test_versions_of_a_virtual_package_are_not_known(mirror: sqlite3.Connection) -> None:
-    """Which version of mpi a package provides is in Spack's recipes only."""
-    packages = {"mpi": {"require": [{"spec": "mpich", "when": "@3:"}]}}
-    found = covered(mirror, packages, "app", "alone")
-
-    assert (found["app"].status, found["alone"].status) == ("binary", "binary")
-    assert covered(mirror, packages, "app@2")["app@2"].status == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -203,14 +184,6 @@ def test_pages_do_not_show_it(built: Build, packages: dict[str, Any], status: st
         assert answer.hash is None
         assert answer.configuration is not None
         assert "'packages: " in answer.reasons[0]
-
-
-def test_requirements_of_specs_do_not_hide_others(built: Build) -> None:
-    """Without dependency data, what is required of one spec is checked for this spec only."""
-    conn = built(a=page("bar", "develop", [spec(1)]), b=page("foo", "develop", [spec(2)]))
-    found = covered(conn, {"bar": {"require": "@9"}}, "bar", "foo")
-    assert [answer.status for answer in found.values()] == ["near", "binary"]
-    assert covered(conn, {"bar": {"require": "@9"}}, "foo")["foo"].status == "unknown"
 
 
 def test_pages_beside_an_index(built: Build) -> None:

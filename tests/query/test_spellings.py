@@ -13,8 +13,6 @@ import spack_cache_db
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.names import Spellings, read_spellings
 from tests.commands import run
-from tests.package_data import REAL as PACKAGE_DATA
-from tests.pagetexts import SAMPLES
 
 NAMES: dict[str, dict[str, tuple[str, ...]]] = {
     "package": {"a-b": ("a-b",), "c-d": ("c-d", "c_d")},
@@ -77,16 +75,6 @@ def test_specs_are_read_in_any_spelling(samples_file: Path, spec: str, spelled: 
     assert "read as" not in run("find", spec, samples_file).stderr
 
 
-def test_dependencies_are_read_in_any_spelling(real_index_file: Path) -> None:
-    """So are the packages and the virtual packages that a spec depends on."""
-    found = spack_cache_db.find(real_index_file, "hdf5 ^openmpi ^mpi")
-
-    assert found
-    assert spack_cache_db.find(real_index_file, "HDF5 ^OpenMPI ^MPI") == found
-    stderr = run("find", "HDF5 ^OpenMPI@99", real_index_file).stderr
-    assert "without ^openmpi@99: " in stderr
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -111,16 +99,3 @@ def test_options_are_read_in_any_spelling(
     assert (spelled.exit_code, spelled.stdout) == (plain.exit_code, plain.stdout)
     assert spelled.stdout
     assert "read as" in spelled.stderr
-
-
-def test_package_data_are_read_in_any_spelling(tmp_path: Path) -> None:
-    """A package without a binary has its data under every spelling of its name."""
-    file = tmp_path / "x.db"
-    spack_cache_db.build([SAMPLES, PACKAGE_DATA], file)
-    with sqlite3.connect(file) as conn:
-        names = [name for (name,) in conn.execute("SELECT name FROM known_packages")]
-
-    for name in names:
-        found = spack_cache_db.package_data(file, name.upper().replace("-", "_"))
-        assert found is not None
-        assert found.status.name == name

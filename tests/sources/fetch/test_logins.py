@@ -10,7 +10,6 @@ import pytest
 
 from spack_cache_db.sources.fetch import FetchOptions, FetchReport, fetch
 from tests.sources.fetch.mirrors import QUICK, below, index, layout_2, layout_3, sha256
-from tests.sources.fetch.object_store import for_login
 from tests.sources.fetch.server import Answer, Handler, Site, serve, status
 
 pytestmark = pytest.mark.slow
@@ -124,20 +123,4 @@ def test_a_password_in_a_url(site: Site, stranger: Site, output: Path, layout: o
 
     assert {each.headers["authorization"][:6] for each in site.asked} == {"Basic "}
     assert len(stranger.asked) == 1 + len(files)
-    assert secrets_of(stranger) == {}
-
-
-@pytest.mark.parametrize("layout", [layout_3, layout_2])
-def test_a_signature(site: Site, stranger: Site, output: Path, layout: object) -> None:
-    """Neither a signature nor the token of a session leaves the object store."""
-    assert callable(layout)
-    files = below("bucket", layout(DATA))
-    site.serve(files)
-    for number, path in enumerate(files):
-        site.always = {f"/{each}": for_login(USER, SECRET, SESSION) for each in files}
-        site.always[f"/{path}"] = leads_to(stranger)
-        bring(output / str(number), url="s3://bucket", endpoint_url=site.url)
-
-    assert {each.headers["x-amz-security-token"] for each in site.asked} == {SESSION}
-    assert len(stranger.asked) == len(files)
     assert secrets_of(stranger) == {}

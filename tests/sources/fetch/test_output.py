@@ -17,7 +17,6 @@ from spack_cache_db.errors import OutputError
 from spack_cache_db.sources.fetch import fetch
 from spack_cache_db.sources.fetch.stack_folder import PART_FILE
 from tests.sources.fetch.mirrors import (
-    LAYOUT_3,
     QUICK,
     below,
     blob_path,
@@ -96,20 +95,6 @@ def test_nothing_of_others_is_removed(site: Site, output: Path) -> None:
 
     assert [path for path in kept if path.read_bytes() != b"mine"] == []
     assert files_in(folder).keys() >= {"mirror.json", *layout_3(ONE)}
-
-
-def test_a_pipe_in_the_folder_keeps_nobody_waiting(site: Site, output: Path) -> None:
-    """Names that fetch reads or writes may be those of pipes: they are replaced."""
-    site.serve(below("a", layout_3(ONE)))
-    folder = output / "a" / "root"
-    names = (".fetched.json", ".fetched.json.part", PART_FILE, LAYOUT_3, blob_path(ONE))
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        os.mkfifo(folder / name)
-
-    assert fetch([f"{site.url}/a"], output, limits=QUICK).faults == ()
-
-    assert files_in(folder).keys() == {"mirror.json", *layout_3(ONE)}
 
 
 @pytest.mark.slow

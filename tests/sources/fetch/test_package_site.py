@@ -5,9 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import tarfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +19,7 @@ from tests.commands import run
 from tests.package_data import listed, published
 from tests.pagetexts import page, spec, write
 from tests.sources.fetch.mirrors import QUICK, index
-from tests.sources.fetch.runs import faults
-from tests.sources.fetch.server import Site, cut, missing, status, whole
+from tests.sources.fetch.server import Site, missing
 
 
 def bring(
@@ -130,37 +127,6 @@ def test_what_is_no_package_data_is_refused(
     assert expected in fault.message
     assert fault.path.endswith(f"/{name}")
     assert [*output.rglob("packages.*")] == before
-
-
-def test_bounds_are_those_of_mirrors(site: Site, output: Path) -> None:
-    """Sizes, packed and unpacked, all that is sent, and troubles that pass or do not."""
-    padded = published("zlib", "1.3", description=" " * 60_000)
-    site.serve({
-        "a.tar.gz": archive(**{"data/packages/zlib.json": as_json(padded)}),
-        "b.tar.gz": archive(**{"README.md": bytes(60_000), "data/packages/zlib.json": ZLIB}),
-        "a.json": as_json([listed("zlib", homepage=os.urandom(20_000).hex())]),
-    })  # fmt: skip
-    small = replace(QUICK, max_size=30_000)
-    for path in ("a.tar.gz", "b.tar.gz", "a.json"):
-        (said,) = faults(bring(site, output, path, limits=small), site)
-        assert said == f"/{path}: has more than 30,000 bytes, expected less (--max-size)"
-    (said,) = faults(bring(site, output, "a.json", limits=replace(QUICK, max_total=9)), site)
-    assert "(--max-total)" in said
-    site.answers["/a.json"] = [status(503), cut(100), whole]
-    assert bring(site, output, "a.json").faults == ()
-    (said,) = faults(bring(site, output, "", "zlib", "hdf5"), site)
-    assert "has none of these packages" in said
-
-
-def test_a_site_that_falls_silent_is_left_alone(site: Site, output: Path) -> None:
-    """One package that cannot be had ends the run; the others are not asked for one by one."""
-    names = [f"p{at}" for at in range(40)]
-    site.serve({f"data/packages/{name}.json": as_json(published(name)) for name in names})
-    for name in names:
-        site.always[f"/data/packages/{name}.json"] = status(503)
-    report = bring(site, output, "", *names, limits=replace(QUICK, retries=1, jobs=4))
-    assert len(report.faults) == 1
-    assert len(site.asked) <= 8
 
 
 def test_the_command_brings_them_beside_mirrors(site: Site, output: Path) -> None:

@@ -160,21 +160,6 @@ def test_a_login(site: Site, output: Path, challenge: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"<html>", b"{}", b'{"token": "a\\nb"}',
-    ],
-)  # fmt: skip
-def test_no_token(site: Site, output: Path, body: bytes) -> None:
-    """Who gives tokens to anybody may not."""
-    host = serve_image(site)
-    site.always[MANIFEST] = status(401, www_authenticate=f'Bearer realm="{site.url}/token?a=b"')
-    site.files["/token"] = body
-
-    assert says(bring(host, output)).startswith("gives no token")
-
-
 LOGIN = Login("me", "hunter2 is:long")
 BASIC = "Basic bWU6aHVudGVyMiBpczpsb25n"
 HASHED = "me:$2b$04$abcdefghijklmnopqrstuuuS/NGErcdMNmoqPaj73zzPpNpbNDASe"

@@ -17,14 +17,9 @@ from spack_cache_db.sources.fetch.web import (
 )
 from tests.sources.fetch.mirrors import QUICK
 from tests.sources.fetch.server import (
-    Answer as Behaviour,
-)
-from tests.sources.fetch.server import (
     Handler,
     Site,
     drop,
-    encoded,
-    instead,
     status,
 )
 
@@ -51,27 +46,6 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
     monkeypatch.setattr(asyncio, "sleep", pause)
     return made
-
-
-def test_a_body(site: Site) -> None:
-    """A body comes whole, with the tags of its state."""
-    site.serve({"a": b"hello"})
-
-    answer = read(f"{site.url}/a")
-
-    assert answer.data == b"hello"
-    assert answer.tags.conditions() == {"If-None-Match": answer.tags.etag}
-    assert read(f"{site.url}/a", headers=answer.tags.conditions()).data is None
-
-
-@pytest.mark.parametrize("behaviour", [instead(b"x" * 1001), encoded("gzip")])
-def test_a_body_beyond_the_limit(site: Site, behaviour: Behaviour) -> None:
-    """Small bodies have limits of their own, encoded or not."""
-    site.serve({"a": b"x" * 1001})
-    site.always["/a"] = behaviour
-
-    with pytest.raises(FetchFault, match=r"^has more than 1,000 bytes"):
-        read(f"{site.url}/a")
 
 
 def test_pauses_grow(site: Site, pauses: list[float]) -> None:
@@ -167,19 +141,3 @@ def test_redirects_to_nowhere(site: Site, location: str) -> None:
 
     with pytest.raises(FetchFault):
         read(f"{site.url}/a", FetchLimits(retries=0))
-
-
-def test_progress_adds_up(site: Site) -> None:
-    """What came never exceeds what is expected, and is all of it at the end."""
-    site.serve({"a": b"x" * 900, "b": b"y" * 900})
-    site.answers["/b"] = [drop, status(500)]
-    seen: list[tuple[int, int]] = []
-
-    async def both() -> int:
-        async with Web(QUICK, lambda done, total: seen.append((done, total))) as web:
-            await asyncio.gather(*(web.read(f"{site.url}/{name}", 1000) for name in "ab"))
-            return web.received
-
-    assert asyncio.run(both()) == 1800
-    assert all(done <= total for done, total in seen)
-    assert seen[-1] == (1800, 1800)

@@ -36,46 +36,6 @@ def graph() -> Graph:
 
 
 @pytest.mark.parametrize(
-    ("spec", "names"),
-    [
-        ("app", "app"),
-        ("app@2", "app"),
-        ("app@3", ""),
-        ("builtin.app", "app"),
-        ("other.app", ""),
-        ("^lib", "app mid old"),
-        ("%lib", "mid old"),
-        ("^lib@1.4", "app mid old"),
-        ("^lib@2", ""),
-        ("^tool", "app mid"),
-        ("^mid ^tool", "app"),
-        ("^mid %tool", "app"),
-        ("^mpi", "app mid"),
-        ("^mpi=lib", "app mid"),
-        ("%mpi=lib", "mid"),
-        ("mpi", "lib"),
-        ("%c=gcc", "lib old tool"),
-        ("%gcc@13", "lib tool"),
-        ("%gcc@12", "old"),
-        ("%[deptypes=build] gcc", "lib old tool"),
-        ("%[deptypes=link] gcc", ""),
-        ("^[virtuals=cxx] gcc", "old tool"),
-        ("^blas", "gone"),
-        ("%[when='@2'] nothing", "gcc gone lib mid old tool"),
-        ("/{app}", "app"),
-        ("^nothing", ""),
-        ("nothing", ""),
-    ],
-)
-def test_edges_are_compared_as_in_spack(graph: Graph, spec: str, names: str) -> None:
-    """Direct edges of every type, the compiler of an old node, then link and run edges below."""
-    (query,) = parse_filter([spec.format(app=hash_of("app")[:7])])
-    nodes = [each for name in NODES if (each := graph.node(hash_of(name)))]
-
-    assert " ".join(sorted(each.name for each in nodes if graph.satisfies(each, query))) == names
-
-
-@pytest.mark.parametrize(
     ("include", "exclude", "left"),
     [
         ((), (), ()),

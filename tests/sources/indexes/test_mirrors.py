@@ -87,18 +87,6 @@ def test_views_with_slashes_in_their_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_view_behind_a_link(tmp_path: Path) -> None:
-    """A link to a folder of views is followed once, also if it leads to a folder around it."""
-    folder = shutil.copytree(VIEWS, tmp_path / "mirror")
-    manifests = folder / "v3" / "manifests" / "index"
-    (manifests / "sub").rename(tmp_path / "elsewhere")
-    (manifests / "sub").symlink_to(tmp_path / "elsewhere")
-    (manifests / "sub" / "around").symlink_to(manifests)
-
-    assert [row[1] for row in rows(folder, PLACES)] == ["myview", "root", "sub/view2"]
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["index", "spec files"])
 def test_binaries_that_a_mirror_leaves_out(tmp_path: Path, layout: str) -> None:
     """The filters of a mirror's address leave out binaries, which stay known, and are counted."""
@@ -139,28 +127,6 @@ def test_a_filter_that_cannot_be_read(tmp_path: Path, address: str, message: str
     (folder / "mirror.json").write_text(address)
 
     assert message in fault(folder)
-
-
-def test_what_is_good_in_a_mirror_is_kept(tmp_path: Path) -> None:
-    """`--keep-going` leaves out an address that is too large and an index that is broken."""
-    views: dict[str | None, bytes] = {"good": index(record(node("a"))), "bad": b"{"}
-    folder = write_layout3(tmp_path / "mirror", views)
-    (folder / "mirror.json").write_text(json.dumps({"url": "https://host", "more": "x" * 2**16}))
-    output = tmp_path / "x.db"
-
-    report = build(folder, output, keep_going=True)
-
-    address, broken = map(str, report.faults)
-    assert address.startswith(f"{folder}/mirror.json: has 65,")
-    assert broken.startswith(f"{folder}/v3/manifests/index/bad/index.manifest.json: ")
-    with closing(sqlite3.connect(output)) as connection:
-        found = connection.execute("SELECT code, source, message FROM problems").fetchall()
-        assert found == [
-            ("refused", str(Path(each.path).relative_to(folder)), each.message)
-            for each in report.faults
-        ]
-        assert connection.execute("SELECT package FROM builds").fetchall() == [("a",)]
-        assert connection.execute("SELECT url FROM mirrors").fetchall() == [(None,)]
 
 
 @pytest.mark.slow

@@ -13,16 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.sources.indexes import (
-    INDEX,
-    SPEC,
-    TARBALL,
-    Address,
     IndexFault,
     decompressed,
     read_address,
     read_manifest,
     without_signature,
-    write_address,
 )
 from tests.indexes import signed
 
@@ -49,17 +44,6 @@ def manifest(**changes: Any) -> str:
     return json.dumps({"version": 3, "data": [BLOB | changes]})
 
 
-@pytest.mark.parametrize("text", [manifest(), signed(manifest())])
-def test_blobs_are_known_by_their_media_type(text: str) -> None:
-    """Clear-signed or not; a blob lies where its sum says."""
-    found = read_manifest(text.encode())
-    blob = found.blob(SPEC)
-    assert blob is not None
-    assert blob.path.as_posix() == f"blobs/sha256/ba/{BLOB['checksum']}"
-    assert (found.blob(INDEX), found.blob(TARBALL)) == (None, None)
-    blob.require(b"abc")
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -80,12 +64,6 @@ def test_what_is_no_manifest_is_refused(text: str) -> None:
     """And with it any sum that would lead out of the mirror."""
     with pytest.raises(IndexFault, match=r"expected"):
         read_manifest(text.encode())
-
-
-@given(st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S")), max_size=50))
-def test_what_is_written_is_read(rest: str) -> None:
-    """A URL comes back as it went in."""
-    assert read_address(write_address(Address(f"https://{rest}"))).url == f"https://{rest}"
 
 
 @pytest.mark.parametrize(
