@@ -41,6 +41,32 @@ gc.disable()
 Build = Callable[..., sqlite3.Connection]
 
 
+LONGEST = (
+    ("test_wheel.py",),
+    ("test_documents.py", "test_pyodide.py"),
+    ("test_commands.py", "test_attacks.py"),
+)
+"""Files with tests that take longer than a minute, in groups that take about as long."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let each process begin with a group of the longest tests, so that no run ends with one.
+
+    xdist's mode `worksteal` gives each process a part of the list; whoever is done takes tests from
+    the end of another's part.
+    """
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    groups = [[each for each in items if each.path.name in names] for names in LONGEST]
+    rest = [each for each in items if not any(each in group for group in groups)]
+    size = -(-len(rest) // processes)
+    items[:] = [
+        each
+        for number in range(processes)
+        for part in (*groups[number::processes], rest[number * size : (number + 1) * size])
+        for each in part
+    ]
+
+
 def pytest_collection_finish() -> None:
     """Look for garbage only among what tests leave."""
     gc.freeze()
