@@ -118,7 +118,7 @@ def test_a_machine_and_a_query_must_both_agree(built: Build) -> None:
     assert find(built(**TWO_RELEASES), "hdf5-tools os=rhel8", os="ubuntu24.04") == []
 
 
-def test_a_hash_is_told_of_itself_alone(built: Build) -> None:
+def test_a_hash_is_recorded_specs_itself_alone(built: Build) -> None:
     """Counts, releases, stacks and days are those of the one spec, not of its siblings."""
     (found,) = find(built(**TWO_RELEASES), f"/{spec_hash(3)}")
 

@@ -19,7 +19,7 @@ from spack_cache_db.query.graph import (
     kept_nodes,
     read_needs,
     read_nodes,
-    told_of,
+    recorded_specs,
 )
 from tests.graphs import installs, kind, used
 from tests.indexes import edge, hash_of, index, node, record
@@ -135,7 +135,7 @@ def test_pages_tell_of_no_dependencies(tmp_path: Path) -> None:
     conn = sqlite3.connect(tmp_path / "x.db")
     a, b, foo = (ids(conn)[each] for each in (hash_of("a"), hash_of("b"), spec_hash(1)))
 
-    assert told_of(conn, [b, foo, a]) == [b, a]
+    assert recorded_specs(conn, [b, foo, a]) == [b, a]
     conn.close()
 
 

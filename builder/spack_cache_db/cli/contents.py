@@ -98,7 +98,12 @@ def dependents(dag_hash: str, file: Path, **options: Any) -> None:
 
 def _print_edges(dag_hash: str, file: Path, options: Any, *, is_reversed: bool) -> NoReturn:
     """Print the dependencies of a spec or its dependents, direct ones first, and end."""
-    from spack_cache_db.query.graph import read_dependencies, read_dependents, read_nodes, told_of
+    from spack_cache_db.query.graph import (
+        read_dependencies,
+        read_dependents,
+        read_nodes,
+        recorded_specs,
+    )
     from spack_cache_db.query.names import spec_of_hash
     from spack_cache_db.query.records import has_records
 
@@ -111,7 +116,7 @@ def _print_edges(dag_hash: str, file: Path, options: Any, *, is_reversed: bool) 
             edge = edges[other]
             uses = (",".join(edge.types), ",".join(edge.virtuals)) if edge else ("", "")
             rows.append((node.package, node.version, node.hash, *uses, node.kind))
-        is_known = has_data if is_reversed else bool(told_of(conn, [spec]))
+        is_known = has_data if is_reversed else bool(recorded_specs(conn, [spec]))
     if is_known:
         nothing = f"{name} has no dependencies"
         nothing = f"nothing in this database depends on {name}" if is_reversed else nothing

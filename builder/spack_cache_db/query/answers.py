@@ -217,7 +217,6 @@ def found_part(
     """Return some of the configurations that satisfy conditions, and where they are.
 
     Args:
-        lookups: the small tables of the database.
         results: all configurations that satisfy them.
         part: which of these.
         with_hashes: also return each spec, and what tells it apart from the others of its
@@ -382,7 +381,6 @@ def history_of(lookups: Lookups, query: str, shown: Shown) -> History:
     """Return the history of what satisfies a query.
 
     Args:
-        lookups: the small tables of the database.
         query: the spec, as it is called in the answer.
         shown: what satisfies it in each release.
     """

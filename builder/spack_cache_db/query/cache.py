@@ -231,7 +231,6 @@ def retained(lookups: Lookups, covers: Sequence[Cover], scope: Conditions) -> Re
     """Return which binaries the answers for some environments need; see `retention`.
 
     Args:
-        lookups: the small tables of the database.
         covers: the answers for the environments.
         scope: what narrowed them; its release and stack are those of the mirror.
     """

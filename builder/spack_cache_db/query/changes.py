@@ -227,7 +227,6 @@ def compare(lookups: Lookups, old: Conditions, new: Conditions, narrowing: Condi
     """Return what changed from one side to the other.
 
     Args:
-        lookups: the small tables of the database.
         old: one side: a release, and perhaps a stack in it.
         new: the other side.
         narrowing: conditions on package and target.
@@ -297,7 +296,6 @@ def named(lookups: Lookups, changes: Changes, most_explained: int | None = None)
     """Return the changes in words.
 
     Args:
-        lookups: the small tables of the file.
         changes: what `compare` found in it.
         most_explained: of so many rebuilt hashes the causes are looked for; None for any number.
     """

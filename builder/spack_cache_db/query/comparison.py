@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from spack_cache_db.query.configurations import configurations_by_id
 from spack_cache_db.query.database import KeptRows, Lookups, select_in
-from spack_cache_db.query.graph import Needs, Reach, read_needs, told_of
+from spack_cache_db.query.graph import Needs, Reach, read_needs, recorded_specs
 from spack_cache_db.query.records import has_records
 from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
@@ -154,7 +154,6 @@ def distinctions(
     """Return what tells the specs of each group apart, by their ids.
 
     Args:
-        lookups: the small tables of the file.
         groups: the ids of specs that share a configuration.
         most: when so many specs have been read, those that need more are left out.
 
@@ -166,7 +165,7 @@ def distinctions(
     """
     found: dict[int, tuple[str, ...]] = {}
     for some in _pieces(group for group in groups if len(group) > 1):
-        recorded = {*told_of(lookups.conn, [spec for group in some for spec in group])}
+        recorded = {*recorded_specs(lookups.conn, [spec for group in some for spec in group])}
         graph = read_needs(lookups, sorted(recorded), most)
         provides, reach = _virtuals(graph), Reach(graph)
         recorded -= graph.missing
@@ -424,7 +423,6 @@ def causes_of_rebuilds(
     differs in more than its hash. Changes further away are ignored.
 
     Args:
-        lookups: the small tables of the file.
         gone: the ids of the specs that the new release lacks, by the id of their configuration.
         came: the ids of those that the old release lacks; the same keys.
         most: the result is None where there are more specs than that.

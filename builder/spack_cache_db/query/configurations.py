@@ -424,7 +424,6 @@ def satisfying(lookups: Lookups, condition: Condition, package: int | None = Non
     """Return the ids of the words in a condition's column that satisfy it.
 
     Args:
-        lookups: the small tables of the database.
         condition: a condition on words.
         package: of versions, only those of this package.
     """
@@ -667,7 +666,6 @@ class Misses:
     """The conditions that each configuration of a package misses.
 
     Attributes:
-        candidates: the configurations of the database.
         package: the package of the query; None for any.
         rows: its configurations.
         conditions: the other conditions of the query.

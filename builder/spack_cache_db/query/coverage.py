@@ -12,8 +12,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from functools import reduce
+from operator import or_
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from spack_cache_db.arguments import (
     AnyPath,
@@ -55,7 +57,7 @@ from spack_cache_db.query.configurations import (
 )
 from spack_cache_db.query.database import Database, Lookups, json_pieces, opened, select
 from spack_cache_db.query.explanation import WhyNot, explained
-from spack_cache_db.query.graph import Edge, Needs, Reach, read_nodes, read_run_time, told_of
+from spack_cache_db.query.graph import Edge, Needs, Reach, read_nodes, read_run_time, recorded_specs
 from spack_cache_db.query.installation import foremost_places
 from spack_cache_db.query.names import known_name, known_names, scope_of
 from spack_cache_db.query.records import SpecRecords, has_records, read_query, respelled
@@ -168,6 +170,9 @@ class CoveredNode:
     mirror: str | None = None
 
 
+Answer = CoveredSpec | CoveredNode
+
+
 @dataclass(frozen=True, slots=True)
 class Cover:
     """The answers for all specs of an environment, in its order.
@@ -180,7 +185,7 @@ class Cover:
         others: the lines of a list that are not specs.
     """
 
-    specs: tuple[CoveredSpec | CoveredNode, ...]
+    specs: tuple[Answer, ...]
     is_lock: bool
     notes: tuple[str, ...] = ()
     is_of_trees: bool = False
@@ -267,7 +272,7 @@ class Cover:
         return Rows([*columns] or ["spec", "status"], records)
 
 
-def _record(each: CoveredSpec | CoveredNode) -> dict[str, Any]:
+def _record(each: Answer) -> dict[str, Any]:
     values = {field.name.removeprefix("is_"): getattr(each, field.name) for field in fields(each)}
     record = {
         name: [*value] if type(value) is tuple else value
@@ -329,66 +334,60 @@ def cover_environment(
     """Return the answers for an environment that was read.
 
     Args:
-        lookups: the small tables of the database.
         environment: what was read.
         scope: what narrows the answers.
         after_each: called after each spec; what it raises ends the work.
     """
-    environment, spelled = _respelled(lookups, environment)
-    candidates, notes = Candidates(lookups, scope), (*environment.notes, *spelled)
+    asked_specs, spelled = _respelled(lookups, environment.specs)
+    notes = (*environment.notes, *spelled)
     if environment.is_lock and without(scope, "release", "stack"):
         notes = (*notes, "a lockfile names its binaries: the machine is not looked at")
-    roots = frozenset(spec.query.name or "" for spec in environment.specs if spec.query)
-    unchecked = {name for spec in environment.specs for name in _of_roots(spec.rules, roots)}
+    roots = frozenset(spec.query.name or "" for spec in asked_specs if spec.query)
+    unchecked = {
+        name
+        for spec in asked_specs
+        for name in {*spec.rules.required, *spec.rules.conflicts}.intersection((*roots, ALL))
+    }
     if unchecked and not has_records(lookups.conn):
         notes = (*notes, f"packages: {', '.join(sorted(unchecked))}: {UNCHECKED}")
-    specs = _Specs(candidates, scope, roots).answers(environment, after_each)
-    nodes = cover_lock(candidates, environment.locked, scope) if environment.locked else ()
-    answers = _placed(lookups.conn, (*specs, *nodes), scope)
-    if not answers:
+    candidates = Candidates(lookups, scope)
+    specs, found = _Specs(candidates, scope, roots), list[Answer]()
+    for spec in asked_specs:
+        found.append(specs.answer(spec))
+        after_each()
+    if environment.locked:
+        found += cover_lock(candidates, environment.locked, scope)
+    if not found:
         notes = (*notes, "the environment has no specs")
+    # The hash of the binary that each answer names.
+    named = [(*getattr(each, "others", ()), each.hash or "")[0] for each in found]
+    places = foremost_places(lookups.conn, sorted({*filter(None, named)}), scope)
+    placed = (
+        replace(each, release=release, mirror=mirror)
+        for each, dag_hash in zip(found, named, strict=True)
+        for release, mirror in (places.get(dag_hash, (None, None)),)
+    )
     return Cover(
-        answers,
-        environment.is_lock,
-        notes,
-        is_of_trees=lookups.is_installed,
-        others=environment.others,
+        tuple(placed), environment.is_lock, notes, lookups.is_installed, environment.others
     )
 
 
-def _respelled(lookups: Lookups, environment: Environment) -> tuple[Environment, tuple[str, ...]]:
-    """Return an environment with names as the database spells them, and a note on each other."""
-    specs: list[UserSpec] = []
-    notes: dict[str, None] = {}
-    for spec in environment.specs:
-        query, found = (None, ()) if spec.query is None else respelled(lookups, spec.query)
-        legacy = None if spec.legacy is None else respelled(lookups, spec.legacy)[0]
-        specs.append(replace(spec, query=query, legacy=legacy) if found else spec)
-        notes |= dict.fromkeys(found)
-    return replace(environment, specs=tuple(specs)), tuple(notes)
+def _respelled(
+    lookups: Lookups, specs: Iterable[UserSpec]
+) -> tuple[list[UserSpec], dict[str, None]]:
+    """Return specs with names as the database spells them, and a note on each other spelling."""
+    found, notes = list[UserSpec](), dict[str, None]()
+    for spec in specs:
+        if spec.query is not None:
+            query, changed = respelled(lookups, spec.query)
+            legacy = spec.legacy and respelled(lookups, spec.legacy)[0]
+            spec = replace(spec, query=query, legacy=legacy) if changed else spec
+            notes |= dict.fromkeys(changed)
+        found.append(spec)
+    return found, notes
 
 
-def _placed(
-    conn: sqlite3.Connection, answers: Sequence[CoveredSpec | CoveredNode], scope: Conditions
-) -> tuple[CoveredSpec | CoveredNode, ...]:
-    """Return answers with the release and the mirror that has what each names."""
-    named = [_named_hash(each) for each in answers]
-    places = foremost_places(conn, sorted({*filter(None, named)}), scope)
-    found = []
-    for each, dag_hash in zip(answers, named, strict=True):
-        release, mirror = places.get(dag_hash, (None, None))
-        found.append(replace(each, release=release, mirror=mirror))
-    return tuple(found)
-
-
-def _named_hash(each: CoveredSpec | CoveredNode) -> str:
-    """Return the hash of the binary that an answer names, or the empty text."""
-    others = each.others if isinstance(each, CoveredNode) else ()
-    return others[0] if others else each.hash or ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Match:
+class _Match(NamedTuple):
     """The configurations that satisfy a query and its requirements, with their spec counts."""
 
     query: SpecQuery
@@ -407,71 +406,50 @@ class _Specs:
         self._records = SpecRecords(candidates.lookups)
         self._unknown = 0
 
-    def answers(
-        self, environment: Environment, after_each: Callable[[], None]
-    ) -> tuple[CoveredSpec, ...]:
-        found = []
-        for spec in environment.specs:
-            found.append(self._answer(spec))
-            after_each()
-        return tuple(found)
-
-    def _answer(self, spec: UserSpec) -> CoveredSpec:
+    def answer(self, spec: UserSpec) -> CoveredSpec:
+        """Return the answer for one spec; equal queries are answered once."""
         if spec.external and not spec.is_buildable:
-            answer = CoveredSpec("", "external", 0, "")
+            found = CoveredSpec("", "external", 0, "")
         elif spec.query is None:
-            answer = CoveredSpec("", "unanswerable", 0, "", reasons=(spec.error or NOTHING,))
+            found = CoveredSpec("", "unanswerable", 0, "", reasons=(spec.error or NOTHING,))
         else:
             asks = spec.query, spec.legacy, spec.rules
-            answer = self._candidates.once(asks, lambda: self._covered(*asks))
+            found = self._candidates.once(asks, lambda: self._covered(*asks))
         return replace(
-            answer, spec=spec.text, line=spec.line, group=spec.group, external=spec.external
+            found, spec=spec.text, line=spec.line, group=spec.group, external=spec.external
         )
 
     def _covered(
         self, query: SpecQuery, legacy: SpecQuery | None, rules: PackageRules
     ) -> CoveredSpec:
         """Return the answer for a query, without what only its environment says."""
-        matches, refused = self._matches(query, rules)
-        shown = required_query(next((m.query for m in matches if m.rows), query), rules).text
-        if any(match.rows for match in matches):
-            return self._binary(shown, matches)
-        if (unknown := self._unknown_answer(shown, matches)) is not None:
-            return unknown
-        corrected, why = self._legacy_answer(legacy, rules)
-        if refused is not None:
-            reasons = (str(refused), *(why.sentences() if why else ()))
-            return CoveredSpec(
-                "", "unanswerable", 0, shown, why=why, reasons=reasons, corrected=corrected
-            )
-        why = why or self._why_not(matches[0])
-        nearest = why.without[0].nearest if why.without else why.nearest and why.nearest[0]
-        return CoveredSpec(
-            "",
-            "near" if why.without else "none",
-            0,
-            shown,
-            configuration=nearest,
-            why=why,
-            reasons=why.sentences() or (NOTHING,),
-            corrected=corrected,
-        )
-
-    def _matches(
-        self, query: SpecQuery, rules: PackageRules
-    ) -> tuple[list[_Match], UnsupportedQuery | None]:
-        """Return what satisfies a query, or one of the providers that are required instead of it.
-
-        The second value is the error of a query that the database cannot answer, if there is one.
-        """
-        is_package = query.name in self._lookups.packages
-        matches, refused = list[_Match](), None
-        for each in [query] if is_package else ways(query, rules):
+        # A name without a package may stand for the providers that are required instead of it.
+        matches, refused = list[_Match](), ""
+        for each in [query] if query.name in self._lookups.packages else ways(query, rules):
             try:
                 matches.append(self._match(each, rules))
             except UnsupportedQuery as error:
-                refused = error
-        return matches, refused
+                refused = str(error)
+        shown = required_query(next((m.query for m in matches if m.rows), query), rules).text
+        if any(match.rows for match in matches):
+            return self._binary(shown, matches)
+        for match in matches:
+            if (unknown := self._unknown_answer(shown, match)) is not None:
+                return unknown
+        corrected, why = self._legacy_answer(legacy, rules)
+        found = CoveredSpec("", "none", 0, shown, why=why, corrected=corrected)
+        if refused:
+            reasons = (refused, *(why.sentences() if why else ()))
+            return replace(found, status="unanswerable", reasons=reasons)
+        why = why or self._why_not(matches[0])
+        nearest = why.without[0].nearest if why.without else why.nearest and why.nearest[0]
+        return replace(
+            found,
+            status="near" if why.without else "none",
+            configuration=nearest,
+            why=why,
+            reasons=why.sentences() or (NOTHING,),
+        )
 
     def _match(self, query: SpecQuery, rules: PackageRules) -> _Match:
         """Return the configurations that satisfy a query.
@@ -479,43 +457,40 @@ class _Specs:
         Raises:
             UnsupportedQuery: the database cannot answer it.
         """
-        query = self._named(query)
+        if query.name is None:
+            query = replace(query, name=self._package_of(query.hash))
         asks = (*read_query(self._records, query).conditions, *self._scope)
-        conditions = (*asks, *self._requirements(query.name, rules))
-        return _Match(query, conditions, misses_of(self._candidates, conditions).fitting())
-
-    def _requirements(self, package: str | None, rules: PackageRules) -> Conditions:
-        """Return the requirements that some specs of a package may break."""
-        if rules is NO_RULES:
-            return ()
-        once = self._candidates.once
-        checked = once(rules, lambda: CheckedRules(self._records, rules, self._roots))
-        return once((rules, package), lambda: checked.conditions(self._ids_of(package)))
+        if rules is not NO_RULES:
+            once, package = self._candidates.once, query.name
+            checked = once(rules, lambda: CheckedRules(self._records, rules, self._roots))
+            ids = self._ids_of(package)
+            asks = (*asks, *once((rules, package), lambda: checked.conditions(ids)))
+        return _Match(query, asks, misses_of(self._candidates, asks).fitting())
 
     def _ids_of(self, package: str | None) -> Set[int]:
-        """Return the specs of a package in the scope; None is all packages."""
-        if package is None:
-            return self._records.every
+        """Return the specs of a package in the scope."""
         specs = self._candidates.specs_of(self._scope, self._candidates.rows(package))
         return {spec.id for some in specs.values() for spec in some}
 
-    def _unknown_answer(self, query: str, matches: Iterable[_Match]) -> CoveredSpec | None:
+    def _unknown_answer(self, query: str, match: _Match) -> CoveredSpec | None:
         """Return the answer if binaries satisfy all that the database shows, but not all."""
-        for match in matches:
-            ids = self._ids_of(match.query.name)
-            possible = tuple(_possible(condition, ids) for condition in match.conditions)
-            rows = [*misses_of(self._candidates, possible).fitting()]
-            if not rows or possible == match.conditions:
-                continue
-            spec = self._candidates.specs_of(possible, rows[:1])[rows[0].id][0]
-            texts = [each.text for each in match.conditions if _is_unknown(each, spec)]
-            configuration = self._candidates.configuration(rows[0])
-            reason = f"the database does not show whether it satisfies {', '.join(texts)}"
-            reasons = (f"{configuration.summary} /{spec.hash}: {reason}",)
-            return CoveredSpec(
-                "", "unknown", 0, query, configuration=configuration, reasons=reasons
-            )
-        return None
+        ids, unknown = self._ids_of(match.query.name), dict[str, Set[int]]()
+        possible = []
+        for each in match.conditions:
+            if isinstance(each.asked, Verdict) and each.asked.unknown & ids:
+                unknown[each.text] = each.asked.unknown
+                holds = (each.asked.holds | each.asked.unknown) & ids
+                each = replace(each, asked=Verdict(holds))
+            possible.append(each)
+        rows = [*misses_of(self._candidates, tuple(possible)).fitting()] if unknown else []
+        if not rows:
+            return None
+        spec = self._candidates.specs_of(tuple(possible), rows[:1])[rows[0].id][0]
+        texts = ", ".join(text for text, specs in unknown.items() if spec.id in specs)
+        configuration = self._candidates.configuration(rows[0])
+        reason = f"the database does not show whether it satisfies {texts}"
+        reasons = (f"{configuration.summary} /{spec.hash}: {reason}",)
+        return CoveredSpec("", "unknown", 0, query, configuration=configuration, reasons=reasons)
 
     def _legacy_answer(
         self, legacy: SpecQuery | None, rules: PackageRules
@@ -534,57 +509,48 @@ class _Specs:
         return None, None
 
     def _binary(self, query: str, matches: Sequence[_Match]) -> CoveredSpec:
-        found = {
-            row: (count, match.conditions) for match in matches for row, count in match.rows.items()
-        }
-        package = self._lookups.words["package"][next(iter(found)).key("package")]
-        rows = [row for row in self._candidates.rows(package) if row in found]
-        _, asks = found[rows[0]]
-        if chosen_machine(asks) != chosen_machine(self._scope):
-            order = configuration_ids(self._lookups, asks, every=True)
+        """Return the answer for configurations that satisfy a query in one of several ways.
+
+        The first spec of an installation is named if one has a spec, otherwise the first of all.
+        """
+        asks = {row: match.conditions for match in matches for row in match.rows}
+        counts = {row: count for match in matches for row, count in match.rows.items()}
+        package = self._lookups.words["package"][next(iter(asks)).key("package")]
+        rows = [row for row in self._candidates.rows(package) if row in asks]
+        first = asks[rows[0]]
+        if chosen_machine(first) != chosen_machine(self._scope):
+            order = configuration_ids(self._lookups, first, every=True)
             places = {key: place for place, key in enumerate(order)}
             rows.sort(key=lambda row: places.get(row.id, len(places)))
-        status, row, spec = self._first(rows, {row: asks for row, (_, asks) in found.items()})
+        installed = (
+            (row, (Condition("release", "", tree), *without(asks[row], "release")))
+            for tree in self._lookups.trees(asked(self._scope, "release"))
+            for row in rows
+        )
+        status, specs_of = "installed", self._candidates.specs_of
+        row, within = next((pair for pair in installed if specs_of(pair[1], [pair[0]])), (None, ()))
+        if row is None:
+            status, row, within = "binary", rows[0], asks[rows[0]]
         return CoveredSpec(
             "",
             status,
             0,
             query,
-            len(found),
-            sum(count for count, _ in found.values()),
+            len(counts),
+            sum(counts.values()),
             self._candidates.configuration(row),
-            spec.hash,
+            specs_of(within, [row])[row.id][0].hash,
         )
 
-    def _first(
-        self, rows: list[Candidate], conditions: Mapping[Candidate, Conditions]
-    ) -> tuple[str, Candidate, Spec]:
-        """Return the first spec of an installation if one has a spec, or of all, with its status.
-
-        Args:
-            rows: configurations, the preferred first.
-            conditions: the conditions that the specs of each satisfy.
-        """
-        for release in self._lookups.trees(asked(self._scope, "release")):
-            for row in rows:
-                within = (Condition("release", "", release), *without(conditions[row], "release"))
-                if specs := self._candidates.specs_of(within, [row]):
-                    return "installed", row, specs[row.id][0]
-        specs = self._candidates.specs_of(conditions[rows[0]], rows[:1])
-        return "binary", rows[0], specs[rows[0].id][0]
-
-    def _named(self, query: SpecQuery) -> SpecQuery:
-        """Return a query with its package's name, which a hash may stand for."""
-        if query.name is None and query.hash is not None:
-            given = {"hash": query.hash}
-            names = [row[0] for row in select(self._lookups.conn, PACKAGE_OF_HASH, **given)]
-            if len(names) != 1:
-                said = "several packages" if names else "nothing here"
-                raise UnsupportedQuery(f"/{query.hash} stands for {said}: name the package")
-            return replace(query, name=names[0])
-        if query.name is None:
+    def _package_of(self, dag_hash: str | None) -> str:
+        """Return the only package that a hash may stand for."""
+        if dag_hash is None:
             raise UnsupportedQuery("names no package, and an environment asks for packages by name")
-        return query
+        names = [row[0] for row in select(self._lookups.conn, PACKAGE_OF_HASH, hash=dag_hash)]
+        if len(names) != 1:
+            number = "several packages" if names else "nothing here"
+            raise UnsupportedQuery(f"/{dag_hash} stands for {number}: name the package")
+        return str(names[0])
 
     def _why_not(self, match: _Match) -> WhyNot:
         name = str(match.query.name)
@@ -595,65 +561,53 @@ class _Specs:
         return explained(self._candidates, match.query, match.conditions)
 
 
-def _of_roots(rules: PackageRules, roots: Set[str]) -> Set[str]:
-    """Return the entries of `packages:` that count for the specs: their packages, and `all`."""
-    return {*rules.required, *rules.conflicts}.intersection((*roots, ALL))
-
-
-def _possible(condition: Condition, ids: Set[int]) -> Condition:
-    """Return a condition that also the specs satisfy of which it is not known."""
-    verdict = condition.asked
-    if not isinstance(verdict, Verdict) or not verdict.unknown & ids:
-        return condition
-    return replace(condition, asked=Verdict((verdict.holds & ids) | (verdict.unknown & ids)))
-
-
-def _is_unknown(condition: Condition, spec: Spec) -> bool:
-    return isinstance(condition.asked, Verdict) and spec.id in condition.asked.unknown
-
-
 def cover_lock(
     candidates: Candidates, locked: tuple[LockedSpec, ...], scope: Conditions
-) -> tuple[CoveredNode, ...]:
-    """Return the answers for the nodes of a lockfile, in their order.
+) -> Iterator[CoveredNode]:
+    """Yield the answers for the nodes of a lockfile, in their order.
 
     Args:
-        candidates: the configurations of the database.
         locked: the nodes.
         scope: a release and a stack that must have the binaries; a machine is not looked at.
     """
-    hashes = [each.hash for each in locked]
-    binaries = _binaries(candidates.lookups.conn, hashes, scope)
-    installed = _installed(candidates, hashes, scope)
-    rows = _rows(candidates, {each.configuration for each in locked if each.hash not in binaries})
-    others = specs_in_scope(candidates.lookups.conn, {row.id for row in rows.values()}, scope)
-    comparison = _Comparison(candidates, locked, [x for some in others.values() for x in some])
-    found = []
-    for each in locked:
-        row = rows.get(each.configuration)
-        if each.hash in installed:
-            found.append(_covered(each, "installed"))
-        elif each.hash in binaries:
-            found.append(_covered(each, "binary"))
-        elif row is None or row.id not in others:
-            found.append(_covered(each, "missing"))
+    lookups, hashes = candidates.lookups, [each.hash for each in locked]
+    release, stack = asked(scope, "release"), asked(scope, "stack")
+    binaries = _binaries(lookups.conn, hashes, release, stack)
+    installed = {
+        dag_hash
+        for tree in lookups.trees(release)
+        for dag_hash in _binaries(lookups.conn, hashes, tree, stack)
+    }
+    wanted = {each.configuration for each in locked if each.hash not in binaries}
+    rows = {
+        configuration: row.id
+        for name in {each.package for each in wanted}
+        for row in candidates.rows(name)
+        if (configuration := candidates.configuration(row)) in wanted
+    }
+    specs = specs_in_scope(lookups.conn, rows.values(), scope)
+    comparison = _Comparison(candidates, locked, [x for some in specs.values() for x in some])
+    for node in locked:
+        others = specs.get(rows.get(node.configuration, 0), [])
+        if node.hash in installed:
+            yield _covered(node, "installed")
+        elif node.hash in binaries:
+            yield _covered(node, "binary")
         else:
-            found.append(comparison.answer(each, others[row.id]))
-    return tuple(found)
+            yield comparison.answer(node, others) if others else _covered(node, "missing")
 
 
 def _covered(
     node: LockedSpec, status: str, others: Iterable[Spec] = (), differences: Iterable[str] = ()
 ) -> CoveredNode:
-    hashes = [each.hash for each in others]
-    words = node.configuration
+    hashes = tuple(each.hash for each in others)
     return CoveredNode(
-        f"{words.package}@{words.version}",
+        f"{node.configuration.package}@{node.configuration.version}",
         status,
         node.hash,
         node.is_root,
-        words,
-        tuple(hashes[:MOST_OTHERS]),
+        node.configuration,
+        hashes[:MOST_OTHERS],
         len(hashes),
         tuple(differences),
     )
@@ -670,89 +624,63 @@ class _Comparison:
     ) -> None:
         conn = candidates.lookups.conn
         self._places: dict[tuple[str, str], int] = {}
-        self._told = {*told_of(conn, [each.id for each in others])}
-        graph = read_run_time(candidates.lookups, self._told)
+        self._recorded = {*recorded_specs(conn, [each.id for each in others])}
+        graph = read_run_time(candidates.lookups, self._recorded)
         nodes = read_nodes(conn, graph.edges)
-        bits = {key: self._bit(each.package, each.version) for key, each in nodes.items()}
-        self._recorded = Reach(graph, bits)
-        self._numbers = {each.hash: number for number, each in enumerate(locked)}
-        self._of_lock = Reach(self._graph(locked), dict(enumerate(self._bits(locked))))
-
-    def answer(self, node: LockedSpec, others: list[Spec]) -> CoveredNode:
-        """Return the answer for a node without a binary, given others of its configuration."""
-        needs = self._of_lock.run_time(self._numbers[node.hash])
-        apart = {each: self._differing(needs, each) for each in others}
-        same = [each for each in others if not apart[each] and each.hash not in self._numbers]
-        if same:
-            return _covered(node, "rebuilt", same)
-        others = sorted(
-            others, key=lambda each: (each.hash in self._numbers, apart[each].bit_count())
-        )
-        nearest = others[0]
-        changes = [str(each) for each in self._changes(needs, apart[nearest])]
-        if nearest.hash in self._numbers:
-            changes.append(A_NODE)
-        return _covered(node, "alike", others, changes)
-
-    def _differing(self, needs: int, other: Spec) -> int:
-        """Return what only one of both needs; nothing where no index tells what is needed."""
-        return needs ^ self._recorded.run_time(other.id) if other.id in self._told else 0
-
-    def _changes(self, needs: int, apart: int) -> Iterator[Change]:
-        """Yield what only the node needs, and what only the other spec does, by package."""
-        sides: tuple[Mapping[str, list[str]], ...] = (defaultdict(list), defaultdict(list))
-        for (name, version), place in self._places.items():
-            if apart >> place & 1:
-                sides[not needs >> place & 1][name].append(version)
-        here, there = (
-            {name: ", ".join(sorted(found)) for name, found in side.items()} for side in sides
-        )
-        for name in sorted({*here, *there}):
-            yield Change(name, "", here.get(name), there.get(name))
-
-    def _bit(self, name: str, version: str) -> int:
-        return 1 << self._places.setdefault((name, version), len(self._places))
-
-    def _bits(self, locked: tuple[LockedSpec, ...]) -> Iterator[int]:
-        """Yield the bits of each node, those of the externals that it needs included."""
-        for each in locked:
-            found = self._bit(each.configuration.package, each.configuration.version)
-            for external in each.externals:
-                found |= self._bit(*external)
-            yield found
-
-    def _graph(self, locked: tuple[LockedSpec, ...]) -> Needs:
-        numbers = self._numbers
+        bits = {key: self._bit((each.package, each.version)) for key, each in nodes.items()}
+        self._of_specs = Reach(graph, bits)
+        numbers = self._numbers = {each.hash: number for number, each in enumerate(locked)}
         edges = {
             numbers[each.hash]: [
                 Edge(numbers[needed], ("run",), ()) for needed in each.needs if needed in numbers
             ]
             for each in locked
         }
-        return Needs(edges, frozenset())
+        # A node has the bits of the externals that it needs as well.
+        bits = {
+            number: reduce(or_, map(self._bit, (each.configuration[:2], *each.externals)))
+            for number, each in enumerate(locked)
+        }
+        self._of_nodes = Reach(Needs(edges, frozenset()), bits)
+
+    def answer(self, node: LockedSpec, others: list[Spec]) -> CoveredNode:
+        """Return the answer for a node without a binary, given others of its configuration."""
+        needs = self._of_nodes.run_time(self._numbers[node.hash])
+        # Nothing is different if no index records the dependencies.
+        apart = {
+            each: needs ^ self._of_specs.run_time(each.id) if each.id in self._recorded else 0
+            for each in others
+        }
+        same = [each for each in others if not apart[each] and each.hash not in self._numbers]
+        if same:
+            return _covered(node, "rebuilt", same)
+        others = sorted(
+            others, key=lambda each: (each.hash in self._numbers, apart[each].bit_count())
+        )
+        changes = [str(each) for each in self._changes(needs, apart[others[0]])]
+        if others[0].hash in self._numbers:
+            changes.append(A_NODE)
+        return _covered(node, "alike", others, changes)
+
+    def _changes(self, needs: int, apart: int) -> Iterator[Change]:
+        """Yield what only the node needs, and what only the other spec does, by package."""
+        here, there = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+        for (name, version), place in self._places.items():
+            if apart >> place & 1:
+                (here if needs >> place & 1 else there)[name].append(version)
+        for name in sorted({*here, *there}):
+            both = (", ".join(sorted(side.get(name, ()))) or None for side in (here, there))
+            yield Change(name, "", *both)
+
+    def _bit(self, named: tuple[str, str]) -> int:
+        return 1 << self._places.setdefault(named, len(self._places))
 
 
-def _installed(candidates: Candidates, hashes: list[str], scope: Conditions) -> set[str]:
-    found: set[str] = set()
-    for tree in candidates.lookups.trees(asked(scope, "release")):
-        within = (Condition("release", "", tree), *without(scope, "release"))
-        found |= _binaries(candidates.lookups.conn, hashes, within)
-    return found
-
-
-def _binaries(conn: sqlite3.Connection, hashes: list[str], scope: Conditions) -> set[str]:
-    release, stack = asked(scope, "release"), asked(scope, "stack")
+def _binaries(
+    conn: sqlite3.Connection, hashes: list[str], release: int | None, stack: int | None
+) -> set[str]:
+    """Return the hashes that have a binary in a release and a stack."""
     sql = BINARIES if release is None else LISTED_BINARIES
-    found: set[str] = set()
-    for some in json_pieces(hashes, HASHES_AT_ONCE):
-        rows = select(conn, sql, hashes=some, release=release, stack=stack)
-        found.update(row[0] for row in rows)
-    return found
-
-
-def _rows(candidates: Candidates, wanted: set[Configuration]) -> dict[Configuration, Candidate]:
-    """Return the configurations of the database that are equal to those wanted."""
-    names = {each.package for each in wanted}
-    rows = (row for name in names for row in candidates.rows(name))
-    words = ((candidates.configuration(row), row) for row in rows)
-    return {configuration: row for configuration, row in words if configuration in wanted}
+    pieces = json_pieces(hashes, HASHES_AT_ONCE)
+    rows = (select(conn, sql, hashes=piece, release=release, stack=stack) for piece in pieces)
+    return {dag_hash for some in rows for (dag_hash,) in some}

@@ -31,7 +31,7 @@ from spack_cache_db.query.configurations import (
     misses_of,
 )
 from spack_cache_db.query.database import Lookups, select_in
-from spack_cache_db.query.graph import KNOWN_AS_DEPENDENCY, read_needs, read_nodes, told_of
+from spack_cache_db.query.graph import KNOWN_AS_DEPENDENCY, read_needs, read_nodes, recorded_specs
 from spack_cache_db.query.names import NO_BINARY, KnownName, known_name, unknown_text
 from spack_cache_db.query.packages import recipe_notes
 from spack_cache_db.query.records import question_of, respelled
@@ -176,7 +176,6 @@ def why_not(candidates: Candidates, query: SpecQuery, scope: Conditions = ANYWHE
     Every spec that is proposed finds something, and asks all that it does not name as left out.
 
     Args:
-        candidates: the configurations of the database.
         query: a query without an answer.
         scope: what narrows it.
 
@@ -214,7 +213,6 @@ def explained(candidates: Candidates, query: SpecQuery, conditions: Conditions) 
     """Return why nothing satisfies a query, taken as it is.
 
     Args:
-        candidates: the configurations of the database.
         query: a query without an answer.
         conditions: what it asks, and what narrows it.
     """
@@ -252,7 +250,6 @@ def _of_name(
     """Return why a name without a binary finds nothing; for an unknown one, what is near.
 
     Args:
-        candidates: the configurations of the database.
         known: what is known of the name.
         query: the query.
         conditions: what the query asks besides the name.
@@ -337,7 +334,6 @@ def _instead(
     """Return what configurations have in place of what a condition asks, in words.
 
     Args:
-        candidates: the configurations of the database.
         condition: a condition that they miss.
         rows: the configurations.
         kept: the conditions on places that their specs satisfy.
@@ -451,7 +447,6 @@ def _not_counted(candidates: Candidates, conditions: Conditions) -> tuple[str, .
     """Return what to say of specs that satisfy conditions, and that no release lists.
 
     Args:
-        candidates: the configurations of the database.
         conditions: no binary satisfies them, whatever the release.
     """
     conn, lookups = candidates.lookups.conn, candidates.lookups
@@ -494,7 +489,7 @@ _Need = tuple[tuple[str, ...], str, str, bool]
 
 def _needs(lookups: Lookups, specs: Iterable[int]) -> set[_Need] | None:
     """Return the edges of specs and of what they link or run; None without dependency data."""
-    roots = {*told_of(lookups.conn, specs)}
+    roots = {*recorded_specs(lookups.conn, specs)}
     if not roots:
         return None
     graph = read_needs(lookups, roots, _MOST_NODES)

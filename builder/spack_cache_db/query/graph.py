@@ -130,7 +130,7 @@ class Needs:
     missing: frozenset[int]
 
 
-def told_of(conn: sqlite3.Connection, specs: Iterable[int]) -> list[int]:
+def recorded_specs(conn: sqlite3.Connection, specs: Iterable[int]) -> list[int]:
     """Return those of some specs of which an index tells, and of what they need, in order."""
     specs = [*specs]
     told = {spec for (spec,) in select_in(conn, TOLD, specs)}
@@ -141,7 +141,6 @@ def read_needs(lookups: Lookups, roots: Iterable[int], most: int) -> Needs:
     """Return the graph of some specs, given their ids; the first of them have precedence.
 
     Args:
-        lookups: the small tables of the database, which keep what was read.
         roots: the specs.
         most: when so many specs have been read, what more the next ones need is `missing`.
     """
@@ -348,7 +347,6 @@ def _follow(
     """Add the edges of run time of specs, and of all that these lead to, level by level.
 
     Args:
-        conn: a connection to the database.
         known: the edges of the database.
         found: the edges of each spec that was read.
         ahead: the ids of the specs to begin with.
@@ -383,7 +381,6 @@ class Dependents:
     three times as long, since SQLite keeps the set of what it has seen in a table.
 
     Args:
-        conn: a connection to the database.
 
     Attributes:
         virtuals: the names of all virtual packages that some dependency provides.

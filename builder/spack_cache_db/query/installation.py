@@ -192,7 +192,6 @@ def install_found(
     snapshots may be gone.
 
     Args:
-        conn: a connection to the database.
         found: configurations with their hashes, in the order of `find`; those of other packages
             than the first are ignored.
         release: the release to install from; None for the first that lists the binary.
@@ -221,7 +220,6 @@ def install_listed(
     """Return the commands for a binary, from the first release whose mirror has a known address.
 
     Args:
-        conn: a connection to the database.
         package: the package of the binary.
         dag_hash: the hash of the binary.
         releases: the releases that list it; the first one is used if no address is known.
@@ -260,7 +258,6 @@ def foremost_places(
     An installation comes before all other releases, and has no mirror.
 
     Args:
-        conn: a connection to the database.
         hashes: hashes of binaries.
         scope: a release and a stack that must list them.
     """
@@ -305,7 +302,6 @@ def mirror_url(conn: sqlite3.Connection, release: str, dag_hash: str | None = No
     a release without mirrors, because it was read from pages.
 
     Args:
-        conn: a connection to the database.
         release: the release.
         dag_hash: the hash of a binary; None for any.
 

@@ -183,7 +183,6 @@ def known_name(lookups: Lookups, name: str, *, with_near: bool = True) -> KnownN
     """Return what a database knows of a name, as it is spelled.
 
     Args:
-        lookups: the small tables of the database.
         name: the name.
         with_near: whether to look for names near an unknown one, which takes some milliseconds.
     """

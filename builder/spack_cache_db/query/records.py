@@ -410,7 +410,6 @@ def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ANYWHERE
     """Return what a query asks of a database.
 
     Args:
-        lookups: the small tables of the database.
         query: what is asked.
         scope: what narrows it; what the records of its release and stack say counts.
 

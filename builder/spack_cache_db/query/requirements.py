@@ -112,7 +112,6 @@ class CheckedRules:
     A spec breaks a requirement if it breaks it itself, or links or runs a spec that does.
 
     Args:
-        records: the records of the database.
         rules: the requirements.
         roots: the packages of the environment's specs. Without dependency data, what is required of
             these is checked for these specs only, and does not make all others unknown.

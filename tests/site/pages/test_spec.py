@@ -15,7 +15,7 @@ from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.configurations import Spec, configurations_by_id, matching
 from spack_cache_db.query.database import Lookups, read_lookups
-from spack_cache_db.query.graph import read_needs, told_of
+from spack_cache_db.query.graph import read_needs, recorded_specs
 from spack_cache_db.query.records import question_of
 from spack_cache_db.site.pages.filters import Filters
 from spack_cache_db.site.pages.package import load_package
@@ -239,7 +239,7 @@ def test_what_pages_alone_tell_of_is_not_compared(mixed: Path) -> None:
         "SELECT id, configuration FROM specs WHERE hash = ?", [hash_of("foo")]
     ).fetchone()
     others = read_others(conn, configuration, hash_of("foo"), 1)
-    lookups, roots = read_lookups(conn), told_of(conn, [this, *(each.id for each in others)])
+    lookups, roots = read_lookups(conn), recorded_specs(conn, [this, *(each.id for each in others)])
     graph = read_needs(lookups, roots, 100)
     found = {each.spec.hash: each.differences for each in compared(lookups, graph, this, others)}
 

@@ -17,7 +17,7 @@ from spack_cache_db.query.graph import (
     direct_dependents,
     kept_nodes,
     read_needs,
-    told_of,
+    recorded_specs,
 )
 from spack_cache_db.query.installation import (
     Install,
@@ -206,7 +206,7 @@ def load_spec(
     chosen = release if release in listed else None
     other_count = own.spec_count - bool(release_count)
     others = read_others(lookups.conn, configuration, dag_hash, page)
-    roots = told_of(lookups.conn, [spec, *(each.id for each in others)])
+    roots = recorded_specs(lookups.conn, [spec, *(each.id for each in others)])
     graph = read_needs(lookups, roots, MOST_NODES)
     node = kept_nodes(lookups, [spec])[spec]
     needing = kept_nodes(lookups, direct_dependents(lookups.conn, spec, MOST_DEPENDENTS + 1))
