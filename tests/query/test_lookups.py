@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from spack_cache_db.query.database import KeptRows, read_lookups
+from spack_cache_db.query.database import read_lookups
 from tests.conftest import Build
 from tests.pagetexts import page, spec
 
@@ -40,17 +37,3 @@ def test_a_column_of_ids_is_that_of_the_table(samples: sqlite3.Connection) -> No
     rows = dict(samples.execute("SELECT id, configuration FROM specs"))
     assert dict(enumerate(found)) == {0: 0} | rows
     assert lookups.column("specs", "configuration") is found
-
-
-@given(st.lists(st.lists(st.integers(0, 9), unique=True), max_size=9), st.integers(1, 12))
-def test_kept_rows_are_those_that_were_read_last(asked: list[list[int]], most: int) -> None:
-    """All that is asked for is given, and no row is read again while it is one of the last."""
-    kept, read = KeptRows[str](most), list[int]()
-
-    def rows(ids: list[int]) -> dict[int, str]:
-        assert not {*ids} & {*read[-most:]}
-        read.extend(ids)
-        return {each: str(each) for each in ids}
-
-    for ids in asked:
-        assert kept.of(ids, rows) == {each: str(each) for each in ids}

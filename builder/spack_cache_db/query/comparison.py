@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from typing import Any, NamedTuple
 
 from spack_cache_db.query.configurations import configurations_by_id
-from spack_cache_db.query.database import KeptRows, Lookups, select_in
+from spack_cache_db.query.database import Lookups, select_in
 from spack_cache_db.query.graph import Needs, Reach, read_needs, recorded_specs
 from spack_cache_db.query.records import has_records
 from spack_cache_db.records import Configuration
@@ -29,7 +29,6 @@ COMPARED = tuple(each for each in CONFIGURATION if each not in ("package", "vers
 SHOWN_OF_HASH = 7
 MOST_KEPT = 10_000
 """Number of specs whose facts a process keeps: some 6 MB."""
-
 _SPECS_AT_ONCE = 200
 _SAID = {
     "compiler": "%{}",
@@ -123,17 +122,14 @@ def differences(
     Those that the graph misses are left out, and all if it misses this one.
     """
     others = [each for each in others if each not in graph.missing and this not in graph.missing]
-    reach = Reach(graph)
+    reach, provides = Reach(graph), _virtuals(graph)
     sides = {
-        each: (
-            reach.only(reach.run_time(this), reach.run_time(each)),
-            reach.only(reach.used(this), reach.used(each)),
-        )
+        each: [
+            reach.not_in_all([needs(this), needs(each)]) for needs in (reach.run_time, reach.used)
+        ]
         for each in others
     }
-    ids = {spec for both in sides.values() for here, there in both for spec in (*here, *there)}
-    facts = read_facts(lookups, ids)
-    provides = _virtuals(graph)
+    facts = read_facts(lookups, {x for two in sides.values() for pair in two for x in chain(*pair)})
 
     @cache
     def of_package(name: str, here: tuple[int, ...], there: tuple[int, ...]) -> list[Change]:
@@ -141,10 +137,10 @@ def differences(
         return [*_of_package(name, [facts[x] for x in here], [facts[y] for y in there])]
 
     found = {}
-    for each, (run_time, used) in sides.items():
-        changes = tuple(_changes(facts, provides, of_package, *run_time))
-        more = () if changes else tuple(_changes(facts, provides, of_package, *used))
-        found[each] = Differences(changes or more, not changes)
+    for each, two in sides.items():
+        run_time, used = (_changes(facts, provides, of_package, *pair) for pair in two)
+        changes = tuple(run_time)
+        found[each] = Differences(changes or tuple(used), not changes)
     return found
 
 
@@ -164,80 +160,83 @@ def distinctions(
         out, and those that are alone in their group.
     """
     found: dict[int, tuple[str, ...]] = {}
-    for some in _pieces(group for group in groups if len(group) > 1):
-        recorded = {*recorded_specs(lookups.conn, [spec for group in some for spec in group])}
+    ahead, piece = iter([group for group in groups if len(group) > 1]), list[Sequence[int]]()
+    # The graph of all of them would be too large for sets of bits.
+    while piece := [*_first(ahead, _SPECS_AT_ONCE)]:
+        recorded = {*recorded_specs(lookups.conn, chain.from_iterable(piece))}
         graph = read_needs(lookups, sorted(recorded), most)
-        provides, reach = _virtuals(graph), Reach(graph)
-        recorded -= graph.missing
-        alike = [[spec for spec in group if spec in recorded] for group in some]
+        reach, recorded = Reach(graph), recorded - graph.missing
+        alike = [[spec for spec in group if spec in recorded] for group in piece]
         # All at once: a statement for each group would take longer. They are kept.
         needed = (reach.not_in_all([*map(reach.run_time, group)]) for group in alike if group)
-        read_facts(lookups, {each for only in needed for some in only for each in some})
+        read_facts(lookups, {spec for only in needed for some in only for spec in some})
+        known = _Group(lookups, reach, _virtuals(graph))
         for group in alike:
-            found |= _distinguished(lookups, reach, provides, group)
+            found |= known.distinguished(group)
     return found
 
 
-def _pieces(groups: Iterable[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
-    """Yield some groups at once: the graph of all of them would be too large for sets of bits."""
-    piece: list[Sequence[int]] = []
-    for group in groups:
-        piece.append(group)
-        if sum(map(len, piece)) >= _SPECS_AT_ONCE:
-            yield piece
-            piece = []
-    yield piece
+def _first(groups: Iterator[Sequence[int]], most: int) -> Iterator[Sequence[int]]:
+    """Yield the next groups, until these have so many members."""
+    count = 0
+    while count < most and (group := next(groups, None)) is not None:
+        count += len(group)
+        yield group
 
 
-def _distinguished(
-    lookups: Lookups, reach: Reach, provides: Mapping[int, frozenset[str]], group: Sequence[int]
-) -> dict[int, tuple[str, ...]]:
-    """Return what tells the specs of one group apart (see `distinctions`)."""
-    found: dict[int, dict[str, _Rank]] = {spec: {} for spec in group}
-    for needs, said in ((reach.run_time, "{}"), (reach.used, "built with {}")):
-        for alike in _with_the_same(found):
-            only = reach.not_in_all([needs(spec) for spec in alike])
-            facts = read_facts(lookups, {each for some in only for each in some})
-            sides = [_by_package(facts, some) for some in only]
-            names = {name: specs for side in sides for name, specs in side.items()}
-            ranks = {name: _rank(name, specs, provides) for name, specs in names.items()}
-            apart = {
-                name: _apart(name, facts, {each.get(name, ()) for each in sides}) for name in names
+class _Group:
+    """Specs that share a configuration, and what tells them apart."""
+
+    def __init__(
+        self, lookups: Lookups, reach: Reach, provides: Mapping[int, frozenset[str]]
+    ) -> None:
+        self._lookups, self._reach, self._provides = lookups, reach, provides
+
+    def distinguished(self, group: Sequence[int]) -> dict[int, tuple[str, ...]]:
+        """Return what tells the specs of one group apart (see `distinctions`)."""
+        found: dict[int, dict[str, _Rank]] = {spec: {} for spec in group}
+        for needs, form in ((self._reach.run_time, "{}"), (self._reach.used, "built with {}")):
+            same: dict[frozenset[str], list[int]] = {}
+            for spec, texts in found.items():
+                same.setdefault(frozenset(texts), []).append(spec)
+            for alike in same.values():
+                if len(alike) > 1:
+                    only = self._reach.not_in_all([*map(needs, alike)])
+                    for spec, texts in zip(alike, self._texts(only), strict=True):
+                        found[spec] |= {form.format(text): rank for text, rank in texts.items()}
+        counts = Counter(text for texts in found.values() for text in texts)
+
+        def ordered(texts: Mapping[str, _Rank]) -> tuple[str, ...]:
+            # What provides MPI comes first, then what the fewest have.
+            return tuple(
+                sorted(texts, key=lambda text: (texts[text][0], counts[text], texts[text]))
+            )
+
+        return {spec: ordered(texts) for spec, texts in found.items()}
+
+    def _texts(self, only: Sequence[tuple[int, ...]]) -> Iterator[dict[str, _Rank]]:
+        """Yield what to say of each of some specs, given what not all of them need."""
+        facts = read_facts(self._lookups, {spec for specs in only for spec in specs})
+        sides = [_by_package(facts, specs) for specs in only]
+        names = {name: specs for side in sides for name, specs in side.items()}
+        ranks = {name: self._rank(name, specs) for name, specs in names.items()}
+        apart = {
+            name: _apart(name, facts, {side.get(name, ()) for side in sides}) for name in names
+        }
+        for side in sides:
+            texts = {
+                apart[name][specs]: ranks[name]
+                for name, specs in side.items()
+                if specs in apart[name]
             }
-            for spec, side in zip(alike, sides, strict=True):
-                texts = {
-                    apart[name][specs]: ranks[name]
-                    for name, specs in side.items()
-                    if specs in apart[name]
-                }
-                if not texts and len(side) < len(names):
-                    lacking = min(names.keys() - side.keys(), key=ranks.__getitem__)
-                    texts = {f"no {lacking}": ranks[lacking]}
-                found[spec] |= {said.format(text): rank for text, rank in texts.items()}
-    counts = Counter(text for texts in found.values() for text in texts)
-    return {spec: _in_order(texts, counts) for spec, texts in found.items()}
+            if not texts and len(side) < len(names):
+                lacking = min(names.keys() - side.keys(), key=ranks.__getitem__)
+                texts = {f"no {lacking}": ranks[lacking]}
+            yield texts
 
-
-def _rank(name: str, specs: Iterable[int], provides: Mapping[int, frozenset[str]]) -> _Rank:
-    virtuals = frozenset().union(*(provides.get(each, frozenset()) for each in specs))
-    return "mpi" not in virtuals, not virtuals, name
-
-
-def _in_order(texts: Mapping[str, _Rank], counts: Mapping[str, int]) -> tuple[str, ...]:
-    """Return what is said of one spec: MPI first, then what is said of the fewest."""
-
-    def place(text: str) -> tuple[bool, int, _Rank]:
-        return texts[text][0], counts[text], texts[text]
-
-    return tuple(sorted(texts, key=place))
-
-
-def _with_the_same(found: Mapping[int, Iterable[str]]) -> list[list[int]]:
-    """Return the specs of which the same is said, where there are several."""
-    same: dict[tuple[str, ...], list[int]] = {}
-    for spec, texts in found.items():
-        same.setdefault(tuple(sorted(texts)), []).append(spec)
-    return [specs for specs in same.values() if len(specs) > 1]
+    def _rank(self, name: str, specs: Iterable[int]) -> _Rank:
+        virtuals = frozenset[str]().union(*(self._provides.get(each, ()) for each in specs))
+        return "mpi" not in virtuals, not virtuals, name
 
 
 def _apart(
@@ -260,25 +259,22 @@ def _apart(
 
 def read_facts(lookups: Lookups, specs: Iterable[int]) -> dict[int, Facts]:
     """Return what specs are, as the first mirror that tells of them says."""
-    kept = lookups.once(Facts, lambda: KeptRows[Facts](MOST_KEPT))
-    return kept.of(specs, lambda new: _facts(lookups, new))
-
-
-def _facts(lookups: Lookups, specs: Iterable[int]) -> dict[int, Facts]:
-    rows = [*select_in(lookups.conn, RECORDED, specs)]
+    specs, known = [*specs], lookups.once(Facts, dict[int, Facts])
+    if len(known) > MOST_KEPT:
+        known.clear()
+    rows = [*select_in(lookups.conn, RECORDED, [each for each in specs if each not in known])]
     wanted = sorted({configuration for _, configuration, _ in rows})
-    found = configurations_by_id(lookups, wanted)
-    configurations = {each.id: each.configuration for each in found}
+    found = zip(wanted, configurations_by_id(lookups, wanted), strict=True)
+    configurations = {key: each.configuration for key, each in found}
     nodes = {
         key: (namespace, package_hash or "", _flags(json.loads(parameters)))
         for key, namespace, package_hash, parameters in select_in(
             lookups.conn, NODES, {node for *_, node in rows if node is not None}
         )
     }
-    return {
-        spec: Facts(configurations[configuration], *nodes.get(node, ("", "", "")))
-        for spec, configuration, node in rows
-    }
+    for spec, configuration, node in rows:
+        known[spec] = Facts(configurations[configuration], *nodes.get(node, ("", "", "")))
+    return {spec: known[spec] for spec in specs}
 
 
 def _flags(parameters: Mapping[str, Any]) -> str:

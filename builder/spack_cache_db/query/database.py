@@ -2,7 +2,7 @@
 
 A built file never changes, and the small tables hold a few thousand short rows. Versions and
 variants, of which there are more, are read when they are asked for, and kept. So is what else is
-asked for again and again: whole columns of ids, and of larger tables the rows that were read last.
+asked for again and again: whole columns of ids.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from threading import RLock
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from spack_cache_db.arguments import AnyPath, checked_database, checked_file
 from spack_cache_db.database_file import open_database, told_as_damaged
@@ -113,32 +113,6 @@ class Stack:
     name: str
     release_count: int
     spec_count: int
-
-
-class KeptRows(Generic[Read]):
-    """A cache of rows by their ids, which keeps the last `most` ones."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._known: dict[int, Read] = {}
-
-    def of(
-        self, ids: Iterable[int], read: Callable[[list[int]], Mapping[int, Read]]
-    ) -> dict[int, Read]:
-        """Return what there is of some rows.
-
-        Args:
-            ids: their ids.
-            read: reads of the file those that are not known.
-        """
-        ids, known = [*ids], self._known
-        new = [key for key in ids if key not in known]
-        if new:
-            known.update(read(new))
-        found = {key: known[key] for key in ids}
-        for key in [*islice(known, max(len(known) - self._most, 0))]:
-            del known[key]
-        return found
 
 
 # Answers are kept by what they were read with: two of them are compared by identity.

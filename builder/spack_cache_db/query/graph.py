@@ -12,20 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import chain, islice
-from operator import and_
+from operator import and_, or_
 from typing import NamedTuple
 
-from spack_cache_db.query.database import KeptRows, Lookups, select, select_in
+from spack_cache_db.query.database import Lookups, select, select_in
 
 EDGES = """
-SELECT spec, dependency, types, virtuals FROM dependencies
-WHERE spec IN (SELECT value FROM json_each(:ids))
-"""
-RUN_TIME_EDGES = """
-SELECT spec, dependency, types, virtuals FROM dependencies
-WHERE spec IN (SELECT value FROM json_each(:ids))
-  AND types IN (SELECT value FROM json_each(:types))
-"""
+SELECT dependencies.spec, dependency, types, virtuals FROM json_each(:ids) AS wanted
+CROSS JOIN dependencies ON dependencies.spec = wanted.value
+WHERE 1"""
+TYPED = "\n  AND types IN (SELECT value FROM json_each(:types))"
 EDGES_TO = "SELECT spec, types, virtuals FROM dependencies WHERE dependency = :spec"
 NODES = """
 SELECT specs.id, specs.hash, packages.name, versions.name, specs.is_binary,
@@ -52,31 +48,16 @@ JOIN packages ON packages.id = configurations.package
 WHERE packages.id != :package ORDER BY packages.name
 """
 MOST_EDGES = 20_000
+RECORDED = "SELECT DISTINCT spec FROM records WHERE spec IN (SELECT value FROM json_each(:ids))"
 MOST_KEPT = 20_000
-"""The edges of so many specs are kept in a process, those that were read last: some 8 MB."""
-MOST_KEPT_NODES = 10_000
-"""The same of what specs are: some 4 MB."""
-TOLD = "SELECT DISTINCT spec FROM records WHERE spec IN (SELECT value FROM json_each(:ids))"
+"""The edges of so many specs are kept in a process: some 8 MB."""
 RUN_TIME = frozenset(("link", "run"))
 NEEDING = """
 SELECT dependencies.spec FROM json_each(:ids) AS wanted
 CROSS JOIN dependencies ON dependencies.dependency = wanted.value
 WHERE types IN (SELECT value FROM json_each(:types))
 """
-NEEDED_BY = """
-SELECT dependencies.spec, dependency FROM json_each(:ids) AS wanted
-CROSS JOIN dependencies ON dependencies.spec = wanted.value
-WHERE types IN (SELECT value FROM json_each(:types))
-"""
 NEEDING_ANY = "SELECT spec FROM dependencies WHERE types IN (SELECT value FROM json_each(:types))"
-NEEDED_PACKAGE = """
-SELECT packages.name FROM dependencies
-JOIN specs ON specs.id = dependencies.dependency
-JOIN configurations ON configurations.id = specs.configuration
-JOIN packages ON packages.id = configurations.package
-LIMIT 1
-"""
-"""The name of a package that some spec needs."""
 PROVIDING = "\n  AND virtuals IN (SELECT value FROM json_each(:virtuals))"
 KNOWN_AS_DEPENDENCY = "known as a dependency"
 """What is known of a spec that an index has a record of, but no release lists."""
@@ -131,10 +112,10 @@ class Needs:
 
 
 def recorded_specs(conn: sqlite3.Connection, specs: Iterable[int]) -> list[int]:
-    """Return those of some specs of which an index tells, and of what they need, in order."""
+    """Return the specs that have an index record, in order."""
     specs = [*specs]
-    told = {spec for (spec,) in select_in(conn, TOLD, specs)}
-    return [spec for spec in specs if spec in told]
+    recorded = {spec for (spec,) in select_in(conn, RECORDED, specs)}
+    return [spec for spec in specs if spec in recorded]
 
 
 def read_needs(lookups: Lookups, roots: Iterable[int], most: int) -> Needs:
@@ -144,25 +125,24 @@ def read_needs(lookups: Lookups, roots: Iterable[int], most: int) -> Needs:
         roots: the specs.
         most: when so many specs have been read, what more the next ones need is `missing`.
     """
-    known, read = _kept_edges(lookups), dict[int, list[Edge]]()
-    missing: list[int] = []
-    ends: set[int] = set()
-    for root, edges in known.all_of(lookups.conn, [*roots]).items():
-        before = len(read)
-        read[root] = edges
-        if not _follow(lookups.conn, known, read, _ends([edges]) - read.keys(), most):
+    known, found = _kept(lookups), dict[int, list[Edge]]()
+    missing, ends = list[int](), set[int]()
+    for root, edges in known.edges([*roots]).items():
+        before = len(found)
+        found[root] = edges
+        if not known.follow(found, {edge.dependency for edge in edges} - found.keys(), most):
             missing.append(root)
-            ends.update((root,), islice(read, before, None))
+            ends.update((root,), islice(found, before, None))
     # Only these may need what was not read.
     for spec in ends:
-        read[spec] = [each for each in read[spec] if each.dependency in read]
-    return Needs(read, frozenset(missing))
+        found[spec] = [edge for edge in found[spec] if edge.dependency in found]
+    return Needs(found, frozenset(missing))
 
 
 def read_run_time(lookups: Lookups, roots: Iterable[int]) -> Needs:
     """Return the graph of what some specs need to run, given their ids."""
     found: dict[int, list[Edge]] = {}
-    _follow(lookups.conn, _kept_edges(lookups), found, {*roots}, sys.maxsize)
+    _kept(lookups).follow(found, {*roots})
     return Needs(found, frozenset())
 
 
@@ -172,9 +152,9 @@ def read_dependencies(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | N
     Returns:
         The edge of the spec to each; None for what only others link or run.
     """
-    known, found = _Edges(conn), dict[int, list[Edge]]()
-    _follow(conn, known, found, {spec}, sys.maxsize)
-    direct = {edge.dependency: edge for edge in known.all_of(conn, [spec])[spec]}
+    known, found = Dependencies(conn), dict[int, list[Edge]]()
+    known.follow(found, {spec})
+    direct = {edge.dependency: edge for edge in known.edges([spec])[spec]}
     return {each: direct.get(each) for each in (*found, *direct) if each != spec}
 
 
@@ -183,12 +163,10 @@ def read_dependents(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | Non
 
     None for those that only link or run something which needs it.
     """
-    known = _Edges(conn)
-    found: dict[int, Edge | None] = {}
+    known, found = Dependencies(conn), dict[int, Edge]()
     for other, types, virtuals in select(conn, EDGES_TO, spec=spec):
-        edge, before = known.edge(spec, types, virtuals), found.get(other)
-        found[other] = edge if before is None else _both(before, edge)
-    every = Dependents(conn).with_ancestors({spec}, known.run_time_types)
+        found[other] = known.edge(spec, types, virtuals, found.get(other))
+    every = known.with_ancestors({spec}, known.of_any_type(RUN_TIME, is_untyped=False))
     return {each: found.get(each) for each in every.union(found) if each != spec}
 
 
@@ -206,12 +184,6 @@ def dependent_packages(conn: sqlite3.Connection, package: int) -> list[str]:
     return [row[0] for row in rows]
 
 
-def kept_nodes(lookups: Lookups, ids: Iterable[int]) -> dict[int, Node]:
-    """Return what specs are, by their ids; pages of specs share most of them."""
-    kept = lookups.once(Node, lambda: KeptRows[Node](MOST_KEPT_NODES))
-    return kept.of(ids, lambda new: read_nodes(lookups.conn, new))
-
-
 def read_nodes(conn: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Node]:
     """Return what specs are, by their ids."""
     return {
@@ -224,9 +196,9 @@ def _place(external: str | None) -> str | None:
     """Return where the system has an external: its path, or its modules."""
     if external is None:
         return None
-    told = json.loads(external)
-    module = told.get("module") or ()
-    return str(told.get("path") or " ".join([module] if isinstance(module, str) else module))
+    values = json.loads(external)
+    module = values.get("module") or ()
+    return str(values.get("path") or " ".join([module] if isinstance(module, str) else module))
 
 
 class Reach:
@@ -263,14 +235,8 @@ class Reach:
 
     def used(self, root: int) -> int:
         """Return that, and what its direct dependencies of all types need to run."""
-        found = self.run_time(root)
-        for edge in self._graph.edges[root]:
-            found |= self.run_time(edge.dependency)
-        return found
-
-    def only(self, here: int, there: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the specs that are only in the first set, and those only in the second."""
-        return self._members(here & ~there), self._members(there & ~here)
+        edges = self._graph.edges[root]
+        return reduce(or_, (self.run_time(edge.dependency) for edge in edges), self.run_time(root))
 
     def not_in_all(self, sets: Sequence[int]) -> list[tuple[int, ...]]:
         """Return of each set the specs that some other set does not have."""
@@ -286,101 +252,11 @@ class Reach:
         return tuple(found)
 
 
-def _kept_edges(lookups: Lookups) -> _Edges:
-    return lookups.once(_Edges, lambda: _Edges(lookups.conn))
-
-
-class _Edges:
-    """The edges of a database; those of run time are kept, because specs share most of them.
-
-    Attributes:
-        run_time_types: the ids of the types of edges that are linked or run.
-    """
-
-    def __init__(self, conn: sqlite3.Connection) -> None:
-        self._types, self._virtuals = (
-            {key: tuple(sorted(names)) for key, names in sets.items()}
-            for sets in (read_types(conn), read_virtuals(conn))
-        )
-        self.run_time_types = [
-            key for key, names in self._types.items() if not RUN_TIME.isdisjoint(names)
-        ]
-        self._asked_types = json.dumps(self.run_time_types)
-        self._run_time = KeptRows[list[Edge]](MOST_KEPT)
-        self.edge = lru_cache(maxsize=MOST_KEPT)(self._edge)
-
-    def all_of(self, conn: sqlite3.Connection, specs: Sequence[int]) -> dict[int, list[Edge]]:
-        """Return all edges of specs."""
-        return self._read(conn, EDGES, specs)
-
-    def of_run_time(
-        self, conn: sqlite3.Connection, specs: Iterable[int]
-    ) -> Mapping[int, list[Edge]]:
-        """Return the edges of specs that are linked or run."""
-        types = self._asked_types
-        return self._run_time.of(
-            specs, lambda new: self._read(conn, RUN_TIME_EDGES, new, types=types)
-        )
-
-    def _read(
-        self, conn: sqlite3.Connection, sql: str, specs: Sequence[int], **more: str
-    ) -> dict[int, list[Edge]]:
-        found: dict[int, dict[int, Edge]] = {spec: {} for spec in specs}
-        for spec, dependency, types, virtuals in select_in(conn, sql, specs, **more):
-            edge = self.edge(dependency, types, virtuals)
-            edges = found[spec]
-            edges[dependency] = _both(edges[dependency], edge) if dependency in edges else edge
-        return {spec: [*edges.values()] for spec, edges in found.items()}
-
-    def _edge(self, dependency: int, types: int, virtuals: int) -> Edge:
-        """Return an edge, given the ids of its sets."""
-        return Edge(dependency, self._types[types], self._virtuals[virtuals])
-
-
-def _follow(
-    conn: sqlite3.Connection,
-    known: _Edges,
-    found: dict[int, list[Edge]],
-    ahead: set[int],
-    most: int,
-) -> bool:
-    """Add the edges of run time of specs, and of all that these lead to, level by level.
-
-    Args:
-        known: the edges of the database.
-        found: the edges of each spec that was read.
-        ahead: the ids of the specs to begin with.
-        most: once more specs have been read, no further level is.
-
-    Returns:
-        Whether there was room for all of it.
-    """
-    while ahead and len(found) <= most:
-        found |= known.of_run_time(conn, ahead)
-        ahead = _ends(found[spec] for spec in ahead) - found.keys()
-    return not ahead
-
-
-def _ends(edges: Iterable[list[Edge]]) -> set[int]:
-    return {edge.dependency for some in edges for edge in some}
-
-
-def _both(one: Edge, other: Edge) -> Edge:
-    """Return two edges to one dependency as one."""
-    return Edge(
-        one.dependency,
-        tuple(sorted({*one.types, *other.types})),
-        tuple(sorted({*one.virtuals, *other.virtuals})),
-    )
-
-
-class Dependents:
-    """The dependencies of a database, from what is needed to what needs it: sets of ids of specs.
+class Dependencies:
+    """The dependencies of a database, in both directions, by the ids of specs.
 
     A level of the graph is one statement for each piece of the ids. A recursive statement takes
     three times as long, since SQLite keeps the set of what it has seen in a table.
-
-    Args:
 
     Attributes:
         virtuals: the names of all virtual packages that some dependency provides.
@@ -388,21 +264,76 @@ class Dependents:
 
     def __init__(self, conn: sqlite3.Connection) -> None:
         self._conn = conn
-        self._types = read_types(conn)
-        self._virtuals = read_virtuals(conn)
+        self._types = _sets(select(conn, "SELECT id, types FROM dependency_types"))
+        self._virtuals = _sets(select(conn, "SELECT id, virtuals FROM dependency_virtuals"))
+        self._edge = lru_cache(maxsize=MOST_KEPT)(self._of_sets)
+        self._run_time_types = self.of_any_type(RUN_TIME, is_untyped=False)
+        self._run_time: dict[int, list[Edge]] = {}
         self.virtuals = frozenset(chain.from_iterable(self._virtuals.values()))
 
-    def of_any_type(self, types: Iterable[str]) -> list[int]:
-        """Return the ids of sets of types that have one of these; a set without any counts.
+    def edge(self, dependency: int, types: int, virtuals: int, other: Edge | None = None) -> Edge:
+        """Return an edge, given the ids of its sets; together with another one to the same spec."""
+        found = self._edge(dependency, types, virtuals)
+        if other is None:
+            return found
+        both = ({*one, *more} for one, more in zip(found[1:], other[1:], strict=True))
+        return Edge(dependency, *(tuple(sorted(names)) for names in both))
+
+    def _of_sets(self, dependency: int, types: int, virtuals: int) -> Edge:
+        return Edge(dependency, self._types[types], self._virtuals[virtuals])
+
+    def edges(
+        self, specs: Iterable[int], types: Iterable[int] | None = None
+    ) -> dict[int, list[Edge]]:
+        """Return the edges of specs, of all types or of some sets of them."""
+        found: dict[int, dict[int, Edge]] = {spec: {} for spec in specs}
+        sql, given = (EDGES, "") if types is None else (EDGES + TYPED, json.dumps([*types]))
+        for spec, needed, how, virtuals in select_in(self._conn, sql, found, types=given):
+            found[spec][needed] = self.edge(needed, how, virtuals, found[spec].get(needed))
+        return {spec: [*edges.values()] for spec, edges in found.items()}
+
+    def follow(
+        self, found: dict[int, list[Edge]], ahead: set[int], most: int = sys.maxsize
+    ) -> bool:
+        """Add the edges of run time of specs, and of all that these lead to, level by level.
+
+        Args:
+            found: the edges of each spec that was read.
+            ahead: the ids of the specs to begin with.
+            most: once more specs have been read, no further level is.
+
+        Returns:
+            Whether there was room for all of it.
+        """
+        if len(self._run_time) > MOST_KEPT:
+            self._run_time.clear()
+        while ahead and len(found) <= most:
+            new = [spec for spec in ahead if spec not in self._run_time]
+            self._run_time |= self.edges(new, self._run_time_types) if new else {}
+            found |= {spec: self._run_time[spec] for spec in ahead}
+            ends = {edge.dependency for spec in ahead for edge in found[spec]}
+            ahead = {spec for spec in ends if spec not in found}
+        return not ahead
+
+    def of_any_type(self, types: Iterable[str], *, is_untyped: bool = True) -> list[int]:
+        """Return the ids of sets of types that have one of these; a set without any may count.
 
         Spack 1.2 `spec.py`, `_select_edges`.
         """
         wanted = {*types}
-        return [key for key, found in self._types.items() if not found or found & wanted]
+        return [
+            key
+            for key, names in self._types.items()
+            if (not wanted.isdisjoint(names) if names else is_untyped)
+        ]
 
     def of_all_types(self, types: Iterable[str]) -> list[int]:
         """Return the ids of sets of types that have all of these."""
-        return [key for key, found in self._types.items() if found.issuperset(types)]
+        return [key for key, names in self._types.items() if {*names}.issuperset(types)]
+
+    def of_virtuals(self, virtuals: Iterable[str]) -> list[int]:
+        """Return the ids of sets of virtual packages that have all of these."""
+        return [key for key, names in self._virtuals.items() if {*names}.issuperset(virtuals)]
 
     def needing(
         self,
@@ -422,11 +353,10 @@ class Dependents:
         more = {"types": json.dumps([*types])}
         provided = ""
         if virtuals:
-            sets = [key for key, found in self._virtuals.items() if found >= virtuals]
-            more["virtuals"], provided = json.dumps(sets), PROVIDING
+            more["virtuals"], provided = json.dumps(self.of_virtuals(virtuals)), PROVIDING
         if among is not None:
-            edges = select_in(self._conn, NEEDED_BY + provided, sorted(among), **more)
-            return {spec for spec, dependency in edges if of is None or dependency in of}
+            edges = select_in(self._conn, EDGES + TYPED + provided, sorted(among), **more)
+            return {spec for spec, dependency, *_ in edges if of is None or dependency in of}
         if of is None:
             rows = select(self._conn, NEEDING_ANY + provided, **more)
         else:
@@ -442,15 +372,9 @@ class Dependents:
         return found
 
 
-def read_types(conn: sqlite3.Connection) -> dict[int, frozenset[str]]:
-    """Return the sets of types of dependencies, by their ids."""
-    return _sets(select(conn, "SELECT id, types FROM dependency_types"))
+def _kept(lookups: Lookups) -> Dependencies:
+    return lookups.once(Dependencies, lambda: Dependencies(lookups.conn))
 
 
-def read_virtuals(conn: sqlite3.Connection) -> dict[int, frozenset[str]]:
-    """Return the sets of virtual packages that dependencies provide, by their ids."""
-    return _sets(select(conn, "SELECT id, virtuals FROM dependency_virtuals"))
-
-
-def _sets(rows: Iterable[tuple[int, str]]) -> dict[int, frozenset[str]]:
-    return {key: frozenset(filter(None, text.split(","))) for key, text in rows}
+def _sets(rows: Iterable[tuple[int, str]]) -> dict[int, tuple[str, ...]]:
+    return {key: tuple(sorted(filter(None, text.split(",")))) for key, text in rows}

@@ -46,7 +46,7 @@ from spack_cache_db.query.configurations import (
     with_other_variant,
 )
 from spack_cache_db.query.database import Lookups, select, select_in
-from spack_cache_db.query.graph import RUN_TIME, Dependents, read_virtuals
+from spack_cache_db.query.graph import RUN_TIME, Dependencies
 from spack_cache_db.query.names import read_spellings
 from spack_cache_db.spack.constraints import (
     DEPTYPES,
@@ -182,9 +182,9 @@ class SpecRecords:
         return self._configured(configuration_conditions(SpecQuery(name=self.package)))
 
     @cached_property
-    def edges(self) -> Dependents:
+    def edges(self) -> Dependencies:
         """The dependencies of all specs."""
-        return Dependents(self.lookups.conn)
+        return Dependencies(self.lookups.conn)
 
     @cached_property
     def every(self) -> Set[int]:
@@ -490,7 +490,7 @@ def _provided(records: SpecRecords, query: SpecQuery, name: str) -> frozenset[st
         UnsupportedQuery: package data does not say it, or the query asks for versions or variants,
             which are those of no provider.
     """
-    sets = [key for key, names in read_virtuals(records.lookups.conn).items() if name in names]
+    sets = records.edges.of_virtuals({name})
     rows = select(records.lookups.conn, RECORDED_PROVIDERS, sets=json.dumps(sets)) if sets else ()
     recorded = [each for (each,) in rows]
     known = records.providers.get(name, ())

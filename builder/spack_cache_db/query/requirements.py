@@ -26,7 +26,7 @@ from spack_cache_db.query.conditions import (
 )
 from spack_cache_db.query.configurations import Spec
 from spack_cache_db.query.database import Lookups, select
-from spack_cache_db.query.graph import RUN_TIME, read_nodes, read_run_time, read_virtuals
+from spack_cache_db.query.graph import RUN_TIME, read_nodes, read_run_time
 from spack_cache_db.query.records import SpecRecords, read_query
 from spack_cache_db.spack.constraints import (
     DEPTYPES,
@@ -242,8 +242,7 @@ def _check_of_virtual(
     """
     conn, edges = records.lookups.conn, records.edges
     types = edges.of_any_type(DEPTYPES if virtual in LANGUAGES else RUN_TIME)
-    sets = [key for key, names in read_virtuals(conn).items() if virtual in names]
-    used = {"virtuals": json.dumps(sets), "types": json.dumps(types)}
+    used = {"virtuals": json.dumps(edges.of_virtuals({virtual})), "types": json.dumps(types)}
     every = frozenset(chain.from_iterable(select(conn, USED_PROVIDERS, **used)))
 
     def verdict_of(query: SpecQuery) -> Verdict:

@@ -15,8 +15,8 @@ from spack_cache_db.query.graph import (
     Needs,
     Node,
     direct_dependents,
-    kept_nodes,
     read_needs,
+    read_nodes,
     recorded_specs,
 )
 from spack_cache_db.query.installation import (
@@ -208,8 +208,8 @@ def load_spec(
     others = read_others(lookups.conn, configuration, dag_hash, page)
     roots = recorded_specs(lookups.conn, [spec, *(each.id for each in others)])
     graph = read_needs(lookups, roots, MOST_NODES)
-    node = kept_nodes(lookups, [spec])[spec]
-    needing = kept_nodes(lookups, direct_dependents(lookups.conn, spec, MOST_DEPENDENTS + 1))
+    node = read_nodes(lookups.conn, [spec])[spec]
+    needing = read_nodes(lookups.conn, direct_dependents(lookups.conn, spec, MOST_DEPENDENTS + 1))
     return SpecPage(
         hash=dag_hash,
         kind=node.kind,
@@ -254,4 +254,4 @@ def _trees(lookups: Lookups, graph: Needs, spec: int) -> Trees:
         new = {each.dependency for each in graph.edges.get(ahead.pop(), ())} - needed
         needed |= new
         ahead += new
-    return trees(graph, kept_nodes(lookups, needed), spec)
+    return trees(graph, read_nodes(lookups.conn, needed), spec)
