@@ -104,12 +104,7 @@ class Heading(str):
 
 
 def form_of(options: Any, *others: str) -> str | None:
-    """Return the output format that is asked for, None for a table.
-
-    Args:
-        options: those of the command, `as_json` and the like.
-        others: options that exclude every format.
-    """
+    """Return the output format that is asked for, None for a table."""
     offered = {name: options[f"as_{name}"] for name in _FORMS if f"as_{name}" in options}
     offered |= {name: options[name] for name in others}
     given = [name for name, is_given in offered.items() if is_given]

@@ -214,14 +214,7 @@ def find(
 def found_part(
     lookups: Lookups, results: ResultSet, part: slice, *, with_hashes: bool
 ) -> list[Found]:
-    """Return some of the configurations that satisfy conditions, and where they are.
-
-    Args:
-        results: all configurations that satisfy them.
-        part: which of these.
-        with_hashes: also return each spec, and what tells it apart from the others of its
-            configuration.
-    """
+    """Return some of the configurations that satisfy conditions, and where they are."""
     found = counted_part(lookups, results, part)
     ids, of_specs = [each.id for each in found], is_of_specs(results.conditions)
     specs: dict[int, tuple[FoundSpec, ...]] = {}
@@ -378,12 +371,7 @@ def history(
 
 
 def history_of(lookups: Lookups, query: str, shown: Shown) -> History:
-    """Return the history of what satisfies a query.
-
-    Args:
-        query: the spec, as it is called in the answer.
-        shown: what satisfies it in each release.
-    """
+    """Return the history of what satisfies a query."""
     rows = []
     for key, release in reversed(lookups.releases.items()):
         here, older = shown[key], lookups.before(release)
@@ -406,12 +394,7 @@ def history_of(lookups: Lookups, query: str, shown: Shown) -> History:
 def shown_specs(
     lookups: Lookups, conditions: Conditions, releases: Iterable[int] | None = None
 ) -> Shown:
-    """Return the binaries that satisfy conditions in each release, with their configurations.
-
-    Args:
-        conditions: a release among them is passed over.
-        releases: the ids of the releases; None for all.
-    """
+    """Return the binaries that satisfy conditions in each release; a release in them is ignored."""
     found: Shown = {each: {} for each in (lookups.releases if releases is None else releases)}
     places = {"stack": asked(conditions, "stack"), "releases": json.dumps([*found])}
     every = without(conditions, "release", "stack")

@@ -147,26 +147,15 @@ def _read(db: Database, ids: list[int], scope: Conditions) -> Iterator[Binary]:
     whole: AbstractContextManager[Database] = nullcontext(db) if is_open else OpenFile(str(db))
     with whole as file:
         for start in range(0, len(ids), CONFIGURATIONS_AT_ONCE):
-            yield from _some(file, ids[start : start + CONFIGURATIONS_AT_ONCE], scope)
-
-
-def _some(db: Database, ids: list[int], scope: Conditions) -> list[Binary]:
-    with opened(db) as lookups:
-        specs = specs_in_scope(lookups.conn, ids, scope)
-        counted = configurations_by_id(lookups, [each for each in ids if each in specs])
-        words = [each.configuration for each in counted for _ in specs[each.id]]
-        found = found_specs(lookups, (spec for each in counted for spec in specs[each.id]))
-        return [
-            Binary(
-                spec.releases,
-                spec.stacks,
-                spec.first_seen,
-                spec.last_seen,
-                spec.hash,
-                configuration,
-            )
-            for configuration, spec in zip(words, found, strict=True)
-        ]
+            with opened(file) as lookups:
+                some = ids[start : start + CONFIGURATIONS_AT_ONCE]
+                specs = specs_in_scope(lookups.conn, some, scope)
+                counted = configurations_by_id(lookups, [each for each in some if each in specs])
+                words = [each.configuration for each in counted for _ in specs[each.id]]
+                found = [*found_specs(lookups, [x for each in counted for x in specs[each.id]])]
+            for configuration, spec in zip(words, found, strict=True):
+                where = spec.releases, spec.stacks, spec.first_seen, spec.last_seen
+                yield Binary(*where, spec.hash, configuration)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,12 +217,7 @@ def retention(
 
 
 def retained(lookups: Lookups, covers: Sequence[Cover], scope: Conditions) -> Retention:
-    """Return which binaries the answers for some environments need; see `retention`.
-
-    Args:
-        covers: the answers for the environments.
-        scope: what narrowed them; its release and stack are those of the mirror.
-    """
+    """Return which binaries the answers for some environments need; see `retention`."""
     mirror = tuple(condition for condition in scope if condition.kind in ("release", "stack"))
     if asked(mirror, "release") is None and lookups.trees() and not lookups.is_installed:
         raise ArgumentError(
@@ -242,7 +226,10 @@ def retained(lookups: Lookups, covers: Sequence[Cover], scope: Conditions) -> Re
         )
     answers = [answer for found in covers for answer in found.specs]
     named = {answer.hash for answer in answers if answer.hash}
-    needed = named | _run_time(lookups, named)
+    given = json.dumps(sorted(named))
+    ids = [spec for (spec,) in select(lookups.conn, WITH_HASHES, hashes=given)]
+    nodes = read_nodes(lookups.conn, read_run_time(lookups, ids).edges).values()
+    needed = named | {each.hash for each in nodes if each.kind != "external"}
     specs = specs_in_scope(lookups.conn, configuration_ids(lookups, mirror), mirror)
     every = {spec.hash for some in specs.values() for spec in some}
     return Retention(
@@ -250,7 +237,11 @@ def retained(lookups: Lookups, covers: Sequence[Cover], scope: Conditions) -> Re
         prune=tuple(sorted(every - needed)),
         missing=tuple(sorted(needed - every)),
         unmet=(
-            *(_name(answer) for answer in answers if not is_met(answer, every)),
+            *(
+                f"{answer.spec}/{answer.hash}" if isinstance(answer, CoveredNode) else answer.spec
+                for answer in answers
+                if not is_met(answer, every)
+            ),
             *(line for found in covers for line in found.others),
         ),
         notes=tuple(dict.fromkeys(note for found in covers for note in found.notes)),
@@ -260,18 +251,6 @@ def retained(lookups: Lookups, covers: Sequence[Cover], scope: Conditions) -> Re
 def is_met(answer: CoveredSpec | CoveredNode, kept: Set[str]) -> bool:
     """Return whether one of the hashes kept, or an external, satisfies the spec of an answer."""
     return answer.hash in kept or (isinstance(answer, CoveredSpec) and answer.external != "")
-
-
-def _name(answer: CoveredSpec | CoveredNode) -> str:
-    return f"{answer.spec}/{answer.hash}" if isinstance(answer, CoveredNode) else answer.spec
-
-
-def _run_time(lookups: Lookups, hashes: Set[str]) -> set[str]:
-    """Return some hashes and those of their run-time dependencies, without externals."""
-    given = json.dumps(sorted(hashes))
-    ids = [spec for (spec,) in select(lookups.conn, WITH_HASHES, hashes=given)]
-    nodes = read_nodes(lookups.conn, read_run_time(lookups, ids).edges)
-    return {each.hash for each in nodes.values() if each.kind != "external"}
 
 
 def _method(

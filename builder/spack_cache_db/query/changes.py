@@ -224,27 +224,16 @@ def side_of(lookups: Lookups, text: str, stack: str | None = None) -> Conditions
 
 
 def compare(lookups: Lookups, old: Conditions, new: Conditions, narrowing: Conditions) -> Changes:
-    """Return what changed from one side to the other.
-
-    Args:
-        old: one side: a release, and perhaps a stack in it.
-        new: the other side.
-        narrowing: conditions on package and target.
-    """
+    """Return what changed from one side to the other."""
     before, after = (_listed(lookups, side, narrowing) for side in (old, new))
     gone, came = _by_configuration(before, after), _by_configuration(after, before)
-    counts = [
-        Counter(configuration for configuration, _ in side.values()) for side in (before, after)
-    ]
-    package_of, version_of = (
-        lookups.column("configurations", column) for column in ("package", "version")
-    )
-    packages = [{package_of[key] for key in side} for side in counts]
-    versions = [{(package_of[key], version_of[key]) for key in side} for side in counts]
-    sets = lookups.stack_sets()
+    sides, sets = (before, after), lookups.stack_sets()
+    counts = [Counter(configuration for configuration, _ in side.values()) for side in sides]
+    columns = [lookups.column("configurations", name) for name in ("package", "version")]
+    versions = [{tuple(column[key] for column in columns) for key in side} for side in counts]
+    packages = [{package for package, _ in side} for side in versions]
     stacks = [
-        {name for key in {key for _, key in side.values()} for name in sets[key]}
-        for side in (before, after)
+        {name for key in {key for _, key in side.values()} for name in sets[key]} for side in sides
     ]
     added, removed = (sum(map(len, side.values())) for side in (came, gone))
     return Changes(
@@ -253,12 +242,9 @@ def compare(lookups: Lookups, old: Conditions, new: Conditions, narrowing: Condi
         gone=gone,
         came=came,
         amounts={
-            key: Amount(
-                counts[0][key] - len(gone.get(key, ())),
-                len(came.get(key, ())),
-                len(gone.get(key, ())),
-            )
+            key: Amount(counts[0][key] - lost, len(came.get(key, ())), lost)
             for key in sorted(gone.keys() | came.keys())
+            for lost in (len(gone.get(key, ())),)
         },
         packages=_delta(*packages),
         versions=_delta(*versions),
@@ -293,12 +279,7 @@ def _delta(old: Set[Any], new: Set[Any]) -> Delta[Any]:
 
 
 def named(lookups: Lookups, changes: Changes, most_explained: int | None = None) -> Diff:
-    """Return the changes in words.
-
-    Args:
-        changes: what `compare` found in it.
-        most_explained: of so many rebuilt hashes the causes are looked for; None for any number.
-    """
+    """Return the changes in words."""
     configurations = configurations_in_words(lookups, changes)
     return Diff(
         old=changes.old,
@@ -321,12 +302,15 @@ def configurations_in_words(
     """Return the configurations of each change: by package, the newest version first."""
     counted = configurations_by_id(lookups, sorted(changes.amounts))
     counted.sort(key=lambda each: (each.configuration.package, -each.position, each.id))
-    change_of = {key: change for change, keys in changes.by_change.items() for key in keys}
-    found: dict[str, list[ChangedConfiguration]] = {change: [] for change in CHANGE_WORDS}
-    for each in counted:
-        changed = ChangedConfiguration(each.configuration, changes.amounts[each.id])
-        found[change_of[each.id]].append(changed)
-    return {change: tuple(rows) for change, rows in found.items()}
+    changed = {
+        each.id: ChangedConfiguration(each.configuration, changes.amounts[each.id])
+        for each in counted
+    }
+    members = {change: {*keys} for change, keys in changes.by_change.items()}
+    return {
+        change: tuple(each for key, each in changed.items() if key in keys)
+        for change, keys in members.items()
+    }
 
 
 def packages_in_words(lookups: Lookups, changes: Changes) -> Delta[str]:
@@ -339,22 +323,19 @@ def versions_in_words(lookups: Lookups, changes: Changes) -> Delta[tuple[str, st
     """Return the versions that only one side has: by package, the oldest first."""
     lookups.learn({version for some in changes.versions for _, version in some}, set())
     packages, versions = lookups.words["package"], lookups.words["version"]
-
-    def in_words(some: tuple[tuple[int, int], ...]) -> tuple[tuple[str, str], ...]:
-        ordered = sorted(some, key=lambda each: (packages[each[0]], lookups.positions[each[1]]))
-        return tuple((packages[package], versions[version]) for package, version in ordered)
-
-    return Delta(*map(in_words, changes.versions))
+    sides = (
+        sorted(some, key=lambda each: (packages[each[0]], lookups.positions[each[1]]))
+        for some in changes.versions
+    )
+    return Delta(*(tuple((packages[x], versions[y]) for x, y in side) for side in sides))
 
 
 def causes_in_words(
     lookups: Lookups, changes: Changes, most: int | None = None
 ) -> tuple[Cause, ...] | None:
     """Return why configurations were rebuilt; None where that are more than `most` hashes."""
-    gone, came = (
-        {key: side[key] for key in changes.by_change["rebuilt"]}
-        for side in (changes.gone, changes.came)
-    )
+    rebuilt = changes.by_change["rebuilt"]
+    gone, came = ({key: side[key] for key in rebuilt} for side in (changes.gone, changes.came))
     return causes_of_rebuilds(lookups, gone, came, most)
 
 

@@ -347,10 +347,6 @@ def _check_node(query: SpecQuery) -> None:
 def check_answerable(query: SpecQuery, hint: Callable[[str | None], str] = lambda _: "") -> None:
     """Refuse what pages cannot answer.
 
-    Args:
-        query: what is asked.
-        hint: returns what to say of a dependency by its name, after the reason.
-
     Raises:
         UnsupportedQuery: with the reason, and what to ask instead if there is something.
     """
@@ -379,10 +375,6 @@ def check_answerable(query: SpecQuery, hint: Callable[[str | None], str] = lambd
 
 def check_recorded(query: SpecQuery, is_virtual: Callable[[str], bool]) -> None:
     """Refuse what the records of indexes cannot answer.
-
-    Args:
-        query: what is asked.
-        is_virtual: whether a name is that of a virtual package.
 
     Raises:
         UnsupportedQuery: with the reason, and what to ask instead if there is something.

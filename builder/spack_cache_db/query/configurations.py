@@ -314,14 +314,7 @@ def _in_scope(
     columns: str,
     limit: int | None = None,
 ) -> Iterator[tuple[Any, ...]]:
-    """Return rows of the specs that count: a configuration, the spec's id, and what more is read.
-
-    Args:
-        ids: the configurations.
-        conditions: those on places count.
-        columns: what is read of each spec, first its id.
-        limit: at most so many, in the order in which they count; None for all, in any order.
-    """
+    """Return rows of the specs that count: a configuration, the spec's id, and more `columns`."""
     places = {kind: asked(conditions, kind) for kind in ("release", "stack", "hash")}
     place = next((kind for kind in ("release", "stack") if places[kind] is not None), "file")
     places["hash"] = places["hash"] or ""
@@ -421,12 +414,7 @@ def read_providers(conn: sqlite3.Connection) -> Mapping[str, tuple[str, ...]]:
 
 
 def satisfying(lookups: Lookups, condition: Condition, package: int | None = None) -> Set[int]:
-    """Return the ids of the words in a condition's column that satisfy it.
-
-    Args:
-        condition: a condition on words.
-        package: of versions, only those of this package.
-    """
+    """Return the ids of the words in a condition's column that satisfy it."""
     column = COLUMNS[condition.kind]
     if column == "package":
         asks = condition.asked
@@ -635,10 +623,6 @@ class Candidates:
         """Return the specs in these places, by the ids of configurations.
 
         All specs of a package are read once, because an environment asks much about few packages.
-
-        Args:
-            places: the conditions; those on words are ignored.
-            rows: the configurations.
         """
         packages = {row.key("package") for row in rows}
         if len(packages) != 1:
@@ -681,9 +665,6 @@ class Misses:
     def fitting(self, left_out: Iterable[int] = ()) -> dict[Candidate, int]:
         """Return the rows that satisfy all conditions but those left out, in order.
 
-        Args:
-            left_out: places in `conditions`.
-
         Returns:
             The number of specs for each row.
         """
@@ -703,11 +684,7 @@ class Misses:
         return all(missed >> place & 1 for missed in self.missed)
 
     def missing_least(self, out: Set[int]) -> list[tuple[int, Candidate]]:
-        """Return the row with a spec that misses the fewest conditions, and these as a number.
-
-        Args:
-            out: places in `conditions`: the release or the stack that is missed.
-        """
+        """Return the row with a spec that misses the fewest conditions, and these as a number."""
         every = [*enumerate(self.conditions)]
         of_specs = [(at, each) for at, each in every if each.kind in ("hash", "specs")]
         where = only(tuple(each for at, each in every if at not in out), "release", "stack")

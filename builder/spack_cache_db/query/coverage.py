@@ -331,13 +331,7 @@ def cover_environment(
     scope: Conditions = ANYWHERE,
     after_each: Callable[[], None] = lambda: None,
 ) -> Cover:
-    """Return the answers for an environment that was read.
-
-    Args:
-        environment: what was read.
-        scope: what narrows the answers.
-        after_each: called after each spec; what it raises ends the work.
-    """
+    """Return the answers for an environment that was read."""
     asked_specs, spelled = _respelled(lookups, environment.specs)
     notes = (*environment.notes, *spelled)
     if environment.is_lock and without(scope, "release", "stack"):
@@ -564,12 +558,7 @@ class _Specs:
 def cover_lock(
     candidates: Candidates, locked: tuple[LockedSpec, ...], scope: Conditions
 ) -> Iterator[CoveredNode]:
-    """Yield the answers for the nodes of a lockfile, in their order.
-
-    Args:
-        locked: the nodes.
-        scope: a release and a stack that must have the binaries; a machine is not looked at.
-    """
+    """Yield the answers for the nodes of a lockfile, in their order."""
     lookups, hashes = candidates.lookups, [each.hash for each in locked]
     release, stack = asked(scope, "release"), asked(scope, "stack")
     binaries = _binaries(lookups.conn, hashes, release, stack)

@@ -180,12 +180,7 @@ class Lookups:
         return tuple(sorted(self.stacks[each].name for each in ids if each in self.stacks))
 
     def once(self, key: object, read: Callable[[], Read]) -> Read:
-        """Return what `read` returns, which is read when it is first asked for, and kept.
-
-        Args:
-            key: what it is called.
-            read: reads it from the file.
-        """
+        """Return what `read` returns, which is read when it is first asked for, and kept."""
         if key not in self._once:
             self._once[key] = read()
         return cast("Read", self._once[key])
@@ -195,10 +190,6 @@ class Lookups:
 
         To look up a hundred thousand of them here takes a tenth of the time that it takes SQLite,
         and four bytes for each row.
-
-        Args:
-            table: the table.
-            column: the column, or an expression of columns that is an id or 0.
         """
         return self.once((table, column), lambda: _column(self.conn, table, column))
 

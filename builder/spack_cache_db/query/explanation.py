@@ -175,10 +175,6 @@ def why_not(candidates: Candidates, query: SpecQuery, scope: Conditions = ANYWHE
 
     Every spec that is proposed finds something, and asks all that it does not name as left out.
 
-    Args:
-        query: a query without an answer.
-        scope: what narrows it.
-
     Raises:
         UnsupportedQuery: the database cannot answer the query.
     """
@@ -210,12 +206,7 @@ def why_corrected(candidates: Candidates, query: SpecQuery, scope: Conditions) -
 
 
 def explained(candidates: Candidates, query: SpecQuery, conditions: Conditions) -> WhyNot:
-    """Return why nothing satisfies a query, taken as it is.
-
-    Args:
-        query: a query without an answer.
-        conditions: what it asks, and what narrows it.
-    """
+    """Return why nothing satisfies a query, taken as it is."""
     known = _name_without_binary(candidates, query.name)
     if known is not None:
         return _of_name(candidates, known, query, without(conditions, "package"))
@@ -247,13 +238,7 @@ def _name_without_binary(candidates: Candidates, name: str | None) -> KnownName 
 def _of_name(
     candidates: Candidates, known: KnownName, query: SpecQuery, conditions: Conditions
 ) -> WhyNot:
-    """Return why a name without a binary finds nothing; for an unknown one, what is near.
-
-    Args:
-        known: what is known of the name.
-        query: the query.
-        conditions: what the query asks besides the name.
-    """
+    """Return why a name without a binary finds nothing; for an unknown one, what is near."""
     named, close = [], []
     for name in known.others if known.kind == "unknown" else ():
         asks = Condition("package", name, Word(name))
@@ -331,13 +316,7 @@ def _running(
 def _instead(
     candidates: Candidates, condition: Condition, rows: list[Candidate], kept: Conditions
 ) -> str:
-    """Return what configurations have in place of what a condition asks, in words.
-
-    Args:
-        condition: a condition that they miss.
-        rows: the configurations.
-        kept: the conditions on places that their specs satisfy.
-    """
+    """Return what configurations have in place of what a condition asks, in words."""
     asks = condition.asked
     if isinstance(asks, Verdict) and asks.query is not None:
         if asks.named is None:
@@ -444,11 +423,7 @@ def label(condition: Condition) -> str:
 
 
 def _not_counted(candidates: Candidates, conditions: Conditions) -> tuple[str, ...]:
-    """Return what to say of specs that satisfy conditions, and that no release lists.
-
-    Args:
-        conditions: no binary satisfies them, whatever the release.
-    """
+    """Return what to say of specs that satisfy conditions, and that no release lists."""
     conn, lookups = candidates.lookups.conn, candidates.lookups
     ids = configuration_ids(lookups, without(conditions, "release", "stack"), every=True)
     verdict = asked(conditions, "specs")

@@ -295,16 +295,7 @@ class Dependencies:
     def follow(
         self, found: dict[int, list[Edge]], ahead: set[int], most: int = sys.maxsize
     ) -> bool:
-        """Add the edges of run time of specs, and of all that these lead to, level by level.
-
-        Args:
-            found: the edges of each spec that was read.
-            ahead: the ids of the specs to begin with.
-            most: once more specs have been read, no further level is.
-
-        Returns:
-            Whether there was room for all of it.
-        """
+        """Add the run-time edges of specs and of all that they lead to; False if over `most`."""
         if len(self._run_time) > MOST_KEPT:
             self._run_time.clear()
         while ahead and len(found) <= most:
@@ -342,14 +333,7 @@ class Dependencies:
         virtuals: Set[str] = frozenset(),
         among: Set[int] | None = None,
     ) -> set[int]:
-        """Return the specs that have an edge to one of some specs.
-
-        Args:
-            of: what the edge leads to; None for anything.
-            types: the ids of the sets of types that it may have.
-            virtuals: it provides all of these.
-            among: only specs of these are asked for.
-        """
+        """Return the specs that have an edge to one of some specs."""
         more = {"types": json.dumps([*types])}
         provided = ""
         if virtuals:

@@ -217,13 +217,7 @@ def install_found(
 def install_listed(
     conn: sqlite3.Connection, package: str, dag_hash: str, releases: Sequence[str]
 ) -> Install | Installation:
-    """Return the commands for a binary, from the first release whose mirror has a known address.
-
-    Args:
-        package: the package of the binary.
-        dag_hash: the hash of the binary.
-        releases: the releases that list it; the first one is used if no address is known.
-    """
+    """Return the commands for a binary, from the first release whose mirror has a known address."""
     first = install_spec(conn, package, dag_hash, releases[0])
     others = (install_spec(conn, package, dag_hash, each) for each in releases[1:])
     return first if first.is_known else next((each for each in others if each.is_known), first)
@@ -256,10 +250,6 @@ def foremost_places(
     """Return the first release that lists each hash, and the URL of its mirror.
 
     An installation comes before all other releases, and has no mirror.
-
-    Args:
-        hashes: hashes of binaries.
-        scope: a release and a stack that must list them.
     """
     given = {"release": asked(scope, "release"), "stack": asked(scope, "stack")}
     found: dict[str, tuple[str, str | None]] = {}

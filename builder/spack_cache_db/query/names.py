@@ -180,12 +180,7 @@ def unknown_text(near: Sequence[str]) -> str:
 
 
 def known_name(lookups: Lookups, name: str, *, with_near: bool = True) -> KnownName:
-    """Return what a database knows of a name, as it is spelled.
-
-    Args:
-        name: the name.
-        with_near: whether to look for names near an unknown one, which takes some milliseconds.
-    """
+    """Return what a database knows of a name, as it is spelled."""
     ((specs, releases, is_recipe, is_external),) = select(lookups.conn, NAME, name=name)
     if specs:
         return KnownName(name, "binary", specs)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import re
 import sqlite3
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
 from math import log1p
@@ -125,9 +125,9 @@ class VariantMeaning(NamedTuple):
     @property
     def default_text(self) -> str:
         """The default as a spec says it, such as `+mpi` and `build_type=Release`."""
-        switch = {"True": "+", "False": "~"}.get(self.default)
-        values = ",".join(self.default_values)
-        return printable(f"{self.name}={values}" if switch is None else switch + self.name)
+        switch = {"True": "+", "False": "~"}.get(self.default, "")
+        values = "" if switch else f"={','.join(self.default_values)}"
+        return printable(f"{switch}{self.name}{values}")
 
     @property
     def default_values(self) -> tuple[str, ...]:
@@ -137,7 +137,7 @@ class VariantMeaning(NamedTuple):
     @property
     def meaning(self) -> str:
         """The description as one printable line."""
-        return _line(self.description)
+        return one_line(self.description)
 
 
 class VariantNote(NamedTuple):
@@ -175,7 +175,7 @@ class PackageData:
     @property
     def summary(self) -> str:
         """The description as one printable line."""
-        return _line(self.status.description or "")
+        return one_line(self.status.description or "")
 
     @property
     def homepage_url(self) -> str | None:
@@ -217,21 +217,19 @@ class PackageData:
         found = {}
         for text in texts:
             shown = readable_variant(text)
-            variant = known.get(shown.name) if shown is not None else None
-            if shown is not None and variant is not None:
+            if shown is not None and (variant := known.get(shown.name)):
                 is_default = shown.values == variant.default_values
                 default = "the default" if is_default else f"default {variant.default_text}"
-                hint = "; ".join(filter(None, (variant.meaning, default)))
-                found[text] = VariantNote(is_default, hint)
+                found[text] = VariantNote(
+                    is_default, "; ".join(filter(None, (variant.meaning, default)))
+                )
         return found
 
     def as_dict(self) -> dict[str, Any]:
         """Return what `/package/<name>.json` answers."""
         return {
             **self.status.as_dict(),
-            "build_system": self.build_system,
-            "recipe": self.recipe,
-            "dependent_count": self.dependent_count,
+            **{key: getattr(self, key) for key in ("build_system", "recipe", "dependent_count")},
             "versions": [each._asdict() for each in self.versions],
             "variants": [each._asdict() for each in self.variants],
             "provides": [*self.provides],
@@ -300,7 +298,8 @@ def read_package_data(conn: sqlite3.Connection, name: str) -> PackageData | None
     )
 
 
-def _line(text: str) -> str:
+def one_line(text: str) -> str:
+    """Return a text as one printable line."""
     return printable(" ".join(text.split()))
 
 
@@ -316,46 +315,33 @@ def recipe_notes(lookups: Lookups, query: SpecQuery) -> tuple[str, ...]:
     name = query.name
     if name is None:
         return ()
-    data = lookups.once((PackageData, name), lambda: read_package_data(lookups.conn, name))
+    data = read_package_data(lookups.conn, name)
     if data is None:
         return ()
 
-    def built(sql: str) -> set[str]:
-        return lookups.once(
-            (sql, name), lambda: {text for (text,) in select(lookups.conn, sql, name=name)}
-        )
+    def built(sql: str) -> Collection[str]:
+        return {text for (text,) in select(lookups.conn, sql, name=name)}
 
-    built_versions = built(_WITH_BINARY)
-    built_variants = built(_VARIANTS_WITH_BINARY) if built_versions else None
-    versions = [each.version for each in data.versions]
+    notes, built_versions = list[str](), built(_WITH_BINARY)
+    known = [each.version for each in data.versions]
+    if known and query.versions is not None:
+        fitting, text = [*filter(query.versions.contains, known)], query.versions.text
+        if not fitting:
+            newest = newest_version(known)
+            notes.append(f"Spack has no version {text} of {name}, its newest is {newest}")
+        elif built_versions and not any(map(query.versions.contains, built_versions)):
+            newest = newest_version(fitting)
+            notes.append(f"Spack has version {newest} of {name}, no binary has it")
     variants = [each.name for each in data.variants]
-    return (
-        *_version_notes(query, versions, built_versions),
-        *_variant_notes(query, variants, built_variants),
-    )
-
-
-def _version_notes(query: SpecQuery, known: Sequence[str], built: Collection[str]) -> Iterator[str]:
-    if query.versions is None or not known:
-        return
-    fitting = [*filter(query.versions.contains, known)]
-    if not fitting:
-        text, newest = query.versions.text, newest_version(known)
-        yield f"Spack has no version {text} of {query.name}, its newest is {newest}"
-    elif built and not any(map(query.versions.contains, built)):
-        yield f"Spack has version {newest_version(fitting)} of {query.name}, no binary has it"
-
-
-def _variant_notes(
-    query: SpecQuery, known: Sequence[str], built: Collection[str] | None
-) -> Iterator[str]:
-    for each in query.variants if known else ():
-        if each.name not in known and each.name not in _EVERYWHERE:
-            close = difflib.get_close_matches(each.name, known, 3)
+    built_variants = built(_VARIANTS_WITH_BINARY) if built_versions else variants
+    for each in query.variants if variants else ():
+        if each.name not in variants and each.name not in _EVERYWHERE:
+            close = difflib.get_close_matches(each.name, variants, 3)
             near = f" (near: {', '.join(close)})" if close else ""
-            yield f"Spack has no variant {each.name!r} of {query.name}{near}"
-        elif each.name in known and built is not None and each.name not in built:
-            yield f"Spack has the variant {each.name!r} of {query.name}, no binary has it"
+            notes.append(f"Spack has no variant {each.name!r} of {name}{near}")
+        elif each.name in variants and each.name not in built_variants:
+            notes.append(f"Spack has the variant {each.name!r} of {name}, no binary has it")
+    return tuple(notes)
 
 
 def recipe_links(conn: sqlite3.Connection, package: str) -> dict[str, str]:
@@ -409,7 +395,7 @@ def _weight(word: str, name: str, description: str) -> float:
 
 def summary_of(description: str) -> str:
     """Return the first sentence of a description, or of a long one its beginning."""
-    text = printable(" ".join(description.split()))
+    text = one_line(description)
     end = _SENTENCE_END.search(text)
     first = text[: end.start() + 1] if end else text
     return first if len(first) <= 160 else f"{first[:157].rstrip()}..."
@@ -476,16 +462,11 @@ def compared_with_spack(
         UnknownNameError: the database has no such release or stack.
         DatabaseError: the database has no package data.
     """
-    found = read_status(lookups, scope_of(lookups, release=release, stack=stack))
+    scope = scope_of(lookups, release=release, stack=stack)
+    found = [PackageStatus(*row) for row in select(lookups.conn, _STATUS)]
     if not found:
         data = "the output of spack list --format version_json"
         raise DatabaseError(f"the database has no package data; build it with {data} as well")
-    return found
-
-
-def read_status(lookups: Lookups, scope: Conditions) -> list[PackageStatus]:
-    """Return every package that Spack has, by name, and its binaries within a scope."""
-    found = [PackageStatus(*row) for row in select(lookups.conn, _STATUS)]
     return [*_within(lookups, scope, found)] if scope else found
 
 
@@ -499,17 +480,13 @@ def _within(
 ) -> Iterator[PackageStatus]:
     """Yield packages with the binaries of a scope in the place of all."""
     behind = versions_behind(lookups.conn)
-    versions: dict[str, set[str]] = defaultdict(set)
-    counts: dict[str, int] = defaultdict(int)
-    results = matching(lookups, scope)
-    for each in counted_part(lookups, results, slice(None)):
-        package, version = each.configuration.package, each.configuration.version
-        versions[package].add(version)
-        counts[package] += each.spec_count
+    versions, counts = defaultdict[str, set[str]](set), Counter[str]()
+    for each in counted_part(lookups, matching(lookups, scope), slice(None)):
+        versions[each.configuration.package].add(each.configuration.version)
+        counts[each.configuration.package] += each.spec_count
     for status in found:
         newest = newest_version(versions[status.name])
+        count = behind.get((status.name, newest or ""))
         yield status._replace(
-            newest_version=newest,
-            versions_behind=behind.get((status.name, newest or "")),
-            spec_count=counts[status.name],
+            newest_version=newest, versions_behind=count, spec_count=counts[status.name]
         )

@@ -409,10 +409,6 @@ class SpecRecords:
 def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ANYWHERE) -> Question:
     """Return what a query asks of a database.
 
-    Args:
-        query: what is asked.
-        scope: what narrows it; what the records of its release and stack say counts.
-
     Raises:
         UnsupportedQuery: the database cannot answer the query.
     """

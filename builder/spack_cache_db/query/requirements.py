@@ -10,8 +10,8 @@ excludes no binary.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence, Set
+from dataclasses import replace
 from functools import reduce
 from itertools import chain
 from operator import and_
@@ -51,26 +51,11 @@ WHERE virtuals IN (SELECT value FROM json_each(:virtuals))
 """
 EXTERNALS = "SELECT id FROM specs WHERE is_external"
 _NONE: frozenset[int] = frozenset()
-_NOTHING = Verdict(_NONE)
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One requirement, checked for the specs of a database.
-
-    Attributes:
-        label: the requirement as it is written.
-        breaking: the specs that break it, or use a provider that breaks it.
-        unknown: the specs for which the database does not show it.
-        named: the specs that an explanation names: those that break it, or the providers.
-        option: what it asks of each package, if that is one thing.
-    """
-
-    label: str
-    breaking: Set[int]
-    unknown: Set[int]
-    named: Set[int]
-    option: SpecQuery | None = None
+_Broken = tuple[Set[int], Set[int], Set[int]]
+"""The specs that break a requirement or use a provider that does, those for which the database does
+not show it, and those that an explanation names."""
 
 
 def label_of(owner: str, requirement: Requirement) -> str:
@@ -86,14 +71,8 @@ def label_of(owner: str, requirement: Requirement) -> str:
 def holding(
     requirement: Requirement, verdict_of: Callable[[SpecQuery], Verdict], every: Set[int]
 ) -> Verdict:
-    """Return the specs of which a requirement holds.
-
-    Args:
-        requirement: the requirement.
-        verdict_of: returns the specs that satisfy a query.
-        every: all specs that the requirement is about.
-    """
-    one = two = _NOTHING
+    """Return the specs of which a requirement holds, among `every` spec that it is about."""
+    one = two = Verdict(_NONE)
     for option in requirement.options:
         found = verdict_of(option)
         one, two = one | found, two | (one & found)
@@ -101,9 +80,9 @@ def holding(
         found = one.opposite(every)
     else:
         found = one & two.opposite(every) if requirement.is_single else one
-    if requirement.when is None:
-        return found
-    return verdict_of(requirement.when).opposite(every) | found
+    return (
+        found if requirement.when is None else verdict_of(requirement.when).opposite(every) | found
+    )
 
 
 class CheckedRules:
@@ -112,6 +91,7 @@ class CheckedRules:
     A spec breaks a requirement if it breaks it itself, or links or runs a spec that does.
 
     Args:
+        records: the records of the database.
         rules: the requirements.
         roots: the packages of the environment's specs. Without dependency data, what is required of
             these is checked for these specs only, and does not make all others unknown.
@@ -120,171 +100,134 @@ class CheckedRules:
     def __init__(
         self, records: SpecRecords, rules: PackageRules, roots: Set[str] = frozenset()
     ) -> None:
-        records = replace(records, is_run_time=True)
-        run_time = records.edges.of_any_type(RUN_TIME)
+        self._records = records = replace(records, is_run_time=True)
+        self._roots = roots
+        run_time, with_users = records.edges.of_any_type(RUN_TIME), records.edges.with_ancestors
         self._checks = []
-        for check in _checks(records, rules, roots):
-            excluded = records.edges.with_ancestors(check.breaking, run_time)
-            unknown = records.edges.with_ancestors(check.unknown, run_time) - excluded
-            self._checks.append((check, excluded, unknown))
+        for kind in (rules.required, rules.conflicts):
+            # `all` counts for specs without an entry of their own.
+            own = [name for name, some in kind.items() if some and name in records.lookups.packages]
+            for owner, requirement in ((name, each) for name in kind for each in kind[name]):
+                breaking, unknown, named = self._broken(owner, requirement, own)
+                excluded = with_users(breaking, run_time)
+                unknown = with_users(unknown, run_time) - excluded
+                is_one = len(requirement.options) == 1 and requirement.when is None
+                option = requirement.options[0] if is_one and not requirement.is_conflict else None
+                label = label_of(owner, requirement)
+                self._checks.append((label, option, named, excluded, unknown))
 
     def conditions(self, ids: Set[int]) -> Conditions:
         """Return the requirements that some of these specs may break, each as a condition."""
         found = []
-        for check, excluded, unknown in self._checks:
+        for label, option, named, excluded, unknown in self._checks:
             holds = ids - excluded - unknown
             if len(holds) < len(ids):
-                option = check.option if ids & check.named else None
-                found.append((check.label, Verdict(holds, unknown & ids, option, check.named)))
+                asks = option if ids & named else None
+                found.append((label, Verdict(holds, unknown & ids, asks, named)))
         if len(found) > MOST_EXPLAINED:
             named = _NONE.union(*(verdict.named or () for _, verdict in found))
             whole = reduce(and_, (verdict for _, verdict in found))
-            verdict = replace(whole, named=named)
-            found = [(f"'packages:' ({len(found)} requirements)", verdict)]
+            found = [(f"'packages:' ({len(found)} requirements)", replace(whole, named=named))]
         return tuple(Condition("specs", label, verdict) for label, verdict in found)
 
+    def _broken(self, owner: str, requirement: Requirement, own: list[str]) -> _Broken:
+        if owner == ALL:
+            return self._of_all(requirement, own)
+        when = requirement.when or SpecQuery()
+        # Conditions on other packages are not seen.
+        is_seen = when.name in (None, owner)
+        if owner not in self._records.lookups.packages:
+            return self._of_virtual(requirement, owner, is_seen and when.versions is None)
+        every = self._of(owner)
 
-def _checks(records: SpecRecords, rules: PackageRules, roots: Set[str]) -> Iterator[Check]:
-    for kind in (rules.required, rules.conflicts):
-        for owner, requirements in kind.items():
-            for requirement in requirements:
-                label = label_of(owner, requirement)
-                if owner == ALL:
-                    yield _check_of_all(records, requirement, label, kind)
-                elif owner in records.lookups.packages:
-                    yield _check_of_package(records, requirement, label, owner, owner in roots)
-                else:
-                    yield _check_of_virtual(records, requirement, label, owner)
+        def verdict_of(query: SpecQuery) -> Verdict:
+            return self._satisfying(query if query.name else replace(query, name=owner))
+
+        breaking, unknown = _breaking(requirement, verdict_of, every, is_seen)
+        # A package does not depend on itself.
+        unrecorded = _NONE if owner in self._roots else self._records.unrecorded - every
+        return breaking, unknown | unrecorded, breaking
+
+    def _of_all(self, requirement: Requirement, own: list[str]) -> _Broken:
+        """Check a requirement of `all`.
+
+        An option counts only for packages that have its variants, and one with dependencies not for
+        compilers and their runtimes.
+        """
+        externals = chain.from_iterable(select(self._records.lookups.conn, EXTERNALS))
+        every = frozenset(self._records.every).difference(externals, *map(self._of, own))
+        exempt: Set[int] = every
+        for option in requirement.options:
+            not_counting: Set[int] = _NONE
+            for variant in option.variants:
+                exists = SpecQuery(variants=(VariantConstraint(variant.name, (), "multi"),))
+                not_counting |= every - self._satisfying(exists).holds
+            for name in COMPILERS | RUNTIMES if option.dependencies else ():
+                not_counting |= self._of(name)
+            exempt = exempt & not_counting
+        breaking, unknown = _breaking(requirement, self._satisfying, every, is_seen=True)
+        return breaking - exempt, unknown - exempt, breaking - exempt
+
+    def _of_virtual(self, requirement: Requirement, virtual: str, is_seen: bool) -> _Broken:
+        """Check a requirement on a virtual package: it counts for whatever is used as its provider.
+
+        A virtual package has no variants, flags, compiler or dependencies, so that a `when` which
+        asks for them never holds. Recipes alone have its versions.
+        """
+        when, records, edges = requirement.when, self._records, self._records.edges
+        if when and (when.variants or when.flags or when.dependencies):
+            return _NONE, _NONE, _NONE
+        types = edges.of_any_type(DEPTYPES if virtual in LANGUAGES else RUN_TIME)
+        used = {"virtuals": json.dumps(edges.of_virtuals({virtual})), "types": json.dumps(types)}
+        every = frozenset(chain.from_iterable(select(records.lookups.conn, USED_PROVIDERS, **used)))
+
+        def verdict_of(query: SpecQuery) -> Verdict:
+            return self._satisfying(replace(query, name=None) if query.name == virtual else query)
+
+        def of_compiler(query: SpecQuery) -> Verdict:
+            edge = Dependency(query, direct=True, virtuals=(virtual,))
+            return self._satisfying(SpecQuery(dependencies=(edge,)))
+
+        broken = _breaking(requirement, verdict_of, every, is_seen)
+        users, unknown = (
+            edges.needing(some, types, frozenset({virtual})) if some else _NONE for some in broken
+        )
+        if virtual not in LANGUAGES:
+            return users, unknown | records.unrecorded | records.without_virtuals, broken[0]
+        # Specs from before Spack 1.0 name one compiler.
+        old, _ = _breaking(
+            replace(requirement, when=None), of_compiler, records.with_compiler, True
+        )
+        return users | old, unknown | records.unrecorded, broken[0] | old
+
+    def _of(self, package: str) -> Set[int]:
+        """Return the specs of a package."""
+        if package not in self._records.lookups.packages:
+            return _NONE
+        return self._satisfying(SpecQuery(name=package)).holds
+
+    def _satisfying(self, query: SpecQuery) -> Verdict:
+        """Return the specs that satisfy a query, whether they are binaries or not."""
+        try:
+            return self._records.satisfying(read_query(self._records, query).conditions)
+        except UnsupportedQuery:
+            return Verdict(_NONE, self._records.every)
 
 
-def _check_of_package(
-    records: SpecRecords, requirement: Requirement, label: str, package: str, is_root: bool
-) -> Check:
-    every = _satisfying(records, SpecQuery(name=package)).holds
-
-    def verdict_of(query: SpecQuery) -> Verdict:
-        return _satisfying(records, query if query.name else replace(query, name=package))
-
-    found = _holding_if(requirement, verdict_of, every, _names(requirement.when, package))
-    breaking = every - found.holds - found.unknown
-    # A package does not depend on itself.
-    unrecorded = _NONE if is_root else records.unrecorded - every
-    unknown = (every & found.unknown) | unrecorded
-    return Check(label, breaking, unknown, breaking, _option(requirement))
-
-
-def _option(requirement: Requirement) -> SpecQuery | None:
-    """Return what a requirement asks, if it always asks one thing."""
-    is_one = len(requirement.options) == 1 and requirement.when is None
-    return requirement.options[0] if is_one and not requirement.is_conflict else None
-
-
-def _names(when: SpecQuery | None, owner: str) -> bool:
-    """Return whether a condition is about the package under whose name it is written."""
-    return when is None or when.name in (None, owner)
-
-
-def _holding_if(
+def _breaking(
     requirement: Requirement,
     verdict_of: Callable[[SpecQuery], Verdict],
     every: Set[int],
     is_seen: bool,
-) -> Verdict:
-    """Return where a requirement holds; if its condition is not seen, where it holds anyway."""
+) -> tuple[Set[int], Set[int]]:
+    """Return the specs that break a requirement, and those of which it is not known.
+
+    If its condition is not seen, no spec breaks it, and it holds only where it holds anyway.
+    """
     if is_seen:
-        return holding(requirement, verdict_of, every)
-    holds = holding(replace(requirement, when=None), verdict_of, every).holds
-    return Verdict(holds, every - holds)
-
-
-def _check_of_all(
-    records: SpecRecords,
-    requirement: Requirement,
-    label: str,
-    kind: Mapping[str, tuple[Requirement, ...]],
-) -> Check:
-    """Check a requirement of `all`: it counts for specs without an entry of their own.
-
-    An option counts only for packages that have its variants, and one with dependencies not for
-    compilers and their runtimes.
-    """
-    names = [name for name, some in kind.items() if some and name in records.lookups.packages]
-    own = (_satisfying(records, SpecQuery(name=name)).holds for name in names)
-    externals = chain.from_iterable(select(records.lookups.conn, EXTERNALS))
-    every = frozenset(records.every).difference(externals, *own)
-    found = holding(requirement, lambda query: _satisfying(records, query), every)
-    options = (_not_counting(records, option, every) for option in requirement.options)
-    exempt = reduce(and_, options) if requirement.options else every
-    breaking = every - found.holds - found.unknown - exempt
-    unknown = (every & found.unknown) - exempt
-    return Check(label, breaking, unknown, breaking, _option(requirement))
-
-
-def _not_counting(records: SpecRecords, option: SpecQuery, every: Set[int]) -> Set[int]:
-    """Return the specs for which an option of `all` does not count."""
-    found: Set[int] = _NONE
-    for variant in option.variants:
-        exists = SpecQuery(variants=(VariantConstraint(variant.name, (), "multi"),))
-        found |= every - _satisfying(records, exists).holds
-    for name in sorted(COMPILERS | RUNTIMES) if option.dependencies else ():
-        if name in records.lookups.packages:
-            found |= _satisfying(records, SpecQuery(name=name)).holds
-    return found
-
-
-def _check_of_virtual(
-    records: SpecRecords, requirement: Requirement, label: str, virtual: str
-) -> Check:
-    """Check a requirement on a virtual package: it counts for whatever is used as its provider.
-
-    A virtual package has no variants, flags, compiler or dependencies, so that a `when` which asks
-    for them never holds. Recipes alone have its versions, and those of other packages are not seen.
-    """
-    conn, edges = records.lookups.conn, records.edges
-    types = edges.of_any_type(DEPTYPES if virtual in LANGUAGES else RUN_TIME)
-    used = {"virtuals": json.dumps(edges.of_virtuals({virtual})), "types": json.dumps(types)}
-    every = frozenset(chain.from_iterable(select(conn, USED_PROVIDERS, **used)))
-
-    def verdict_of(query: SpecQuery) -> Verdict:
-        return _satisfying(records, replace(query, name=None) if query.name == virtual else query)
-
-    when = requirement.when or SpecQuery()
-    if when.variants or when.flags or when.dependencies:
-        return Check(label, _NONE, _NONE, _NONE)
-    is_seen = when.versions is None and _names(requirement.when, virtual)
-    found = _holding_if(requirement, verdict_of, every, is_seen)
-    breaking = every - found.holds - found.unknown
-    users, unknown = (
-        edges.needing(some, types, frozenset({virtual})) if some else _NONE
-        for some in (breaking, every & found.unknown)
-    )
-    if virtual in LANGUAGES:
-        by_old = _breaking_old(records, requirement, virtual)
-        return Check(label, users | by_old, unknown | records.unrecorded, breaking | by_old)
-    unknown = unknown | records.unrecorded | records.without_virtuals
-    return Check(label, users, unknown, breaking)
-
-
-def _breaking_old(records: SpecRecords, requirement: Requirement, language: str) -> Set[int]:
-    """Return the specs from before Spack 1.0 whose one compiler breaks a requirement."""
-    old = records.with_compiler
-    if not old:
-        return old
-
-    def verdict_of(query: SpecQuery) -> Verdict:
-        edge = Dependency(query, direct=True, virtuals=(language,))
-        return _satisfying(records, SpecQuery(dependencies=(edge,)))
-
-    found = holding(replace(requirement, when=None), verdict_of, old)
-    return old - found.holds - found.unknown
-
-
-def _satisfying(records: SpecRecords, query: SpecQuery) -> Verdict:
-    """Return the specs that satisfy a query, whether they are binaries or not."""
-    try:
-        return records.satisfying(read_query(records, query).conditions)
-    except UnsupportedQuery:
-        return Verdict(_NONE, records.every)
+        found = holding(requirement, verdict_of, every)
+        return every - found.holds - found.unknown, every & found.unknown
+    return _NONE, every - holding(replace(requirement, when=None), verdict_of, every).holds
 
 
 def breaking_dependencies(lookups: Lookups, verdicts: Sequence[Verdict], spec: Spec) -> list[str]:
