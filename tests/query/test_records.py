@@ -61,7 +61,7 @@ def test_what_pages_alone_tell_of(make: Make) -> None:
     }
     one = SpecRecords(read_lookups(mixed), "zlib")
     assert hashes(mixed, one.unrecorded) == hashes(mixed, one.every) == {spec_hash(1)}
-    assert one.with_node(lambda _: True) == set()
+    assert one.with_node(lambda *_: True) == set()
 
 
 def test_the_first_record_counts(make: Make) -> None:
@@ -69,11 +69,11 @@ def test_the_first_record_counts(make: Make) -> None:
     one, other = node("aa", namespace="own"), node("aa", namespace="builtin")
     conn = make({}, a=index(record(one)), b=index(record(other), record(node("bb"))))
 
-    found = SpecRecords(read_lookups(conn)).with_node(lambda each: each.namespace == "own")
+    found = SpecRecords(read_lookups(conn)).with_node(lambda space, _: space == "own")
 
     assert hashes(conn, found) == {hash_of("aa")}
     assert (
-        SpecRecords(read_lookups(conn)).with_node(lambda each: "x" in each.parameters)
+        SpecRecords(read_lookups(conn)).with_node(lambda _, values: "x" in values)
         == frozenset()
     )
 

@@ -683,15 +683,19 @@ class Misses:
         """Return whether no configuration satisfies a condition by its words."""
         return all(missed >> place & 1 for missed in self.missed)
 
-    def missing_least(self, out: Set[int]) -> list[tuple[int, Candidate]]:
-        """Return the row with a spec that misses the fewest conditions, and these as a number."""
-        every = [*enumerate(self.conditions)]
-        of_specs = [(at, each) for at, each in every if each.kind in ("hash", "specs")]
-        where = only(tuple(each for at, each in every if at not in out), "release", "stack")
+    def missing_least(self, out: Set[int]) -> tuple[int, Candidate] | None:
+        """Return the row with a spec that misses the fewest conditions, and these as a number.
+
+        The release or the stack at the places `out` is among those that are missed.
+        """
+        of_specs = [
+            pair for pair in enumerate(self.conditions) if pair[1].kind in ("hash", "specs")
+        ]
+        kept = (each for at, each in enumerate(self.conditions) if at not in out)
+        where = only(tuple(kept), "release", "stack")
         counts = self.candidates.counts(where, self.rows) if where else None
-        missed_places = sum(1 << at for at in out)
         found = [
-            (missed | missed_places, row)
+            (missed | sum(1 << at for at in out), row)
             for missed, row in zip(self.missed, self.rows, strict=True)
             if (row.spec_count if counts is None else row.id in counts)
         ]
@@ -707,7 +711,7 @@ class Misses:
                 (missed | min(map(missed_by, specs[row.id]), key=int.bit_count), row)
                 for missed, row in found
             ]
-        return [min(found, key=lambda each: each[0].bit_count())] if found else []
+        return min(found, key=lambda each: each[0].bit_count(), default=None)
 
 
 def is_as_asked(spec: Spec, condition: Condition) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 from spack_cache_db.errors import counted
 from spack_cache_db.query.conditions import (
@@ -31,7 +32,13 @@ from spack_cache_db.query.configurations import (
     misses_of,
 )
 from spack_cache_db.query.database import Lookups, select_in
-from spack_cache_db.query.graph import KNOWN_AS_DEPENDENCY, read_needs, read_nodes, recorded_specs
+from spack_cache_db.query.graph import (
+    KNOWN_AS_DEPENDENCY,
+    Node,
+    read_needs,
+    read_nodes,
+    recorded_specs,
+)
 from spack_cache_db.query.names import NO_BINARY, KnownName, known_name, unknown_text
 from spack_cache_db.query.packages import recipe_notes
 from spack_cache_db.query.records import question_of, respelled
@@ -207,38 +214,31 @@ def why_corrected(candidates: Candidates, query: SpecQuery, scope: Conditions) -
 
 def explained(candidates: Candidates, query: SpecQuery, conditions: Conditions) -> WhyNot:
     """Return why nothing satisfies a query, taken as it is."""
-    known = _name_without_binary(candidates, query.name)
-    if known is not None:
-        return _of_name(candidates, known, query, without(conditions, "package"))
+    notes = recipe_notes(candidates.lookups, query)
+    if query.name is not None:
+        known = known_name(candidates.lookups, query.name)
+        providers = known.others if known.kind == "virtual" else ()
+        built = (known_name(candidates.lookups, each).spec_count for each in providers)
+        if not known.spec_count and not any(built):
+            named, close = _near(candidates, known, query, without(conditions, "package"))
+            return WhyNot(known=known, named=named, close=close, notes=notes)
     misses = misses_of(candidates, conditions)
     found = tuple(_without(misses, query))
     release = [at for at, each in enumerate(misses.conditions) if each.kind == "release"]
-    is_uncounted = 0 in misses.missed and not misses.fitting(release)
+    if 0 in misses.missed and not misses.fitting(release):
+        notes = (*_not_counted(candidates, conditions), *notes)
     return WhyNot(
         missing=tuple(_missing(misses)),
         without=found,
         nearest=None if found else _nearest(misses),
-        notes=(
-            *(_not_counted(candidates, conditions) if is_uncounted else ()),
-            *recipe_notes(candidates.lookups, query),
-        ),
+        notes=notes,
     )
 
 
-def _name_without_binary(candidates: Candidates, name: str | None) -> KnownName | None:
-    """Return what is known of a name; None if it, or what provides it, has a binary."""
-    if name is None:
-        return None
-    known = known_name(candidates.lookups, name)
-    providers = known.others if known.kind == "virtual" else ()
-    is_built = any(known_name(candidates.lookups, each).spec_count for each in providers)
-    return None if is_built or known.spec_count else known
-
-
-def _of_name(
+def _near(
     candidates: Candidates, known: KnownName, query: SpecQuery, conditions: Conditions
-) -> WhyNot:
-    """Return why a name without a binary finds nothing; for an unknown one, what is near."""
+) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
+    """Return the query with names near an unknown one that find something, and other such names."""
     named, close = [], []
     for name in known.others if known.kind == "unknown" else ():
         asks = Condition("package", name, Word(name))
@@ -247,44 +247,43 @@ def _of_name(
             named.append((spec_text(replace(query, name=name)), len(fitting)))
         else:
             close.append(name)
-    notes = recipe_notes(candidates.lookups, query)
-    return WhyNot(known=known, named=tuple(named), close=tuple(close), notes=notes)
+    return tuple(named), tuple(close)
 
 
 def _without(misses: Misses, query: SpecQuery) -> list[Without]:
     """Return what is found without one condition, or else without two, and can be typed."""
     for size in range(1, MOST_LEFT_OUT + 1):
-        found = []
-        for places in _left_out(misses, size):
-            if fitting := misses.fitting(places):
-                reduced = _reduced(query, tuple(misses.conditions[place] for place in places))
-                found.append(_found_without(misses, reduced, places, [*fitting]))
+        fitting = ((places, misses.fitting(places)) for places in _left_out(misses, size))
+        found = [_found_without(misses, query, at, [*rows]) for at, rows in fitting if rows]
         if found:
             return sorted(found, key=lambda each: (each.target is None, -each.configurations))
     return []
 
 
-def _left_out(misses: Misses, size: int) -> list[tuple[int, ...]]:
+def _left_out(misses: Misses, size: int) -> Iterable[tuple[int, ...]]:
     """Return the sets of so many conditions that are all that some configuration misses."""
     places = [at for at, each in enumerate(misses.conditions) if each.kind in PLACES]
-    found: dict[tuple[int, ...], None] = {}
     few = {missed for missed in misses.missed if missed.bit_count() <= size}
+    found: dict[tuple[int, ...], None] = {}
     for missed in sorted(few)[:_MOST_MASKS]:
         words = [at for at in range(len(misses.conditions)) if missed >> at & 1]
         for more in combinations(places, size - len(words)):
             found[tuple(sorted((*words, *more)))] = None
-    return [*found]
+    return found
 
 
 def _found_without(
-    misses: Misses, reduced: SpecQuery, places: Sequence[int], rows: list[Candidate]
+    misses: Misses, query: SpecQuery, places: Sequence[int], rows: list[Candidate]
 ) -> Without:
     candidates = misses.candidates
     left_out, target = tuple(misses.conditions[place] for place in places), None
-    for condition in left_out:
-        if running := _running(candidates, condition, rows):
-            rows, target = running, f":{condition.asked}"
-            reduced = replace(reduced, target=target)
+    reduced, targets = _reduced(query, left_out), candidates.lookups.words["target"]
+    for asks in (each.asked for each in left_out if each.kind == "target"):
+        if isinstance(asks, str) and is_known(asks):
+            running = [row for row in rows if runs_on(targets[row.key("target")], asks)]
+            if running:
+                rows, target = running, f":{asks}"
+                reduced = replace(reduced, target=target)
     kept = tuple(each for each in only(misses.conditions, *PLACES) if each not in left_out)
     instead = [
         _instead(candidates, condition, rows, kept)
@@ -303,20 +302,13 @@ def _found_without(
     )
 
 
-def _running(
-    candidates: Candidates, condition: Condition, rows: Iterable[Candidate]
-) -> list[Candidate]:
-    """Return the rows that run on the target of a condition; none for other conditions."""
-    target, words = condition.asked, candidates.lookups.words["target"]
-    if condition.kind != "target" or not isinstance(target, str) or not is_known(target):
-        return []
-    return [row for row in rows if runs_on(words[row.key("target")], target)]
-
-
 def _instead(
     candidates: Candidates, condition: Condition, rows: list[Candidate], kept: Conditions
 ) -> str:
-    """Return what configurations have in place of what a condition asks, in words."""
+    """Return in words what configurations have in place of what a condition asks.
+
+    Their specs satisfy the conditions that are `kept`.
+    """
     asks = condition.asked
     if isinstance(asks, Verdict) and asks.query is not None:
         if asks.named is None:
@@ -355,33 +347,29 @@ def _nearest_binary(misses: Misses, left_out: Conditions, rows: list[Candidate])
 
 def _reduced(query: SpecQuery, left_out: Conditions) -> SpecQuery:
     """Return a query without some of its own conditions."""
-    kinds = {condition.kind for condition in left_out}
-    texts = {condition.text for condition in left_out}
-    named = set()
+    gone = {(each.kind, each.text) for each in left_out}
+    kinds, named = {kind for kind, _ in gone}, set()
+    edges, variants, more = query.dependencies, query.variants, dict[str, Any]()
     for asks in (condition.asked for condition in left_out):
         if isinstance(asks, VariantConstraint | CompilerConstraint):
             named.add(asks.name)
         if isinstance(asks, Verdict) and asks.named is None and (part := asks.query):
-            edges = tuple(each for each in query.dependencies if each not in part.dependencies)
-            variants = tuple(each for each in query.variants if each not in part.variants)
-            query = replace(
-                query,
-                dependencies=edges,
-                variants=variants,
-                namespace=None if part.namespace else query.namespace,
-                flags=() if part.flags else query.flags,
-            )
+            edges = tuple(each for each in edges if each not in part.dependencies)
+            variants = tuple(each for each in variants if each not in part.variants)
+            more |= {"namespace": None} if part.namespace else {}
+            more |= {"flags": ()} if part.flags else {}
+    for kind in ("os", "platform", "target"):
+        if (kind, f"{kind}={getattr(query, kind)}") in gone:
+            more[kind] = None
+    more |= {"versions": None} if "version" in kinds else {}
+    more |= {"hash": None} if "hash" in kinds else {}
     return replace(
         query,
-        versions=None if "version" in kinds else query.versions,
-        variants=tuple(each for each in query.variants if each.name not in named),
-        os=None if f"os={query.os}" in texts else query.os,
-        platform=None if f"platform={query.platform}" in texts else query.platform,
-        target=None if f"target={query.target}" in texts else query.target,
-        hash=None if "hash" in kinds else query.hash,
+        variants=tuple(each for each in variants if each.name not in named),
         dependencies=tuple(
-            edge for edge in query.dependencies if edge.node.name not in named or not edge.direct
+            edge for edge in edges if edge.node.name not in named or not edge.direct
         ),
+        **more,
     )
 
 
@@ -406,11 +394,10 @@ def _nearest(misses: Misses) -> tuple[Configuration, tuple[str, ...]] | None:
     every = misses.conditions
     places = [at for at, each in enumerate(every) if each.kind in ("release", "stack")]
     for size in range(len(places) + 1):
-        found = [
-            each for out in combinations(places, size) for each in misses.missing_least({*out})
-        ]
-        if found:
-            missed, row = min(found, key=lambda each: each[0].bit_count())
+        nearest = (misses.missing_least({*out}) for out in combinations(places, size))
+        found = min(filter(None, nearest), key=lambda each: each[0].bit_count(), default=None)
+        if found is not None:
+            missed, row = found
             labels = tuple(label(each) for at, each in enumerate(every) if missed >> at & 1)
             return (misses.candidates.configuration(row), labels) if labels else None
     return None
@@ -448,40 +435,38 @@ def _needed_instead(
     ids = tuple(spec.id for some in specs for spec in some)[:_MOST_COMPARED]
     needs = candidates.once(("needs", ids), lambda: _needs(candidates.lookups, ids))
     found = {
-        version if package == name else f"{package} {version}"
-        for names, package, version, is_direct in needs or ()
-        if (is_direct or not edges[0].direct) and not wanted.isdisjoint(names)
+        (node.version, node.version if node.package == name else f"{node.package} {node.version}")
+        for virtuals, node, is_direct in needs or ()
+        if (is_direct or not edges[0].direct) and not wanted.isdisjoint((node.package, *virtuals))
     }
-    preferred_first = sorted(found, key=lambda each: preference(each.split()[-1]), reverse=True)
-    if needs is None or preferred_first:
-        return _there_are(preferred_first)
+    ordered = sorted(sorted(found), key=lambda each: preference(each[0]), reverse=True)
+    if needs is None or found:
+        return _there_are(text for _, text in ordered)
     return f"none needs {', '.join(sorted(wanted))}"
 
 
-_Need = tuple[tuple[str, ...], str, str, bool]
-"""An edge: the names that it satisfies, the package and its version, and if a root has it."""
+def _needs(
+    lookups: Lookups, specs: Iterable[int]
+) -> set[tuple[tuple[str, ...], Node, bool]] | None:
+    """Return the virtuals and the end of the edges of specs and of what they link or run.
 
-
-def _needs(lookups: Lookups, specs: Iterable[int]) -> set[_Need] | None:
-    """Return the edges of specs and of what they link or run; None without dependency data."""
+    The third value is whether a spec itself has the edge. None without dependency data.
+    """
     roots = {*recorded_specs(lookups.conn, specs)}
     if not roots:
         return None
     graph = read_needs(lookups, roots, _MOST_NODES)
     nodes = read_nodes(lookups.conn, graph.edges)
     return {
-        ((node.package, *edge.virtuals), node.package, node.version, spec in roots)
+        (edge.virtuals, nodes[edge.dependency], spec in roots)
         for spec, edges in graph.edges.items()
         for edge in edges
-        for node in (nodes[edge.dependency],)
     }
 
 
 def _there_are(words: Iterable[str]) -> str:
     found = [*dict.fromkeys(words)]
-    if not found:
-        return ""
-    return f"there {'is' if len(found) == 1 else 'are'} {_listed(found)}"
+    return f"there {'is' if len(found) == 1 else 'are'} {_listed(found)}" if found else ""
 
 
 def _listed(words: Sequence[str]) -> str:

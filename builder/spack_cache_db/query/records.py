@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from itertools import chain
 from operator import and_
-from typing import Any, NamedTuple
+from typing import Any
 
 from spack_cache_db.query.conditions import (
     ANYWHERE,
@@ -46,7 +46,7 @@ from spack_cache_db.query.configurations import (
     with_other_variant,
 )
 from spack_cache_db.query.database import Lookups, select, select_in
-from spack_cache_db.query.graph import RUN_TIME, Dependencies
+from spack_cache_db.query.graph import RUN_TIME, Dependencies, recorded_specs
 from spack_cache_db.query.names import read_spellings
 from spack_cache_db.spack.constraints import (
     DEPTYPES,
@@ -66,16 +66,8 @@ SPECS = "SELECT id FROM specs"
 UNRECORDED = """
 SELECT id FROM specs WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.spec = specs.id)
 """
-UNRECORDED_OF = """
-SELECT value FROM json_each(:ids)
-WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.spec = value)
-"""
 # SQLite takes the node from the row that has the minimum ("SELECT", 2.5).
-FIRST_RECORDS = "SELECT spec, node, min(mirror) FROM records GROUP BY spec"
-FIRST_RECORDS_OF = """
-SELECT spec, node, min(mirror) FROM records
-WHERE spec IN (SELECT value FROM json_each(:ids)) GROUP BY spec
-"""
+FIRST_RECORDS = "SELECT spec, node, min(mirror) FROM records {} GROUP BY spec"
 NODES = "SELECT id, namespace, parameters FROM nodes"
 WITH_COMPILER = "SELECT id FROM nodes WHERE has_compiler"
 """Nodes from before Spack 1.0: they name one compiler and have no edge to it."""
@@ -122,13 +114,6 @@ WHERE packages.name = :package AND variants.text = :on LIMIT 1
 def has_records(conn: sqlite3.Connection) -> bool:
     """Return whether a database has records of indexes."""
     return next(select(conn, ANY_RECORD), None) is not None
-
-
-class IndexNode(NamedTuple):
-    """What a node records of a spec beside its configuration (table `nodes`)."""
-
-    namespace: str
-    parameters: Mapping[str, Any]
 
 
 @dataclass
@@ -198,7 +183,7 @@ class SpecRecords:
         """The specs without a record, which only pages list."""
         conn = self.lookups.conn
         if self.among is not None:
-            return frozenset(chain.from_iterable(select_in(conn, UNRECORDED_OF, self.among)))
+            return frozenset(self.among).difference(recorded_specs(conn, self.among))
         return self.lookups.once(
             UNRECORDED, lambda: frozenset(chain.from_iterable(select(conn, UNRECORDED)))
         )
@@ -221,15 +206,11 @@ class SpecRecords:
         """Whether some index says which virtual packages dependencies provide."""
         return any(row[0] not in self._mute for row in select(self.lookups.conn, MIRRORS))
 
-    def with_node(self, is_as_asked: Callable[[IndexNode], bool]) -> frozenset[int]:
-        """Return the specs whose node satisfies a function."""
+    def with_node(self, is_as_asked: Callable[[str, Mapping[str, Any]], bool]) -> frozenset[int]:
+        """Return the specs whose node's namespace and parameters satisfy a function."""
         nodes = select(self.lookups.conn, NODES)
         return self._with_node(
-            {
-                key
-                for key, namespace, parameters in nodes
-                if is_as_asked(IndexNode(namespace, json.loads(parameters)))
-            }
+            {key for key, space, values in nodes if is_as_asked(space, json.loads(values))}
         )
 
     @cached_property
@@ -245,8 +226,9 @@ class SpecRecords:
     def _first(self) -> list[tuple[Any, ...]]:
         """The record of each spec that counts: spec, node and mirror."""
         if self.among is not None:
-            return [*select_in(self.lookups.conn, FIRST_RECORDS_OF, self.among)]
-        return [*select(self.lookups.conn, FIRST_RECORDS)]
+            where = "WHERE spec IN (SELECT value FROM json_each(:ids))"
+            return [*select_in(self.lookups.conn, FIRST_RECORDS.format(where), self.among)]
+        return [*select(self.lookups.conn, FIRST_RECORDS.format(""))]
 
     def notes(self, query: SpecQuery) -> tuple[str, ...]:
         """Return notes on how the dependencies of a query were read."""
@@ -268,9 +250,11 @@ class SpecRecords:
 
     def _parts(self, query: SpecQuery) -> Iterator[Verdict]:
         if query.namespace is not None:
-            yield self._by_node(lambda node: node.namespace == query.namespace)
+            with_namespace = self.with_node(lambda namespace, _: namespace == query.namespace)
+            yield Verdict(with_namespace, self.unrecorded)
         if query.flags:
-            yield self._by_node(lambda node: flags_match(query.flags, node.parameters))
+            with_flags = self.with_node(lambda _, values: flags_match(query.flags, values))
+            yield Verdict(with_flags, self.unrecorded)
         for variant in query.variants:
             if variant.propagate:
                 yield self._propagated(variant)
@@ -363,15 +347,12 @@ class SpecRecords:
     def _patched(self, variant: VariantConstraint) -> Verdict:
         """Return the specs with such whole patch sums; pages print the beginning of each."""
 
-        def is_patched(node: IndexNode) -> bool:
-            sums = node.parameters.get(variant.name, ())
-            return variant_matches(variant, Variant(variant.name, tuple(sums), "multi"))
+        def is_patched(_: str, values: Mapping[str, Any]) -> bool:
+            sums = tuple(values.get(variant.name, ()))
+            return variant_matches(variant, Variant(variant.name, sums, "multi"))
 
         shown = self._configured(configuration_conditions(SpecQuery(variants=(variant,))))
         return Verdict((self.with_node(is_patched) | self.unrecorded) & shown)
-
-    def _by_node(self, is_as_asked: Callable[[IndexNode], bool]) -> Verdict:
-        return Verdict(self.with_node(is_as_asked), self.unrecorded)
 
     def _like(self, node: SpecQuery) -> Set[int] | None:
         """Return the specs that satisfy a node of a query; None if all do."""
@@ -407,26 +388,26 @@ class SpecRecords:
 
 
 def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ANYWHERE) -> Question:
-    """Return what a query asks of a database.
+    """Return what a query asks of a database, and what narrows it.
 
     Raises:
         UnsupportedQuery: the database cannot answer the query.
     """
-    query, spelled = respelled(lookups, query)
     package = asked(scope, "package")
+    query, _ = respelled(lookups, named := query)
     name = query.name or (package.text if isinstance(package, Word) else None)
     records = SpecRecords(lookups, name)
-    question = _read_query(records, query)
+    question = read_query(records, named)
     is_recorded = any(condition.kind == "specs" for condition in question.conditions)
     notes = records.notes(query) if is_recorded else ()
-    return Question((*question.conditions, *scope), (*spelled, *question.notes, *notes))
+    return Question((*question.conditions, *scope), (*question.notes, *notes))
 
 
 def read_query(records: SpecRecords, query: SpecQuery) -> Question:
     """Return what a query asks of a database, without notes on its records.
 
     A virtual name is a package like any other if the database has a package of that name. Names are
-    read in any spelling (`spellings`).
+    read in any spelling (`Spellings`).
 
     Raises:
         UnsupportedQuery: the database cannot answer the query.
