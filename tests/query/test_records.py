@@ -72,10 +72,7 @@ def test_the_first_record_counts(make: Make) -> None:
     found = SpecRecords(read_lookups(conn)).with_node(lambda space, _: space == "own")
 
     assert hashes(conn, found) == {hash_of("aa")}
-    assert (
-        SpecRecords(read_lookups(conn)).with_node(lambda _, values: "x" in values)
-        == frozenset()
-    )
+    assert SpecRecords(read_lookups(conn)).with_node(lambda _, values: "x" in values) == frozenset()
 
 
 def test_which_records_name_a_compiler(make: Make) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import ClassVar, NamedTuple
+from itertools import chain, islice
+from typing import Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
 from spack_cache_db.query.answers import Found
@@ -192,6 +192,7 @@ def install_found(
     snapshots may be gone.
 
     Args:
+        conn: a connection to the database.
         found: configurations with their hashes, in the order of `find`; those of other packages
             than the first are ignored.
         release: the release to install from; None for the first that lists the binary.
@@ -200,27 +201,33 @@ def install_found(
         The commands for the first binary if no mirror has a known address; None if no release
         lists a binary.
     """
-    package = found[0].configuration.package
-    of_package = [each for each in found if each.configuration.package == package]
-    hashes = (dag_hash for each in of_package for dag_hash in each.hashes or ())
-    first = None
-    for dag_hash in islice(hashes, MOST_TRIED):
-        listed = [row[0] for row in select(conn, LISTED, hash=dag_hash)]
-        releases = [each for each in listed if release in (None, each)]
-        install = install_listed(conn, package, dag_hash, releases) if releases else None
-        if install is not None and install.is_known:
-            return install
-        first = first or install
-    return first
+    package = found[0].package
+    of_package = (each.hashes or () for each in found if each.package == package)
+    ways = (
+        install_listed(conn, package, dag_hash, releases)
+        for dag_hash in islice(chain.from_iterable(of_package), MOST_TRIED)
+        for listed in ([row[0] for row in select(conn, LISTED, hash=dag_hash)],)
+        if (releases := [each for each in listed if release in (None, each)])
+    )
+    return _first_known(ways)
 
 
 def install_listed(
     conn: sqlite3.Connection, package: str, dag_hash: str, releases: Sequence[str]
 ) -> Install | Installation:
     """Return the commands for a binary, from the first release whose mirror has a known address."""
-    first = install_spec(conn, package, dag_hash, releases[0])
-    others = (install_spec(conn, package, dag_hash, each) for each in releases[1:])
-    return first if first.is_known else next((each for each in others if each.is_known), first)
+    ways = (install_spec(conn, package, dag_hash, each) for each in releases)
+    return _first_known(ways) or install_spec(conn, package, dag_hash, releases[0])
+
+
+def _first_known(ways: Iterable[Install | Installation]) -> Install | Installation | None:
+    """Return the first way with a known address, or else the first one."""
+    first = None
+    for way in ways:
+        if way.is_known:
+            return way
+        first = first or way
+    return first
 
 
 def install_spec(
@@ -247,32 +254,23 @@ def _spec(conn: sqlite3.Connection, package: str, dag_hash: str) -> str:
 def foremost_places(
     conn: sqlite3.Connection, hashes: Sequence[str], scope: Conditions
 ) -> dict[str, tuple[str, str | None]]:
-    """Return the first release that lists each hash, and the URL of its mirror.
+    """Return the first release in a scope that lists each hash, and the URL of its mirror.
 
     An installation comes before all other releases, and has no mirror.
     """
     given = {"release": asked(scope, "release"), "stack": asked(scope, "stack")}
-    found: dict[str, tuple[str, str | None]] = {}
-    for piece in json_pieces(hashes, HASHES_AT_ONCE):
-        for dag_hash, release, kind in select(conn, FIRST_RELEASE, hashes=piece, **given):
-            url = None if kind == INSTALLED else mirror_url(conn, release, dag_hash)
-            found[dag_hash] = release, url
-    return found
+    pieces = json_pieces(hashes, HASHES_AT_ONCE)
+    rows = (select(conn, FIRST_RELEASE, hashes=piece, **given) for piece in pieces)
+    return {
+        dag_hash: (release, None if kind == INSTALLED else mirror_url(conn, release, dag_hash))
+        for dag_hash, release, kind in chain.from_iterable(rows)
+    }
 
 
 def install_first_example(conn: sqlite3.Connection) -> Install | Installation | None:
-    """Return the commands for a new user of a database, in the order of `install_found`.
-
-    Returns:
-        None if the database has no release.
-    """
-    first = None
-    for (release,) in select(conn, IN_ORDER, limit=MOST_TRIED):
-        example = install_example(conn, release)
-        if example.is_known:
-            return example
-        first = first or example
-    return first
+    """Return the commands for a new user of a database; None if it has no release."""
+    rows = select(conn, IN_ORDER, limit=MOST_TRIED)
+    return _first_known(install_example(conn, release) for (release,) in rows)
 
 
 def install_example(conn: sqlite3.Connection, release: str) -> Install | Installation:
@@ -285,33 +283,22 @@ def install_example(conn: sqlite3.Connection, release: str) -> Install | Install
 
 
 def mirror_url(conn: sqlite3.Connection, release: str, dag_hash: str | None = None) -> str | None:
-    """Return the address of the mirror of a release.
+    """Return the address of the mirror of a release; None if no source has it.
 
     It is the address of the mirror that has the binary; otherwise that of the binary's tarball, as
     pages list it; otherwise that of a mirror of the release; and that of Spack's public cache for
     a release without mirrors, because it was read from pages.
-
-    Args:
-        release: the release.
-        dag_hash: the hash of a binary; None for any.
-
-    Returns:
-        None if no source has the address of the release's mirrors.
     """
-    mirror = next(select(conn, MIRROR, release=release, hash=dag_hash), None)
-    url: str | None = public_mirror(release) if mirror is None else mirror[0]
-    if mirror is not None and (mirror[1] or dag_hash is None):
+    mirrors: Iterator[Any] = select(conn, MIRROR, release=release, hash=dag_hash)
+    url: str | None
+    url, has_spec = next(mirrors, (public_mirror(release), None))
+    if has_spec or (has_spec is not None and dag_hash is None):
         return url
-    return _tarball_prefix(conn, release, dag_hash) or url
-
-
-def _tarball_prefix(conn: sqlite3.Connection, release: str, dag_hash: str | None) -> str | None:
-    """Return the address before the path of a binary's tarball, or of any in the release."""
     if dag_hash is None:
-        return next((row[0] for row in select(conn, PREFIX, release=release)), None)
+        return next((row[0] for row in select(conn, PREFIX, release=release)), None) or url
     tarballs = select(conn, TARBALL, release=release, hash=dag_hash)
     prefix, path, _ = (next(tarballs, (None,))[0] or "").partition(TARBALL_PATH[0])
-    return prefix if path else None
+    return (prefix if path else None) or url
 
 
 def _commands(release: str, url: str | None, spec: str) -> Install:
@@ -360,7 +347,8 @@ def read_origin(conn: sqlite3.Connection) -> Origin:
         owners.append(PUBLIC)
         url = None if trees else PUBLIC_SITE
         return Origin("Spack build cache", " and ".join(owners), url, is_public=not trees)
-    names = sorted({_host(url) for url in own if url})
+    # The host in an address, or all of an address that has none.
+    names = sorted({urlsplit(url).netloc or url for url in own if url})
     known = _listed(names) if names else None
     title = (
         f"Build {'cache' if len(names) == 1 else 'caches'} of {known}" if known else "Build cache"
@@ -371,11 +359,6 @@ def read_origin(conn: sqlite3.Connection) -> Origin:
     web = own[0] if len(own) == 1 and not (has_public or trees) else None
     url = web if web and web.startswith(("http://", "https://")) else None
     return Origin(title, " and ".join(owners), url, is_public=False)
-
-
-def _host(url: str) -> str:
-    """Return the host in an address, or all of an address that has none."""
-    return urlsplit(url).netloc or url
 
 
 def _listed(names: list[str]) -> str:
