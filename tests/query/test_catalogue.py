@@ -40,13 +40,6 @@ def test_what_is_current_comes_first(order: sqlite3.Connection) -> None:
     assert early.hashes == tuple(map(spec_hash, (7, 5, 6)))
 
 
-def test_a_limit_keeps_the_first(order: sqlite3.Connection) -> None:
-    """Of one configuration, the first specs are those that are current."""
-    specs = specs_in_scope(order, [1], ANYWHERE, limit=2)
-
-    assert [each.hash for each in specs[1]] == [spec_hash(9), spec_hash(8)]
-
-
 def test_each_spec_is_told_with_its_own_places(order: sqlite3.Connection) -> None:
     """Releases in the file's order, stacks without root, days of snapshots only."""
     specs = specs_in_scope(order, [1], ANYWHERE)[1]

@@ -107,14 +107,13 @@ def _print_edges(dag_hash: str, file: Path, options: Any, *, is_reversed: bool) 
     from spack_cache_db.query.names import spec_of_hash
     from spack_cache_db.query.records import has_records
 
+    rows = []
     with opened(file) as lookups:
         conn, spec = lookups.conn, spec_of_hash(lookups, dag_hash)
         name, has_data = f"/{dag_hash.removeprefix('/')}", has_records(conn)
         edges = (read_dependents if is_reversed else read_dependencies)(conn, spec)
-        rows = []
         for other, node in read_nodes(conn, edges).items():
-            edge = edges[other]
-            uses = (",".join(edge.types), ",".join(edge.virtuals)) if edge else ("", "")
+            uses = (",".join(names) for names in (edges[other] or ((), (), ()))[1:])
             rows.append((node.package, node.version, node.hash, *uses, node.kind))
         is_known = has_data if is_reversed else bool(recorded_specs(conn, [spec]))
     if is_known:

@@ -27,7 +27,6 @@ from spack_cache_db.errors import counted
 from spack_cache_db.row_forms import Rows
 
 if TYPE_CHECKING:
-    from spack_cache_db.environments import Environment
     from spack_cache_db.query.conditions import Conditions
     from spack_cache_db.query.coverage import Cover, CoveredNode, CoveredSpec
     from spack_cache_db.query.database import Lookups
@@ -160,38 +159,33 @@ def _covered(
     lookups: Lookups, path: str, scope: Conditions, names: Names, options: dict[str, Any]
 ) -> _Covered:
     """Return the answers for one environment, or why it cannot be read."""
-    from spack_cache_db.environments import UnreadableEnvironment
-    from spack_cache_db.query.coverage import cover_environment
-
-    try:
-        environment = _read(lookups, path, names, options)
-    except UnreadableEnvironment as error:
-        return _Covered(path, None, str(error))
-    return _Covered(path, cover_environment(lookups, environment, scope))
-
-
-def _read(lookups: Lookups, path: str, names: Names, options: dict[str, Any]) -> Environment:
     from spack_cache_db.environment_files import read_environment_file, surroundings
+    from spack_cache_db.environments import UnreadableEnvironment
     from spack_cache_db.environments.formats import MAX_BYTES, read_environment
     from spack_cache_db.machine import this_machine
+    from spack_cache_db.query.coverage import cover_environment
     from spack_cache_db.query.names import known_names
     from spack_cache_db.spack.parser import parser_of
 
-    machine = this_machine()
     # The machine that an environment's conditions ask for: this one, or the one named.
+    machine = this_machine()
     machine = replace(
         machine,
         target=names.get("host") or machine.target,
         os=names.get("os") or machine.os,
         platform=names.get("platform") or machine.platform,
     )
-    parse, known = parser_of(options["spack"]), known_names(lookups)
-    is_strict = options["strict"]
-    if path != "-":
-        return read_environment_file(Path(path), machine, parse, known, is_strict=is_strict)
-    data = sys.stdin.buffer.read(MAX_BYTES + 1)
-    around = surroundings(Path(), machine, parse, known, is_strict=is_strict)
-    return read_environment(data, "standard input", surroundings=around)
+    given = machine, parser_of(options["spack"]), known_names(lookups)
+    try:
+        if path == "-":
+            around = surroundings(Path(), *given, is_strict=options["strict"])
+            data = sys.stdin.buffer.read(MAX_BYTES + 1)
+            environment = read_environment(data, "standard input", surroundings=around)
+        else:
+            environment = read_environment_file(Path(path), *given, is_strict=options["strict"])
+    except UnreadableEnvironment as error:
+        return _Covered(path, None, str(error))
+    return _Covered(path, cover_environment(lookups, environment, scope))
 
 
 def _end_keeplist(
@@ -200,16 +194,19 @@ def _end_keeplist(
     """Print the hashes that a mirror has to keep, if they keep every spec."""
     from spack_cache_db.query.cache import is_met, retained
 
-    covers: dict[str, Cover] = {}
-    for path, found, error in covered:
-        if found is None:
-            fail(error)
-        covers[path] = found
+    if errors := [error for _, found, error in covered if found is None]:
+        fail(errors[0])
+    covers = {path: found for path, found, _ in covered if found is not None}
     retention = retained(lookups, [*covers.values()], scope)
     say_notes(retention.notes)
     kept = {*retention.keep}
     for path, found in covers.items():
-        say_notes(_not_kept(path, spec) for spec in found.specs if not is_met(spec, kept))
+        for spec in found.specs:
+            if not is_met(spec, kept):
+                number = getattr(spec, "line", 0)
+                place = "standard input" if path == "-" else path
+                place += f":{number}" if number else ""
+                say_notes([f"{place}: nothing keeps {spec.spec}: {spec.status}: {_text(spec)}"])
         say_notes(f"{path}: nothing keeps {line}: it is not a spec" for line in found.others)
     if retention.unmet and not options["allow_missing"]:
         fail(
@@ -224,14 +221,6 @@ def _end_keeplist(
     missing = retention.missing
     say_notes(f"no binary here has the hash {dag_hash}, which is needed" for dag_hash in missing)
     sys.exit(1 if missing and not options["allow_missing"] else 0)
-
-
-def _not_kept(path: str, spec: Answer) -> str:
-    """Return why no hash keeps a spec, and where it is written."""
-    number = getattr(spec, "line", 0)
-    line = f":{number}" if number else ""
-    place = "standard input" if path == "-" else path
-    return f"{place}{line}: nothing keeps {spec.spec}: {spec.status}: {_text(spec)}"
 
 
 def _end_folder(folder: str, covered: list[_Covered], options: dict[str, Any]) -> NoReturn:
@@ -260,13 +249,17 @@ def _end_folder(folder: str, covered: list[_Covered], options: dict[str, Any]) -
         return Rows([*columns] or ["environment", "spec", "status"], records)
 
     lines = [*map(_line, covered)]
-    print_answer(
-        options,
-        rows,
-        _folder_table(total, lines),
-        value=value,
-        markdown=_folder_markdown(total, lines, covers, only),
+    first, second = (max((len(line[at]) for line in lines), default=0) for at in (0, 1))
+    table = (
+        part
+        for path, numbers, text in lines
+        for part in _wrapped(_GAP.join((path.ljust(first), numbers.rjust(second))), text)
     )
+    markdown = [f"{total}.", "", "| environment | binaries | |", "| --- | ---: | --- |"]
+    markdown += [f"| `{path}` | {numbers} | {text} |" for path, numbers, text in lines]
+    for path, found in covers:
+        markdown += ["", f"## {path}", "", *_markdown(found, only)]
+    print_answer(options, rows, chain((total, ""), table), value=value, markdown=markdown)
     if len(covers) < len(covered):
         sys.exit(2)
     if not whole.specs:
@@ -302,13 +295,12 @@ def cover_table(found: Cover, only: Sequence[str] = ()) -> Iterator[str]:
     yield found.sentence
     yield from found.counts
     specs = _in_order(_shown(found, only).specs)
-    if not specs:
-        return
-    first = max(len(spec.status) for spec in specs)
-    second = min(max(len(spec.spec) for spec in specs), _WIDEST)
-    yield ""
+    first = max((len(spec.status) for spec in specs), default=0)
+    second = min(max((len(spec.spec) for spec in specs), default=0), _WIDEST)
     before = None
-    for spec in specs:
+    for number, spec in enumerate(specs):
+        if not number:
+            yield ""
         answer = (spec.status, _text(spec))
         is_same = answer == before and len(answer[1]) > len(_THE_SAME)
         head = _GAP.join((spec.status.ljust(first), spec.spec.ljust(second)))
@@ -334,12 +326,8 @@ def _wrapped(head: str, text: str) -> Iterator[str]:
 def _markdown(found: Cover, only: Sequence[str] = ()) -> Iterator[str]:
     yield from (f"{found.sentence}.", "", "| status | spec | answer |", "| --- | --- | --- |")
     for spec in _in_order(_shown(found, only).specs):
-        name, text = map(_in_a_cell, (spec.spec, _text(spec)))
-        yield f"| {spec.status} | `` {name} `` | {text} |"
-
-
-def _in_a_cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+        cells = (" ".join(text.split()).replace("|", "\\|") for text in (spec.spec, _text(spec)))
+        yield f"| {spec.status} | `` {next(cells)} `` | {next(cells)} |"
 
 
 def _text(spec: Answer) -> str:
@@ -371,22 +359,3 @@ def _line(environment: _Covered) -> tuple[str, str, str]:
         lines = (" ".join(line.split()) for line in error.splitlines())
         return path, "-", f"cannot be read: {'; '.join(lines)}"
     return path, f"{found.available:,} of {found.total:,}", found.statuses
-
-
-def _folder_table(total: str, lines: list[tuple[str, str, str]]) -> Iterator[str]:
-    yield from (total, "")
-    first, second = (max((len(line[at]) for line in lines), default=0) for at in (0, 1))
-    for path, numbers, text in lines:
-        yield from _wrapped(_GAP.join((path.ljust(first), numbers.rjust(second))), text)
-
-
-def _folder_markdown(
-    total: str,
-    lines: list[tuple[str, str, str]],
-    covers: list[tuple[str, Cover]],
-    only: Sequence[str],
-) -> Iterator[str]:
-    yield from (f"{total}.", "", "| environment | binaries | |", "| --- | ---: | --- |")
-    yield from (f"| `{path}` | {numbers} | {text} |" for path, numbers, text in lines)
-    for path, found in covers:
-        yield from ("", f"## {path}", "", *_markdown(found, only))

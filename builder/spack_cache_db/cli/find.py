@@ -29,8 +29,6 @@ from spack_cache_db.errors import counted
 from spack_cache_db.records import Configuration
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from spack_cache_db.query.answers import Found, History
     from spack_cache_db.query.conditions import Conditions
     from spack_cache_db.query.database import Lookups
@@ -91,7 +89,15 @@ def find(spec: str, file: Path, **options: Any) -> None:
                 find_table(found, len(results.ids), most, hashes=hashes),
             )
         if found and options["install"]:
-            _print_installation(lookups.conn, found, options["release"])
+            from spack_cache_db.query.installation import install_found
+
+            commands = install_found(lookups.conn, found, options["release"])
+            if commands is None:
+                fail("no release lists these specs, so nothing says where to get them")
+            prefix = getattr(commands, "prefix", None)
+            note = f"installed in {prefix}" if prefix else commands.note
+            for line in ("", *([f"# {note}"] if note else []), *commands.commands):
+                say(line)
     sys.exit(0 if found else 1)
 
 
@@ -128,9 +134,9 @@ class _Search:
         from spack_cache_db.spack.parser import parser_of
         from spack_cache_db.spack.pasted_specs import pasted_spec
 
-        self._lookups, self._spec, self._scope = lookups, spec, scope
-        self._pasted = pasted_spec(spec, known_names(lookups))
-        self._query = parser_of(version)(self._pasted.spec)
+        self._lookups, self._scope = lookups, scope
+        pasted = pasted_spec(spec, known_names(lookups))
+        self._notes, self._query = pasted.notes_on(spec), parser_of(version)(pasted.spec)
         try:
             self.question = question_of(lookups, self._query, scope)
         except UnsupportedQuery as error:
@@ -145,24 +151,10 @@ class _Search:
         from spack_cache_db.query.explanation import why_not
         from spack_cache_db.query.names import read_spellings
 
-        say_notes(self._pasted.notes_on(self._spec))
-        say_notes(read_spellings(self._lookups).notes(names.items()))
-        say_notes(notes_on(self._lookups, self.question))
+        spelled = read_spellings(self._lookups).notes(names.items())
+        say_notes((*self._notes, *spelled, *notes_on(self._lookups, self.question)))
         if not is_found:
             say_notes(why_not(Candidates(self._lookups), self._query, self._scope).reasons())
-
-
-def _print_installation(conn: sqlite3.Connection, found: list[Found], release: str | None) -> None:
-    from spack_cache_db.query.installation import Installation, install_found
-
-    commands = install_found(conn, found, release)
-    if commands is None:
-        fail("no release lists these specs, so nothing says where to get them")
-    note = [f"# {commands.note}"] if commands.note else []
-    if isinstance(commands, Installation) and commands.prefix:
-        note = [f"# installed in {commands.prefix}"]
-    for line in ("", *note, *commands.commands):
-        say(line)
 
 
 def find_table(
@@ -180,15 +172,13 @@ def find_table(
     part = f"{len(found):,} of " if len(found) < total else ""
     specs = sum(each.spec_count for each in found)
     yield f"{part}{counted(total, 'configuration')}, {counted(specs, 'spec')}"
-    names, common = [*_WORDS], set[str]()
+    names, common, first = [*_WORDS], set[str](), found[0]
     if len(found) > 1:
-        first = found[0]
         same = [name for name in _WORDS if len({getattr(each, name) for each in found}) == 1]
         common = set.intersection(*(set(each.variants) for each in found))
-        shared = [getattr(first, name) for name in same if name not in ("package", "version")]
-        if "package" in same:
-            version = f"@{first.version}" if "version" in same else ""
-            shared.insert(0, first.package + version)
+        version = f"@{first.version}" if "version" in same else ""
+        shared = [f"{first.package}{version}"] if "package" in same else []
+        shared += [getattr(first, name) for name in same if name not in ("package", "version")]
         shared += [text for text in first.variants if text in common]
         if shared:
             yield from wrapped(f"all: {' '.join(shared)}")

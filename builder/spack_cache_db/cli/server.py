@@ -135,7 +135,9 @@ class SiteProcess:
 
         # A reader of the log may leave; and at the end requests are cancelled, as they should be.
         logging.raiseExceptions = False
-        logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
+        logging.getLogger("uvicorn.error").addFilter(
+            lambda record: not isinstance((record.exc_info or (0, 0))[1], asyncio.CancelledError)
+        )
         threading.Thread(target=_end_with_parent, daemon=True).start()
         bound_heap()
         try:
@@ -143,10 +145,6 @@ class SiteProcess:
         except BuilderError as error:
             write_error(f"Error: {error}\n")
             sys.exit(STARTUP_FAILURE)
-
-
-def _is_no_cancellation(record: logging.LogRecord) -> bool:
-    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 def _end_with_parent() -> None:
@@ -180,13 +178,16 @@ class Supervisor(Multiprocess):
         process = SiteProcess(self._pinned.enter_context(served(database)), options)
         # Here an option that Datasette refuses is an error of the command.
         datasette(process.opened, options)
+        # All of uvicorn's log goes to standard error.
+        log = deepcopy(LOGGING_CONFIG)
+        log["handlers"]["access"]["stream"] = "ext://sys.stderr"
         config = Config(
             process,
             factory=True,
             http="h11",
             ws="none",
             lifespan="on",
-            log_config=_logging(),
+            log_config=log,
             timeout_graceful_shutdown=GRACE_SECONDS,
             timeout_worker_healthcheck=HEALTH_SECONDS,
             proxy_headers=proxy is not None,
@@ -232,13 +233,6 @@ class Supervisor(Multiprocess):
                 new = replaced.pop_all()
                 replaced.push(self._pinned.pop_all())
                 self._pinned.push(new)
-
-
-def _logging() -> dict[str, Any]:
-    """Return uvicorn's configuration of its log, which goes to standard error as a whole."""
-    found = deepcopy(LOGGING_CONFIG)
-    found["handlers"]["access"]["stream"] = "ext://sys.stderr"
-    return found
 
 
 def datasette(file: Served, options: SiteOptions) -> Any:
@@ -388,51 +382,32 @@ def pinned(database: Path, name: str) -> Iterator[Path]:
     Raises:
         DatabaseError: the file can neither be linked nor copied.
     """
-    beside = database.resolve().parent
-    places = [Path(tempfile.gettempdir()), beside]
-    for place in places:
+    file, temporary = database.resolve(), Path(tempfile.gettempdir())
+    for place in (temporary, file.parent):
         _remove_left_behind(place)
-    folder, lock = _linked(database, name, places) or _copied(database, name, places[0])
-    try:
-        yield folder / name
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
-
-
-def _linked(database: Path, name: str, places: list[Path]) -> tuple[Path, int] | None:
-    for place in places:
-        try:
-            folder, lock = _own_folder(place)
-        except OSError:
-            continue
-        try:
-            (folder / name).hardlink_to(database.resolve())
-        except OSError:
-            # Another file system, one without links, or a file of somebody else.
-            shutil.rmtree(folder, ignore_errors=True)
-            os.close(lock)
+    with ExitStack() as stack:
+        for place in (temporary, file.parent):
+            try:
+                path = stack.enter_context(_own_folder(place)) / name
+                path.hardlink_to(file)
+                break
+            except OSError:
+                # Another file system, one without links, or a file of somebody else.
+                stack.close()
         else:
-            return folder, lock
-    return None
+            try:
+                path = stack.enter_context(_own_folder(temporary)) / name
+                shutil.copyfile(database, path)
+            except OSError as error:
+                message = f"cannot be copied to {temporary}: {reason(error)}"
+                message += "; set TMPDIR to another folder"
+                raise DatabaseError(f"{database}: {message}") from None
+        yield path
 
 
-def _copied(database: Path, name: str, place: Path) -> tuple[Path, int]:
-    try:
-        folder, lock = _own_folder(place)
-    except OSError as error:
-        raise DatabaseError(f"{place}: {reason(error)}; set TMPDIR to another folder") from None
-    try:
-        shutil.copyfile(database, folder / name)
-    except OSError as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
-        message = f"cannot be copied to {place}: {reason(error)}; set TMPDIR to another folder"
-        raise DatabaseError(f"{database}: {message}") from None
-    return folder, lock
-
-
-def _own_folder(place: Path) -> tuple[Path, int]:
+@contextmanager
+def _own_folder(place: Path) -> Iterator[Path]:
+    """Yield a new folder, which is locked until it is removed."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
         try:
@@ -442,7 +417,12 @@ def _own_folder(place: Path) -> tuple[Path, int]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         # Another server may have taken it for one left behind before it was locked.
         if folder.exists():
-            return folder, lock
+            break
+        os.close(lock)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
 
 

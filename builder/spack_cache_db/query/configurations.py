@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import Any, NamedTuple, TypeVar, cast
 
 from spack_cache_db.query.conditions import (
@@ -229,15 +227,12 @@ def configuration_of(lookups: Lookups, keys: Iterable[int]) -> Configuration:
 
 def _in_words(lookups: Lookups, rows: list[tuple[Any, ...]]) -> list[Counted]:
     learn(lookups, rows)
-    # Column by column, which takes half as long as row by row.
-    columns = [*zip(*rows, strict=True)] or [()] * (len(CONFIGURATION) + 2)
-    words = (
-        map(lookups.words[name].__getitem__, keys)
-        for name, keys in zip(CONFIGURATION, columns[1:-1], strict=True)
-    )
-    configurations = map(Configuration._make, zip(*words, strict=True))
-    positions = map(lookups.positions.__getitem__, columns[_VERSION])
-    return [*map(Counted, columns[0], configurations, positions, columns[-1])]
+    return [
+        Counted(
+            row[0], configuration_of(lookups, row[1:-1]), lookups.positions[row[_VERSION]], row[-1]
+        )
+        for row in rows
+    ]
 
 
 def presence_of_configurations(lookups: Lookups, ids: Sequence[int]) -> dict[int, Presence]:
@@ -250,13 +245,8 @@ def presence_of_configurations(lookups: Lookups, ids: Sequence[int]) -> dict[int
     # Very many configurations are in the same few releases.
     names = lru_cache(maxsize=None)(lookups.release_names)
     return {
-        key: Presence(
-            names(tuple(releases[key])),
-            lookups.stack_names(stacks.get(key, ())),
-            first_seen,
-            last_seen,
-        )
-        for key, first_seen, last_seen in select_in(lookups.conn, SEEN, ids)
+        key: Presence(names(tuple(releases[key])), lookups.stack_names(stacks.get(key, ())), *seen)
+        for key, *seen in select_in(lookups.conn, SEEN, ids)
     }
 
 
@@ -266,22 +256,22 @@ def configurations_of_binaries(conn: sqlite3.Connection, specs: Iterable[int]) -
 
 
 def specs_in_scope(
-    conn: sqlite3.Connection, ids: Iterable[int], conditions: Conditions, limit: int = -1
+    conn: sqlite3.Connection, ids: Iterable[int], conditions: Conditions
 ) -> dict[int, list[Spec]]:
     """Return the specs that count, by the id of the configuration that they count for.
 
     Args:
+        conn: a connection to the database.
         ids: the configurations.
         conditions: a release, a stack, a hash and what specs depend on narrow them: a stack in that
             release, if both are asked for. Conditions on words are passed over.
-        limit: at most so many, where one configuration is given; -1 for all.
 
     Returns:
         Of each configuration those first whose foremost release is first in the file's order, then
         by hash. Configurations without a spec in the scope are left out.
     """
     found: dict[int, list[Spec]] = {}
-    for configuration, *spec in _in_scope(conn, ids, conditions, _SPEC, limit):
+    for configuration, *spec in _in_scope(conn, ids, conditions, _SPEC, "ORDER BY specs.id"):
         found.setdefault(configuration, []).append(Spec._make(spec))
     return found
 
@@ -296,15 +286,9 @@ def counts_in_scope(lookups: Lookups, ids: Collection[int], conditions: Conditio
         return Counter(dict(select_in(lookups.conn, sql, ids, **{place: asked(conditions, place)})))
     if specs is None or places != {"specs"} or _is_few(specs.holds, ids):
         return Counter(row[0] for row in _in_scope(lookups.conn, ids, conditions, "specs.id"))
-    counts = Counter(map(own_configurations(lookups).__getitem__, specs.holds))
-    for key in counts.keys() - {*ids}:
-        del counts[key]
-    return counts
-
-
-def own_configurations(lookups: Lookups) -> array[int]:
-    """Return the configuration for which each spec counts in the whole file, by its id; or 0."""
-    return lookups.column("specs", "configuration * is_binary")
+    # The configuration for which each spec counts in the whole file, or 0.
+    counts_for, wanted = lookups.column("specs", "configuration * is_binary"), {*ids}
+    return Counter(key for spec in specs.holds if (key := counts_for[spec]) in wanted)
 
 
 def _in_scope(
@@ -312,27 +296,27 @@ def _in_scope(
     ids: Iterable[int],
     conditions: Conditions,
     columns: str,
-    limit: int | None = None,
+    order: str = "",
 ) -> Iterator[tuple[Any, ...]]:
-    """Return rows of the specs that count: a configuration, the spec's id, and more `columns`."""
+    """Return rows of the specs that count: a configuration, the spec's id, and more `columns`.
+
+    The ids of a configuration's specs are in the order in which they count.
+    """
     places = {kind: asked(conditions, kind) for kind in ("release", "stack", "hash")}
     place = next((kind for kind in ("release", "stack") if places[kind] is not None), "file")
     places["hash"] = places["hash"] or ""
-    specs = asked(conditions, "specs")
-    # The ids of a configuration's specs are in the order in which they count.
-    ordered = "" if limit is None else "ORDER BY specs.id LIMIT :limit"
-    known: Collection[int] = [*ids] if specs is None else {*ids}
-    is_few = specs is not None and _is_few(specs.holds, known)
+    verdict = asked(conditions, "specs")
+    known: Collection[int] = [*ids] if verdict is None else {*ids}
+    is_few = verdict is not None and _is_few(verdict.holds, known)
     sql = f"""
 SELECT specs.configuration, {columns} FROM {_PLACES[place]}
   AND specs.{"id" if is_few else "configuration"} IN (SELECT value FROM json_each(:ids))
-  AND {HASH_BEGINS} {ordered}
+  AND {HASH_BEGINS} {order}
 """
-    if specs is None:
-        return select_in(conn, sql, known, limit=limit, **places)
-    every = select_in(conn, sql, specs.holds if is_few else known, limit=-1, **places)
-    fitting = (row for row in every if row[0] in known and row[1] in specs.holds)
-    return islice(fitting, None if limit in (None, -1) else limit)
+    if verdict is None:
+        return select_in(conn, sql, known, **places)
+    rows = select_in(conn, sql, verdict.holds if is_few else known, **places)
+    return (row for row in rows if row[0] in known and row[1] in verdict.holds)
 
 
 def _is_few(specs: Collection[int], configurations: Collection[int]) -> bool:
@@ -350,15 +334,9 @@ def found_specs(lookups: Lookups, specs: Iterable[Spec]) -> Iterator[FoundSpec]:
     for runs in json_pieces(runs_of(sorted(releases)), IDS_AT_ONCE // 4):
         for spec, release in select(lookups.conn, SPEC_RELEASES, runs=runs):
             releases[spec].append(release)
-    stack_sets = lookups.stack_sets()
     for spec in specs:
-        yield FoundSpec(
-            names(tuple(releases[spec.id])),
-            stack_sets[spec.stacks],
-            spec.first_seen,
-            spec.last_seen,
-            spec.hash,
-        )
+        where = names(tuple(releases[spec.id])), lookups.stack_sets()[spec.stacks]
+        yield FoundSpec(*where, spec.first_seen, spec.last_seen, spec.hash)
 
 
 def joined(lookups: Lookups, parts: Iterable[Presence]) -> Presence:
@@ -395,9 +373,7 @@ def runs_of(ids: Iterable[int]) -> list[list[int]]:
 
 
 def _arrays(rows: Iterable[tuple[int, str]]) -> dict[int, list[int]]:
-    """Return arrays of JSON by their keys; one text is read in a third of the time of many."""
-    texts = dict(rows)
-    return dict(zip(texts, json.loads(f"[{','.join(texts.values())}]"), strict=True))
+    return {key: json.loads(text) for key, text in rows}
 
 
 def providers_of(conn: sqlite3.Connection, virtual: str) -> tuple[str, ...]:
@@ -444,7 +420,10 @@ def preference(lookups: Lookups, conditions: Conditions = ()) -> tuple[str, dict
     """
     used: dict[str, str] = {}
     if host := chosen_machine(conditions):
-        used["nearest"] = _nearest(lookups, host)
+        # The targets that run on the machine, the nearest first.
+        ids = {name: key for key, name in lookups.words["target"].items()}
+        targets = (ids[name] for name in (host, *ancestors(host)) if name in ids)
+        used["nearest"] = json.dumps([*targets])
     order = _ORDER.format(nearest=_NEAREST if host else "")
     if trees := lookups.trees():
         order, used["trees"] = _INSTALLED_FIRST + order, next(json_pieces(trees))
@@ -457,12 +436,6 @@ def chosen_machine(conditions: Conditions) -> str | None:
     if host is None and isinstance(target, str) and target.startswith(":"):
         return target[1:]
     return host
-
-
-def _nearest(lookups: Lookups, host: str) -> str:
-    """Return the ids of the targets that run on a machine, the nearest first, as JSON."""
-    ids = {name: key for key, name in lookups.words["target"].items()}
-    return json.dumps([ids[name] for name in (host, *ancestors(host)) if name in ids])
 
 
 def configuration_ids(
