@@ -16,7 +16,7 @@ from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.errors import counted, reason
 
 if TYPE_CHECKING:
-    from spack_cache_db.build import Report
+    pass
 
 
 def _by_namespace(ctx: click.Context, parameter: object, given: tuple[str, ...]) -> dict[str, str]:
@@ -89,7 +89,15 @@ def build(
     if as_json:
         print_json({**report.as_dict(), "output": str(output)})
     else:
-        say(_totals(report, output))
+        totals = [
+            *_documents(report.pages, report.indexes, report.records, report.package_entries),
+            counted(report.listings, "listing"),
+            counted(report.specs, "spec"),
+            counted(report.configurations, "configuration"),
+            counted(report.problems, "problem"),
+            f"{report.file_size / 1e6:.1f} MB in {report.seconds:.1f} s",
+        ]
+        say(f"{output}: {', '.join(totals)}")
 
 
 def _documents(pages: int, indexes: int, records: int, packages: int) -> list[str]:
@@ -100,18 +108,6 @@ def _documents(pages: int, indexes: int, records: int, packages: int) -> list[st
     if packages:
         texts.append(counted(packages, "package entry", "package entries"))
     return texts
-
-
-def _totals(report: Report, output: Path) -> str:
-    totals = [
-        *_documents(report.pages, report.indexes, report.records, report.package_entries),
-        counted(report.listings, "listing"),
-        counted(report.specs, "spec"),
-        counted(report.configurations, "configuration"),
-        counted(report.problems, "problem"),
-        f"{report.file_size / 1e6:.1f} MB in {report.seconds:.1f} s",
-    ]
-    return f"{output}: {', '.join(totals)}"
 
 
 @click.command()

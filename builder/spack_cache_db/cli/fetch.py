@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from spack_cache_db.cli.options import ByteSize, F, GivenPath, flag, named
 from spack_cache_db.cli.output import fail, progress_bar, say, say_faults, say_notes
 from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.errors import counted
-from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport
+from spack_cache_db.sources.fetch import FetchLimits, FetchOptions
 from spack_cache_db.sources.fetch import fetch as fetch_mirrors
 
 if TYPE_CHECKING:
@@ -126,23 +125,10 @@ def fetch(
         from spack_cache_db.query.packages import package_names
 
         known = package_names(packages_of)
+    limits = FetchLimits(**{name: options.pop(name) for name in _LIMITS})
+    what = FetchOptions(**options, package_names=known)
     with when_stopped(lambda: "run the same command again"), progress_bar("Fetching") as progress:
-        report = fetch_mirrors(
-            urls,
-            output,
-            FetchOptions(**_given(FetchOptions, options), package_names=known),
-            FetchLimits(**_given(FetchLimits, options)),
-            progress,
-        )
-    _print(report, output, keep_going=keep_going)
-
-
-def _given(record: type, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that are fields of a record."""
-    return {each.name: options[each.name] for each in fields(record) if each.name in options}
-
-
-def _print(report: FetchReport, output: Path, *, keep_going: bool) -> None:
+        report = fetch_mirrors(urls, output, what, limits, progress)
     say_notes(report.notes)
     advice = "remove the folder if you do not need it"
     say_notes(f"{folder}: its manifest no longer lists it; {advice}" for folder in report.vanished)

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from types import MappingProxyType
 from typing import IO, Any, NoReturn
 
@@ -175,20 +176,16 @@ def print_rows(rows: Rows, options: Any, nothing: str, shown: Sequence[str] = ()
     if records or form_of(options) is not None:
         names = shown or rows.columns
         cells = [[_cell(record[name]) for name in names] for record in records]
-        headings = [name.replace("_", " ") for name in names]
+        headings, most = [name.replace("_", " ") for name in names], most_rows(options)
+        left = len(cells) - len(cells[:most])
+        more = more_rows(left)
         print_answer(
             options,
             lambda: Rows(rows.columns, records),
-            _table(headings, cells, most_rows(options)),
+            chain(aligned(headings, cells[:most]), ["", more] if left > 0 else []),
             markdown=markdown_table(headings, cells),
         )
     return bool(records)
-
-
-def _table(headings: Sequence[str], rows: list[list[str]], most: int | None) -> Iterator[str]:
-    yield from aligned(headings, rows[:most])
-    if most is not None and len(rows) > most:
-        yield from ("", more_rows(len(rows) - most))
 
 
 def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -266,8 +263,14 @@ def progress_bar(label: str = "Reading") -> Iterator[Callable[[float, int], None
     if not sys.stderr.isatty():
         yield None
         return
+
+    def show_cursor() -> str:
+        # Click hides it while a bar moves.
+        write_error("\x1b[?25h\n")
+        return ""
+
     with (
-        when_stopped(_show_cursor),
+        when_stopped(show_cursor),
         click.progressbar(length=1, label=label, file=sys.stderr) as bar,
     ):
 
@@ -277,9 +280,3 @@ def progress_bar(label: str = "Reading") -> Iterator[Callable[[float, int], None
             bar.update(int(1000 * done) - bar.pos)
 
         yield move
-
-
-def _show_cursor() -> str:
-    # Click hides it while a bar moves.
-    write_error("\x1b[?25h\n")
-    return ""

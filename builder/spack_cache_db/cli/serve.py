@@ -101,11 +101,7 @@ def serve(
     Example: spack-cache-db serve dist/spack-cache.db --port 8001
     """
     # uvicorn takes longer to load than all that the options need.
-    from spack_cache_db.cli.server import (
-        SiteOptions,
-        Supervisor,
-        read_metadata,
-    )
+    from spack_cache_db.cli.server import SiteOptions, Supervisor, read_metadata
 
     for origin in embedding:
         if not is_origin(origin):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, fields, replace
 from html import escape
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from spack_cache_db.arguments import (
@@ -28,7 +28,6 @@ from spack_cache_db.query.configurations import (
     FoundSpec,
     Presence,
     ResultSet,
-    Spec,
     configuration_ids,
     counted_part,
     found_specs,
@@ -143,18 +142,14 @@ class FoundList(list[Found]):
         """Return the table that IPython shows (its docs: "Rich display")."""
         columns = (*Configuration._fields, "spec_count", *_WHERE)
         head = "".join(f"<th>{name}</th>" for name in columns)
-        rows = "".join(f"<tr>{_cells(each.as_dict())}</tr>" for each in self[:MOST_SHOWN])
+        rows = ""
+        for each in self[:MOST_SHOWN]:
+            values = each.as_dict().values()
+            texts = (" ".join(x) if isinstance(x, tuple) else str(x or "") for x in values)
+            rows += "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in texts) + "</tr>"
         more = len(self) - MOST_SHOWN
         note = f"<p>and {more:,} more</p>" if more > 0 else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{note}"
-
-
-def _cells(record: dict[str, Any]) -> str:
-    texts = (
-        " ".join(value) if isinstance(value, tuple) else "" if value is None else str(value)
-        for value in record.values()
-    )
-    return "".join(f"<td>{escape(text)}</td>" for text in texts)
 
 
 def find(
@@ -220,7 +215,13 @@ def found_part(
     specs: dict[int, tuple[FoundSpec, ...]] = {}
     if with_hashes or of_specs:
         in_scope = specs_in_scope(lookups.conn, ids, results.conditions)
-        specs = _specs(lookups, {key: in_scope[key] for key in ids}, with_hashes)
+        some = [in_scope[key] for key in ids]
+        every = found_specs(lookups, chain.from_iterable(some))
+        if with_hashes:
+            apart = distinctions(lookups, ([spec.id for spec in each] for each in some))
+            pairs = zip(chain.from_iterable(some), every, strict=True)
+            every = (replace(each, differences=apart.get(spec.id, ())) for spec, each in pairs)
+        specs = {key: tuple(islice(every, len(in_scope[key]))) for key in ids}
     if of_specs:
         presence = {key: joined(lookups, each) for key, each in specs.items()}
     else:
@@ -238,18 +239,6 @@ def found_part(
         for each in found
         for where in (presence[each.id],)
     ]
-
-
-def _specs(
-    lookups: Lookups, specs: dict[int, list[Spec]], with_differences: bool
-) -> dict[int, tuple[FoundSpec, ...]]:
-    every = [spec for some in specs.values() for spec in some]
-    found = found_specs(lookups, every)
-    if with_differences:
-        known = distinctions(lookups, ([spec.id for spec in some] for some in specs.values()))
-        pairs = zip(every, found, strict=True)
-        found = (replace(each, differences=known.get(spec.id, ())) for spec, each in pairs)
-    return {key: tuple(islice(found, len(some))) for key, some in specs.items()}
 
 
 def notes_on(lookups: Lookups, question: Question) -> tuple[str, ...]:
@@ -377,17 +366,10 @@ def history_of(lookups: Lookups, query: str, shown: Shown) -> History:
         here, older = shown[key], lookups.before(release)
         was = shown[older.id] if older else {}
         kept = len(here.keys() & was.keys())
-        row = HistoryRow(
-            release.name,
-            release.date,
-            len(here),
-            len({*here.values()}),
-            len(here) - kept,
-            len(was) - kept,
-            older.name if older else None,
-            1 - kept / len(was) if was else None,
-        )
-        rows.append(row)
+        counts = len(here), len({*here.values()}), len(here) - kept, len(was) - kept
+        churn = 1 - kept / len(was) if was else None
+        before = older.name if older else None
+        rows.append(HistoryRow(release.name, release.date, *counts, before, churn))
     return History(query, tuple(rows))
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain, product
+from itertools import accumulate, chain, groupby, product
 from typing import Any, NamedTuple
 
 from spack_cache_db.query.configurations import configurations_by_id
@@ -160,9 +160,11 @@ def distinctions(
         out, and those that are alone in their group.
     """
     found: dict[int, tuple[str, ...]] = {}
-    ahead, piece = iter([group for group in groups if len(group) > 1]), list[Sequence[int]]()
+    several = [group for group in groups if len(group) > 1]
     # The graph of all of them would be too large for sets of bits.
-    while piece := [*_first(ahead, _SPECS_AT_ONCE)]:
+    ends = accumulate(map(len, several))
+    pieces = groupby(zip(several, ends, strict=True), lambda each: each[1] // _SPECS_AT_ONCE)
+    for piece in ([group for group, _ in some] for _, some in pieces):
         recorded = {*recorded_specs(lookups.conn, chain.from_iterable(piece))}
         graph = read_needs(lookups, sorted(recorded), most)
         reach, recorded = Reach(graph), recorded - graph.missing
@@ -174,14 +176,6 @@ def distinctions(
         for group in alike:
             found |= known.distinguished(group)
     return found
-
-
-def _first(groups: Iterator[Sequence[int]], most: int) -> Iterator[Sequence[int]]:
-    """Yield the next groups, until these have so many members."""
-    count = 0
-    while count < most and (group := next(groups, None)) is not None:
-        count += len(group)
-        yield group
 
 
 class _Group:

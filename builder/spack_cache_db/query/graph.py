@@ -125,7 +125,10 @@ def read_needs(lookups: Lookups, roots: Iterable[int], most: int) -> Needs:
         roots: the specs.
         most: when so many specs have been read, what more the next ones need is `missing`.
     """
-    known, found = _kept(lookups), dict[int, list[Edge]]()
+    known, found = (
+        lookups.once(Dependencies, lambda: Dependencies(lookups.conn)),
+        dict[int, list[Edge]](),
+    )
     missing, ends = list[int](), set[int]()
     for root, edges in known.edges([*roots]).items():
         before = len(found)
@@ -142,7 +145,7 @@ def read_needs(lookups: Lookups, roots: Iterable[int], most: int) -> Needs:
 def read_run_time(lookups: Lookups, roots: Iterable[int]) -> Needs:
     """Return the graph of what some specs need to run, given their ids."""
     found: dict[int, list[Edge]] = {}
-    _kept(lookups).follow(found, {*roots})
+    lookups.once(Dependencies, lambda: Dependencies(lookups.conn)).follow(found, {*roots})
     return Needs(found, frozenset())
 
 
@@ -354,10 +357,6 @@ class Dependencies:
             last = self.needing(last, types) - found
             found |= last
         return found
-
-
-def _kept(lookups: Lookups) -> Dependencies:
-    return lookups.once(Dependencies, lambda: Dependencies(lookups.conn))
 
 
 def _sets(rows: Iterable[tuple[int, str]]) -> dict[int, tuple[str, ...]]:

@@ -118,14 +118,10 @@ def _read(lookups: Lookups) -> Spellings:
         "os": lookups.words["os"].values(),
         "platform": lookups.words["platform"].values(),
     }
-    return Spellings({kind: _by_folded(some) for kind, some in names.items()})
-
-
-def _by_folded(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for name in names:
-        found[_folded(name)] = (*found.get(_folded(name), ()), name)
-    return found
+    found: dict[str, dict[str, tuple[str, ...]]] = {kind: {} for kind in names}
+    for kind, name in ((kind, name) for kind in names for name in names[kind]):
+        found[kind][_folded(name)] = (*found[kind].get(_folded(name), ()), name)
+    return Spellings(found)
 
 
 def _folded(text: str) -> str:
@@ -233,15 +229,11 @@ def known_names(lookups: Lookups) -> KnownNames:
     A package is known if the database has a binary of it, if it is a dependency of one, or if the
     package data of the database names it; so are virtual packages. Names may have any spelling.
     """
-    spellings = read_spellings(lookups)
-
-    def is_package(name: str) -> bool:
-        return spellings.knows("package", name) or spellings.knows("virtual", name)
-
-    def is_hash(prefix: str) -> bool:
-        return bool(specs_beginning(lookups.conn, prefix, 1))
-
-    return KnownNames(is_package, is_hash)
+    knows = read_spellings(lookups).knows
+    return KnownNames(
+        lambda name: knows("package", name) or knows("virtual", name),
+        lambda prefix: bool(specs_beginning(lookups.conn, prefix, 1)),
+    )
 
 
 class UnknownNameError(BuilderError):
