@@ -441,7 +441,7 @@ def _needed_instead(
     }
     ordered = sorted(sorted(found), key=lambda each: preference(each[0]), reverse=True)
     if needs is None or found:
-        return _there_are(text for _, text in ordered)
+        return _there_are(text for version, text in ordered if version)
     return f"none needs {', '.join(sorted(wanted))}"
 
 

@@ -125,10 +125,8 @@ def read_needs(lookups: Lookups, roots: Iterable[int], most: int) -> Needs:
         roots: the specs.
         most: when so many specs have been read, what more the next ones need is `missing`.
     """
-    known, found = (
-        lookups.once(Dependencies, lambda: Dependencies(lookups.conn)),
-        dict[int, list[Edge]](),
-    )
+    known = lookups.once(Dependencies, lambda: Dependencies(lookups.conn))
+    found: dict[int, list[Edge]] = {}
     missing, ends = list[int](), set[int]()
     for root, edges in known.edges([*roots]).items():
         before = len(found)

@@ -119,7 +119,7 @@ def _read(lookups: Lookups) -> Spellings:
         "platform": lookups.words["platform"].values(),
     }
     found: dict[str, dict[str, tuple[str, ...]]] = {kind: {} for kind in names}
-    for kind, name in ((kind, name) for kind in names for name in names[kind]):
+    for kind, name in ((key, name) for key, some in names.items() for name in some):
         found[kind][_folded(name)] = (*found[kind].get(_folded(name), ()), name)
     return Spellings(found)
 
