@@ -14,7 +14,8 @@ from spack_cache_db import machine
 from spack_cache_db.cli import cli
 from spack_cache_db.cli.cover import _COLOURS
 from spack_cache_db.machine import Machine
-from spack_cache_db.query.coverage import OF_NODES, STATUSES
+from spack_cache_db.query.coverage import STATUSES
+from spack_cache_db.query.lockfiles import OF_NODES
 
 SPECS = "py-mpi4py@4: %gcc@13  # the compiler last\n\npy-mpi4py@99\npy-mpi4px\npy-mpi4py ^openmpi\n"
 

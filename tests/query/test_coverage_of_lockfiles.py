@@ -13,8 +13,9 @@ import pytest
 
 from spack_cache_db.cli.cover import cover_table
 from spack_cache_db.environments.formats import read_environment
-from spack_cache_db.query.coverage import Cover, CoveredNode, cover_environment
+from spack_cache_db.query.coverage import Cover, cover_environment
 from spack_cache_db.query.database import read_lookups
+from spack_cache_db.query.lockfiles import CoveredNode
 from spack_cache_db.query.names import scope_of
 from spack_cache_db.row_forms import csv_text
 from tests.conftest import Build

@@ -28,8 +28,9 @@ from spack_cache_db.row_forms import Rows
 
 if TYPE_CHECKING:
     from spack_cache_db.query.conditions import Conditions
-    from spack_cache_db.query.coverage import Cover, CoveredNode, CoveredSpec
+    from spack_cache_db.query.coverage import Cover, CoveredSpec
     from spack_cache_db.query.database import Lookups
+    from spack_cache_db.query.lockfiles import CoveredNode
 
     Answer = CoveredSpec | CoveredNode
     Names = dict[str, str | None]
@@ -332,7 +333,7 @@ def _markdown(found: Cover, only: Sequence[str] = ()) -> Iterator[str]:
 
 def _text(spec: Answer) -> str:
     """Return the answer for one spec, on one line."""
-    from spack_cache_db.query.coverage import CoveredNode
+    from spack_cache_db.query.lockfiles import CoveredNode
 
     release = f" in {spec.release}" if spec.release else ""
     if isinstance(spec, CoveredNode):

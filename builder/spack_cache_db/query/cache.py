@@ -24,9 +24,10 @@ from spack_cache_db.query.configurations import (
     found_specs,
     specs_in_scope,
 )
-from spack_cache_db.query.coverage import Cover, CoveredNode, CoveredSpec, cover, cover_environment
+from spack_cache_db.query.coverage import Cover, CoveredSpec, cover, cover_environment
 from spack_cache_db.query.database import Database, Lookups, OpenFile, connected, opened, select
 from spack_cache_db.query.graph import read_nodes, read_run_time
+from spack_cache_db.query.lockfiles import CoveredNode
 from spack_cache_db.query.names import known_names, scope_of
 from spack_cache_db.query.packages import behind, package_data
 from spack_cache_db.records import Configuration

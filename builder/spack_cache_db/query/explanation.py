@@ -102,14 +102,12 @@ class Without:
     @property
     def sentence(self) -> str:
         """What is found, in one sentence."""
-        names = [label(each) for each in self.left_out if not self._is_replaced(each)]
+        replaced = "target" if self.target is not None else ""
+        names = [label(each) for each in self.left_out if each.kind != replaced]
         parts = [f"without {' and '.join(names)}"] if names else []
         parts += [f"with target={self.target}"] if self.target else []
         found = counted(self.configurations, "configuration")
         return "; ".join((f"{' and '.join(parts)}: {found}", *self.instead))
-
-    def _is_replaced(self, condition: Condition) -> bool:
-        return self.target is not None and condition.kind == "target"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,17 +153,13 @@ class WhyNot:
     def sentences(self) -> tuple[str, ...]:
         """Return all of it in sentences, without what should be typed instead."""
         read_as = (f"nothing satisfies {self.read_as!r} either",) if self.read_as else ()
-        known = (self.known_sentence,) if self.known else ()
+        known: tuple[str, ...] = ()
+        if self.known is not None:
+            # Near names stand with the rest of the query.
+            near = (*(spec for spec, _ in self.named), *self.close)
+            known = (f"{self.known.name}: {unknown_text(near)}" if near else self.known.sentence,)
         found = tuple(each.sentence for each in self.without)
         return (*read_as, *known, *self.missing, *found, *self.last_sentences)
-
-    @property
-    def known_sentence(self) -> str:
-        """What is known of the package's name; near names stand with the rest of the query."""
-        if self.known is None:
-            return ""
-        near = (*(spec for spec, _ in self.named), *self.close)
-        return f"{self.known.name}: {unknown_text(near)}" if near else self.known.sentence
 
     @property
     def last_sentences(self) -> tuple[str, ...]:

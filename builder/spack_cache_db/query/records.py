@@ -262,7 +262,10 @@ class SpecRecords:
                 yield self._patched(variant)
         for edge in query.dependencies:
             found = self._with_edge(edge)
-            yield found if edge.when is None else self._unless(edge.when) | found
+            if edge.when is not None:
+                when = (*configuration_conditions(edge.when), *self.conditions(edge.when))
+                found = self.satisfying(when).opposite(self.every) | found
+            yield found
 
     def _with_edge(self, edge: Dependency) -> Verdict:
         """Return the specs with an edge that satisfies one of a query.
@@ -330,11 +333,6 @@ class SpecRecords:
         except UnsupportedQuery:
             return Verdict(_NONE, among)
         return Verdict(among & self._compiled(constraint) if among else _NONE)
-
-    def _unless(self, query: SpecQuery) -> Verdict:
-        """Return the specs that do not satisfy the condition of a dependency."""
-        conditions = (*configuration_conditions(query), *self.conditions(query))
-        return self.satisfying(conditions).opposite(self.every)
 
     def _propagated(self, variant: VariantConstraint) -> Verdict:
         """Return the specs of which neither they nor any dependency has another value."""

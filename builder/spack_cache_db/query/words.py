@@ -8,7 +8,6 @@ of these is looked for among the words under which full-text search finds config
 from __future__ import annotations
 
 import re
-import sqlite3
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -134,16 +133,11 @@ def read_words(lookups: Lookups, text: str) -> Reading | None:
         if not is_ignored and any(select(lookups.conn, WITH_WORDS, match=match, package=package)):
             found.append(word)
     if len(rest) == len(words) and not found:
-        return _of_hash(lookups.conn, words)
+        # The only word may be the beginning of a hash.
+        prefix = _HASH.fullmatch(words[0].lower()) if len(words) == 1 else None
+        is_hash = prefix is not None and specs_beginning(lookups.conn, prefix[1], 1)
+        return Reading(f"/{prefix[1]}") if prefix is not None and is_hash else None
     return reader.reading(tuple(found), tuple(each for each in rest if each not in found))
-
-
-def _of_hash(conn: sqlite3.Connection, words: list[str]) -> Reading | None:
-    """Return the specs whose hash begins with the only word."""
-    found = _HASH.fullmatch(words[0].lower()) if len(words) == 1 else None
-    if found is None or not specs_beginning(conn, found[1], 1):
-        return None
-    return Reading(f"/{found[1]}")
 
 
 class _Reader:

@@ -13,8 +13,9 @@ from urllib.parse import parse_qsl, urlencode
 from spack_cache_db.environments import Limits, Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.errors import BuilderError, Fault
-from spack_cache_db.query.coverage import Cover, CoveredNode, CoveredSpec, cover_environment
+from spack_cache_db.query.coverage import Cover, CoveredSpec, cover_environment
 from spack_cache_db.query.database import Lookups, select
+from spack_cache_db.query.lockfiles import CoveredNode
 from spack_cache_db.query.names import known_names
 from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing
 from spack_cache_db.site.sandbox.sql_functions import LONGEST, LOOK_AT_THE_TIME
