@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spack_cache_db.query.conditions import VIRTUALS, UnsupportedQuery, compiler_of_pages
+from spack_cache_db.query.conditions import VIRTUALS, UnsupportedQuery
+from spack_cache_db.query.records import compiler_of_pages
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import (
     CompilerConstraint,

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from spack_cache_db.query.conditions import check_answerable, compiler_of_pages
+from spack_cache_db.query.records import check_answerable, compiler_of_pages
 from spack_cache_db.records import Configuration
 from spack_cache_db.releases import releases_before, sort_releases
 from spack_cache_db.spack.constraints import (

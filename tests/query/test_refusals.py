@@ -2,11 +2,8 @@
 
 import pytest
 
-from spack_cache_db.query.conditions import (
-    UnsupportedQuery,
-    check_answerable,
-    notes_on_pages,
-)
+from spack_cache_db.query.conditions import UnsupportedQuery
+from spack_cache_db.query.records import check_answerable, notes_on_pages
 from spack_cache_db.spack.parser import parse_query
 
 

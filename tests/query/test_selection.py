@@ -14,21 +14,14 @@ from hypothesis import strategies as st
 from spack_cache_db.build import build
 from spack_cache_db.query import configurations
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.conditions import (
-    ANYWHERE,
-    COLUMNS,
-    VIRTUALS,
-    Condition,
-    Conditions,
-    Word,
-    configuration_conditions,
-)
+from spack_cache_db.query.conditions import ANYWHERE, COLUMNS, VIRTUALS, Condition, Conditions, Word
 from spack_cache_db.query.configurations import (
     configuration_ids,
     configurations_by_id,
     with_other_variant,
 )
 from spack_cache_db.query.database import read_lookups
+from spack_cache_db.query.records import configuration_conditions
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.parser import parse_query
 from tests.conftest import Build

@@ -8,8 +8,8 @@ reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from typing import Any, Literal, overload
@@ -17,16 +17,14 @@ from typing import Any, Literal, overload
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.spack.constraints import (
     CompilerConstraint,
-    Dependency,
     SpecQuery,
     VariantConstraint,
     compiler_matches,
     variant_matches,
-    variant_text,
 )
-from spack_cache_db.spack.normal_forms import LANGUAGES, PATCH_PRINTED, Variant, readable_variant
-from spack_cache_db.spack.targets import runs_on, target_matches, unknown_bounds
-from spack_cache_db.spack.versions import VersionRanges, is_git_version
+from spack_cache_db.spack.normal_forms import Variant, readable_variant
+from spack_cache_db.spack.targets import runs_on, target_matches
+from spack_cache_db.spack.versions import VersionRanges
 
 # Packages that Spack 1.1 calls compilers, and names that only old releases print.
 _COMPILERS = """
@@ -45,12 +43,6 @@ _VIRTUALS = """
 """
 VIRTUALS = frozenset(_VIRTUALS.split())
 
-_OF_THE_HOST = frozenset(
-    {"default_os", "default_target", "default_platform", "frontend", "fe", "backend", "be"}
-)
-
-MOST_PARTS = 8
-"""A query with more parts beyond configurations is answered as a whole."""
 
 COLUMNS: Mapping[str, str] = {
     "package": "package",
@@ -208,77 +200,6 @@ def is_of_specs(conditions: Conditions) -> bool:
     return any(condition.kind in ("hash", "specs") for condition in conditions)
 
 
-def configuration_conditions(query: SpecQuery) -> Conditions:
-    """Return what a query asks of configurations, and of the hash, in the order of its text."""
-    found = []
-    if query.name is not None:
-        found.append(Condition("package", query.name, Word(query.name)))
-    if query.versions is not None:
-        found.append(Condition("version", f"@{query.versions.text}", query.versions))
-    for variant in query.variants:
-        if not variant.propagate:
-            # The column is where it stands, which says nothing of what it asks.
-            asks = replace(variant, column=0)
-            found.append(Condition("variant", variant_text(variant), asks))
-    for kind in ("platform", "os", "target"):
-        if (value := getattr(query, kind)) is not None:
-            word = value if kind == "target" else Word(value)
-            found.append(Condition(kind, f"{kind}={value}", word))
-    if query.hash is not None:
-        found.append(Condition("hash", f"/{query.hash}", query.hash))
-    return tuple(dict.fromkeys(found))
-
-
-def compiler_condition(compiler: CompilerConstraint) -> Condition:
-    """Return what is asked of the one compiler of a configuration."""
-    versions = f"@{compiler.versions.text}" if compiler.versions else ""
-    return Condition("compiler", f"%{compiler.name}{versions}", compiler)
-
-
-def beyond_configurations(query: SpecQuery) -> list[SpecQuery]:
-    """Return what a query asks that configurations do not show in full, in parts.
-
-    Each part is one condition; a query with more than `MOST_PARTS` of them is one part.
-    """
-    whole = SpecQuery(
-        namespace=query.namespace,
-        variants=tuple(
-            each for each in query.variants if each.propagate or needs_whole_patches(each)
-        ),
-        flags=query.flags,
-        dependencies=query.dependencies,
-    )
-    parts = [
-        *([SpecQuery(namespace=whole.namespace)] if whole.namespace is not None else []),
-        *([SpecQuery(flags=whole.flags)] if whole.flags else []),
-        *(SpecQuery(variants=(each,)) for each in whole.variants),
-        *(SpecQuery(dependencies=(each,)) for each in whole.dependencies),
-    ]
-    return parts if len(parts) <= MOST_PARTS else [whole]
-
-
-def needs_whole_patches(constraint: VariantConstraint) -> bool:
-    """Return whether more is asked of patches than the characters of each that Spack prints."""
-    longest = max(map(len, constraint.values), default=0)
-    return constraint.name == "patches" and (constraint.exact or longest > PATCH_PRINTED)
-
-
-def notes_on_pages(query: SpecQuery) -> tuple[str, ...]:
-    """Return what a user should know of an answer from pages: how they read a compiler."""
-    notes = []
-    if query.dependencies:
-        notes.append(
-            "one compiler per binary is known, the one for C where C is used; "
-            "compilers of other languages, and gcc or llvm used as a library, are not seen"
-        )
-    if any(edge.virtuals for edge in query.dependencies):
-        notes.append(
-            "this file does not say which languages a package uses: "
-            "%c,cxx=… is answered as % with the compiler alone"
-        )
-    return tuple(notes)
-
-
 def readable_variants(texts: Iterable[str], name: str) -> list[Variant]:
     """Return the variants of a name, without texts that Spack would not read as a variant."""
     found = (readable_variant(text) for text in texts if name in text)
@@ -287,113 +208,3 @@ def readable_variants(texts: Iterable[str], name: str) -> list[Variant]:
 
 class UnsupportedQuery(BuilderError, ValueError):
     """A well-formed query that a database cannot answer; the message says why."""
-
-
-def _refuse(reasons: Mapping[str, object]) -> None:
-    """Raise UnsupportedQuery with the first reason that applies."""
-    for reason, applies in reasons.items():
-        if applies:
-            raise UnsupportedQuery(reason)
-
-
-def compiler_of_pages(edge: Dependency) -> CompilerConstraint:
-    """Return what a dependency asks of the one compiler that a page shows.
-
-    Raises:
-        UnsupportedQuery: it asks for something else.
-    """
-    node, name, what = edge.node, edge.node.name, f"%{edge.node.name or ''}"
-    unknown = ", ".join(each for each in edge.virtuals if each not in LANGUAGES)
-    more = replace(node, name=None, versions=None, text="") != SpecQuery()
-    _refuse(
-        {
-            f"'%{what}' only guides Spack's solver; write {what!r}": edge.propagate,
-            f"this file does not say how {name or 'a dependency'} is used (deptypes=, when=): "
-            f"only {what!r} can be answered": edge.deptypes or edge.when is not None,
-            "this file has no dependency data; name a compiler after '%'": name is None,
-            f"this file does not say what provides {unknown}": unknown,
-            "this file has the compiler for C, not the one for Fortran": {*edge.virtuals}
-            == {"fortran"},
-            f"this file does not say which languages a package uses ({what!r})": name in LANGUAGES,
-            f"this file has no dependency data, and {name} is not known as a compiler": not (
-                edge.virtuals or name in COMPILERS
-            ),
-            f"what follows {what} is asked of {name}, of which the version is in this file; "
-            "write what the package itself must have before the '%'": more,
-        }
-    )
-    _check_node(node)
-    return CompilerConstraint(name, node.versions)
-
-
-def _check_node(query: SpecQuery) -> None:
-    """Refuse what depends on a machine, a git repository or an unknown target."""
-    for part in query.versions.text.split(",") if query.versions else ():
-        bare = part.removeprefix("=")
-        if is_git_version(bare) and "=" not in bare and ":" not in bare:
-            raise UnsupportedQuery(
-                f"the version of {bare!r} is known to its git repository only: "
-                f"write '@{bare}=<version>'"
-            )
-    for value in (query.os, query.platform, query.target):
-        if value in _OF_THE_HOST:
-            raise UnsupportedQuery(f"{value!r} depends on a machine: write the name itself")
-    if unknown := unknown_bounds(query.target or ""):
-        raise UnsupportedQuery(
-            f"archspec does not know the target {unknown[0]!r}, so it cannot bound a range"
-        )
-
-
-def check_answerable(query: SpecQuery, hint: Callable[[str | None], str] = lambda _: "") -> None:
-    """Refuse what pages cannot answer.
-
-    Raises:
-        UnsupportedQuery: with the reason, and what to ask instead if there is something.
-    """
-    needed = next((edge.node.name or "" for edge in query.dependencies if not edge.direct), None)
-    instead = "" if needed is None else hint(needed or None)
-    doubled = next((each.name for each in query.variants if each.propagate), None)
-    check_recorded(replace(query, dependencies=()), VIRTUALS.__contains__)
-    _refuse(
-        {
-            "this file has no namespaces; write the package's name alone": query.namespace
-            is not None,
-            f"this file has no compiler flags ({', '.join(each.name for each in query.flags)}=)": (
-                query.flags
-            ),
-            f"the doubled sign of {doubled!r} asks its dependencies too, which are not in this "
-            "file; write the sign once to ask the package itself": doubled is not None,
-            f"this file has no dependency data for {f'^{needed}'!r}; build it from an index or a "
-            f"mirror{instead}": needed is not None,
-        }
-    )
-    for edge in query.dependencies:
-        compiler_of_pages(edge)
-    if len({edge.node.name for edge in query.dependencies}) > 1:
-        raise UnsupportedQuery("this file has one compiler per binary; write only one")
-
-
-def check_recorded(query: SpecQuery, is_virtual: Callable[[str], bool]) -> None:
-    """Refuse what the records of indexes cannot answer.
-
-    Raises:
-        UnsupportedQuery: with the reason, and what to ask instead if there is something.
-    """
-    if query.name is not None and is_virtual(query.name):
-        raise UnsupportedQuery(
-            f"{query.name} is a virtual package: which packages provide it is in Spack's recipes, "
-            "not in pages or indexes; ask for a provider by name"
-        )
-    _check_node(query)
-    for edge in query.dependencies:
-        name, node = edge.node.name, edge.node
-        if name is not None and is_virtual(name):
-            if node.versions is not None:
-                raise UnsupportedQuery(
-                    f"{name} is a virtual package: its versions are in Spack's recipes, not in "
-                    f"indexes; ask for a provider: '{'%' if edge.direct else '^'}{name}=<package>'"
-                )
-            node = replace(node, name=None)
-        check_recorded(node, is_virtual)
-        if edge.when is not None:
-            check_recorded(edge.when, is_virtual)

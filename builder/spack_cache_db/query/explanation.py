@@ -18,7 +18,6 @@ from spack_cache_db.query.conditions import (
     Verdict,
     Word,
     asked,
-    configuration_conditions,
     only,
     readable_variants,
     without,
@@ -41,7 +40,7 @@ from spack_cache_db.query.graph import (
 )
 from spack_cache_db.query.names import NO_BINARY, KnownName, known_name, unknown_text
 from spack_cache_db.query.packages import recipe_notes
-from spack_cache_db.query.records import question_of, respelled
+from spack_cache_db.query.records import configuration_conditions, question_of, respelled
 from spack_cache_db.query.requirements import breaking_dependencies
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import (
