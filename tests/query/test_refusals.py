@@ -9,9 +9,9 @@ from spack_cache_db.spack.parser import parse_query
 
 def test_notes_on_pages() -> None:
     """An answer by compiler comes with what pages do not show; other answers need no remark."""
-    assert notes_on_pages(parse_query("hdf5 +mpi")) == ()
-    assert len(notes_on_pages(parse_query("hdf5 %gcc"))) == 1
-    assert len(notes_on_pages(parse_query("hdf5 %c,cxx=gcc"))) == 2
+    assert notes_on_pages(parse_query("hdf5 +mpi").dependencies) == ()
+    assert len(notes_on_pages(parse_query("hdf5 %gcc").dependencies)) == 1
+    assert len(notes_on_pages(parse_query("hdf5 %c,cxx=gcc").dependencies)) == 2
 
 
 @pytest.mark.parametrize(

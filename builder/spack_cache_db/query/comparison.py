@@ -290,15 +290,18 @@ def _changes(
     come = {name: theirs[name] for name in sorted(theirs.keys() - ours.keys())}
     for name in sorted(ours.keys() & theirs.keys()):
         yield from of_package(name, ours[name], theirs[name])
+
+    def named(specs: Iterable[int]) -> str:
+        words = (facts[each].configuration for each in specs)
+        return ", ".join(sorted({f"{each.package} {each.version}" for each in words}))
+
     # Few packages provide something, and each would be compared with each.
     ours_provide, theirs_provide = _provided(provides, gone), _provided(provides, come)
     for name, virtuals in ours_provide.items():
         other = next((each for each in theirs_provide if virtuals & theirs_provide[each]), None)
         if other is not None:
             common = ", ".join(sorted(virtuals & theirs_provide.pop(other)))
-            yield Change(
-                common, "provider", _named(facts, gone.pop(name)), _named(facts, come.pop(other))
-            )
+            yield Change(common, "provider", named(gone.pop(name)), named(come.pop(other)))
     for name, specs in gone.items():
         yield Change(name, "", _versions(facts[each] for each in specs), None)
     for name, specs in come.items():
@@ -347,11 +350,6 @@ def _provided(
         for name, specs in packages.items()
     }
     return {name: virtuals for name, virtuals in found.items() if virtuals}
-
-
-def _named(facts: Mapping[int, Facts], specs: Iterable[int]) -> str:
-    named = (facts[each].configuration for each in specs)
-    return ", ".join(sorted({f"{each.package} {each.version}" for each in named}))
 
 
 def _versions(facts: Iterable[Facts]) -> str:
@@ -496,9 +494,8 @@ class _Rebuilds:
     def recipe_changes(self, old: int, new: int) -> tuple[Cause, ...]:
         """Return whether two specs of one configuration were built by different recipes."""
         was, now = self._facts[old], self._facts[new]
-        if was.recipe and now.recipe and was.recipe != now.recipe:
-            return (Cause(was.configuration.package, "recipe"),)
-        return ()
+        is_other = was.recipe and now.recipe and was.recipe != now.recipe
+        return (Cause(was.configuration.package, "recipe"),) if is_other else ()
 
     def needs_changed(self, old: int, new: int) -> Iterator[Cause]:
         """Yield the packages that only one of two specs needs directly."""

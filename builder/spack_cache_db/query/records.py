@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from itertools import chain
@@ -172,27 +172,22 @@ def needs_whole_patches(constraint: VariantConstraint) -> bool:
     return constraint.name == "patches" and (constraint.exact or longest > PATCH_PRINTED)
 
 
-def notes_on_pages(query: SpecQuery) -> tuple[str, ...]:
+def notes_on_pages(edges: Sequence[Dependency]) -> tuple[str, ...]:
     """Return what a user should know of an answer from pages: how they read a compiler."""
-    notes = []
-    if query.dependencies:
-        notes.append(
-            "one compiler per binary is known, the one for C where C is used; "
-            "compilers of other languages, and gcc or llvm used as a library, are not seen"
-        )
-    if any(edge.virtuals for edge in query.dependencies):
-        notes.append(
-            "this file does not say which languages a package uses: "
-            "%c,cxx=… is answered as % with the compiler alone"
-        )
-    return tuple(notes)
+    notes = (
+        "one compiler per binary is known, the one for C where C is used; "
+        "compilers of other languages, and gcc or llvm used as a library, are not seen",
+        "this file does not say which languages a package uses: "
+        "%c,cxx=… is answered as % with the compiler alone",
+    )
+    count = 2 if any(edge.virtuals for edge in edges) else 1 if edges else 0
+    return notes[:count]
 
 
 def _refuse(reasons: Mapping[str, object]) -> None:
     """Raise UnsupportedQuery with the first reason that applies."""
-    for reason, applies in reasons.items():
-        if applies:
-            raise UnsupportedQuery(reason)
+    if found := [reason for reason, applies in reasons.items() if applies]:
+        raise UnsupportedQuery(found[0])
 
 
 def compiler_of_pages(edge: Dependency) -> CompilerConstraint:
@@ -268,8 +263,8 @@ def check_answerable(query: SpecQuery, hint: Callable[[str | None], str] = lambd
     )
     for edge in query.dependencies:
         compiler_of_pages(edge)
-    if len({edge.node.name for edge in query.dependencies}) > 1:
-        raise UnsupportedQuery("this file has one compiler per binary; write only one")
+    names = {edge.node.name for edge in query.dependencies}
+    _refuse({"this file has one compiler per binary; write only one": len(names) > 1})
 
 
 def check_recorded(query: SpecQuery, is_virtual: Callable[[str], bool]) -> None:
@@ -379,9 +374,8 @@ class SpecRecords:
     @cached_property
     def without_virtuals(self) -> frozenset[int]:
         """The specs whose record does not say which virtual packages its dependencies provide."""
-        if not self._mute:
-            return _NONE
-        return frozenset(spec for spec, _, mirror in self._first if mirror in self._mute)
+        first = self._first if self._mute else ()
+        return frozenset(spec for spec, _, mirror in first if mirror in self._mute)
 
     @cached_property
     def tells_virtuals(self) -> bool:
@@ -400,9 +394,7 @@ class SpecRecords:
         return frozenset(chain.from_iterable(select(self.lookups.conn, WITHOUT_VIRTUALS)))
 
     def _with_node(self, nodes: Set[int]) -> frozenset[int]:
-        if not nodes:
-            return _NONE
-        return frozenset(spec for spec, node, _ in self._first if node in nodes)
+        return frozenset(spec for spec, node, _ in (self._first if nodes else ()) if node in nodes)
 
     @cached_property
     def _first(self) -> list[tuple[Any, ...]]:
@@ -414,10 +406,8 @@ class SpecRecords:
 
     def notes(self, query: SpecQuery) -> tuple[str, ...]:
         """Return notes on how the dependencies of a query were read."""
-        notes: list[str] = []
-        direct = tuple(edge for edge in query.dependencies if edge.direct)
-        if direct and self.unrecorded:
-            notes += notes_on_pages(replace(query, dependencies=direct))
+        direct = [edge for edge in query.dependencies if edge.direct]
+        notes = [*(notes_on_pages(direct) if direct and self.unrecorded else ())]
         for name, node in ((edge.node.name or "", edge.node) for edge in query.dependencies):
             if not self.is_virtual(name):
                 continue
@@ -504,7 +494,8 @@ class SpecRecords:
         )
         if more != SpecQuery():
             return set()
-        compiled = self._compiled(CompilerConstraint(node.name, node.versions))
+        compiler = compiler_condition(CompilerConstraint(node.name, node.versions))
+        compiled = self._configured((compiler,))
         return compiled & self.with_compiler if compiled else set()
 
     def _shown_compiler(self, edge: Dependency) -> Verdict:
@@ -514,7 +505,8 @@ class SpecRecords:
             constraint = compiler_of_pages(replace(edge, when=None))
         except UnsupportedQuery:
             return Verdict(_NONE, among)
-        return Verdict(among & self._compiled(constraint) if among else _NONE)
+        compiler = compiler_condition(constraint)
+        return Verdict(among & self._configured((compiler,)) if among else _NONE)
 
     def _propagated(self, variant: VariantConstraint) -> Verdict:
         """Return the specs of which neither they nor any dependency has another value."""
@@ -544,9 +536,6 @@ class SpecRecords:
     @cached_property
     def _whole(self) -> SpecRecords:
         return replace(self, package=None)
-
-    def _compiled(self, constraint: CompilerConstraint) -> set[int]:
-        return self._configured((compiler_condition(constraint),))
 
     def _configured(self, conditions: Conditions) -> set[int]:
         ids = configuration_ids(self.lookups, conditions, every=True)
@@ -637,7 +626,7 @@ def _read_query(records: SpecRecords, query: SpecQuery) -> Question:
     )
     compilers = (compiler_condition(compiler_of_pages(each)) for each in query.dependencies)
     conditions = (*configuration_conditions(query), *dict.fromkeys(compilers))
-    return Question(conditions, notes_on_pages(query))
+    return Question(conditions, notes_on_pages(query.dependencies))
 
 
 def _provided(records: SpecRecords, query: SpecQuery, name: str) -> frozenset[str]:

@@ -167,14 +167,14 @@ class _Reader:
         """Return the package that words name; empty where they name none."""
         unread = (_split(each)[0] for each in [*self.unread(words)])
         # One without a binary is meant where there is no other, or where it needs the other.
-        for name in filter(self._is_known, unread):
+        for name in unread:
+            is_known = any(select(self._conn, KNOWN_PACKAGE, name=name))
+            if not (name in self._packages or is_known):
+                continue
             needs = select(self._conn, DEPENDS_ON, name=name, dependency=self._name)
             if not self._name or any(needs):
                 return name
         return self._name
-
-    def _is_known(self, name: str) -> bool:
-        return name in self._packages or any(select(self._conn, KNOWN_PACKAGE, name=name))
 
     def reading(self, words: tuple[str, ...], left_out: tuple[str, ...]) -> Reading:
         """Return what all words ask for, in the order in which Spack reads it."""
