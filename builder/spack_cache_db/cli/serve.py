@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from spack_cache_db.cli.options import GivenPath, file_argument
+from spack_cache_db.cli.options import GivenPath, file_argument, flag, named
 from spack_cache_db.cli.output import fail, say
 from spack_cache_db.errors import BuilderError, reason
 from spack_cache_db.site import is_origin, site_folder
@@ -21,13 +21,7 @@ _BACKLOG = 2048
 
 @click.command()
 @file_argument
-@click.option(
-    "--host",
-    metavar="ADDRESS",
-    default="127.0.0.1",
-    show_default=True,
-    help="Address to listen on.",
-)
+@named("--host", "ADDRESS", "Address to listen on.", default="127.0.0.1", show_default=True)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -35,8 +29,8 @@ _BACKLOG = 2048
     show_default=True,
     help="Port to listen on; 0 picks a free one.",
 )
-@click.option("--no-sql", is_flag=True, help="Refuse visitors' own SQL; canned queries still work.")
-@click.option("--cors", is_flag=True, help="Let other websites read the data and the file.")
+@flag("--no-sql", "Refuse visitors' own SQL; canned queries still work.")
+@flag("--cors", "Let other websites read the data and the file.")
 @click.option(
     "--allow-embedding",
     "embedding",
@@ -44,10 +38,10 @@ _BACKLOG = 2048
     multiple=True,
     help="Let pages of ORIGIN (https://host) show the site in a frame. Repeatable.",
 )
-@click.option(
+@named(
     "--proxy",
-    metavar="ADDRESS",
-    help="Trust X-Forwarded-Proto and X-Forwarded-For from the proxy at this address.",
+    "ADDRESS",
+    "Trust X-Forwarded-Proto and X-Forwarded-For from the proxy at this address.",
 )
 @click.option(
     "--metadata",
@@ -67,11 +61,7 @@ _BACKLOG = 2048
     type=GivenPath(exists=True, file_okay=False, path_type=Path),
     help="Folder with your own Datasette plugins.",
 )
-@click.option(
-    "--base-url",
-    metavar="PATH",
-    help="Path below which a proxy publishes the site, such as /cache/.",
-)
+@named("--base-url", "PATH", "Path below which a proxy publishes the site, such as /cache/.")
 @click.option(
     "--workers",
     type=click.IntRange(1),

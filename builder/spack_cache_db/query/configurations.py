@@ -563,20 +563,16 @@ class Candidates:
         if name is not None and package is None:
             return ()
 
-        def read() -> _Rows:
-            order, late = preference(self.lookups, self._scope)
-            sql = (EVERY_ROW if package is None else ROWS_OF_PACKAGE).format(order)
-            return self._read(select(self.lookups.conn, sql, package=package, **late))
-
-        return self.once(("rows", package), read)
+        order, late = preference(self.lookups, self._scope)
+        sql = (EVERY_ROW if package is None else ROWS_OF_PACKAGE).format(order)
+        return self.once(("rows", package), lambda: self._read(sql, package=package, **late))
 
     def groups(self, columns: Iterable[str]) -> _Rows:
         """Return all configurations, one for each group that is equal in these columns."""
-        grouped = ", ".join(("spec_count > 0", *columns))
-        return self._read(select(self.lookups.conn, GROUPS.format(grouped)))
+        return self._read(GROUPS.format(", ".join(("spec_count > 0", *columns))))
 
-    def _read(self, rows: Iterable[tuple[Any, ...]]) -> _Rows:
-        rows = [*rows]
+    def _read(self, sql: str, **values: Any) -> _Rows:
+        rows = [*select(self.lookups.conn, sql, **values)]
         learn(self.lookups, rows)
         return tuple(Candidate(row[0], row[1:-2], *row[-2:]) for row in rows)
 
@@ -605,13 +601,14 @@ class Candidates:
         ids = [row.id for row in self.rows(package)]
         every = self.once((where, package), lambda: specs_in_scope(self.lookups.conn, ids, where))
         found = {row.id: every[row.id] for row in rows if row.id in every}
-        for condition in only(places, "hash", "specs"):
-            kept = (
-                (key, [spec for spec in specs if is_as_asked(spec, condition)])
-                for key, specs in found.items()
-            )
-            found = {key: specs for key, specs in kept if specs}
-        return found
+        wanted = only(places, "hash", "specs")
+        if not wanted:
+            return found
+        kept = {
+            key: [spec for spec in specs if all(is_as_asked(spec, each) for each in wanted)]
+            for key, specs in found.items()
+        }
+        return {key: specs for key, specs in kept.items() if specs}
 
     def configuration(self, row: Candidate) -> Configuration:
         """Return a row in words."""
@@ -643,14 +640,14 @@ class Misses:
         """
         out = {*left_out}
         kept = ~sum(1 << place for place in out)
-        pairs = zip(self.rows, self.missed, strict=True)
-        fitting = [row for row, missed in pairs if not missed & kept]
+        fitting = [row for row, m in zip(self.rows, self.missed, strict=True) if not m & kept]
         conditions = (each for at, each in enumerate(self.conditions) if at not in out)
         places = only(tuple(conditions), *PLACES)
-        if not places:
-            return {row: row.spec_count for row in fitting if row.spec_count > 0}
-        counts = self.candidates.counts(places, fitting)
-        return {row: counts[row.id] for row in fitting if row.id in counts}
+        counts = self.candidates.counts(places, fitting) if places else None
+        found = {
+            row: row.spec_count if counts is None else counts.get(row.id, 0) for row in fitting
+        }
+        return {row: count for row, count in found.items() if count > 0}
 
     def all_miss(self, place: int) -> bool:
         """Return whether no configuration satisfies a condition by its words."""
