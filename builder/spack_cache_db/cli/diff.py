@@ -66,24 +66,20 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
     print_answer(
         options,
         lambda: found.rows,
-        _table(found, sentence(found)),
+        _lines(found, [sentence(found)], "", "  "),
         value=found.as_dict,
-        markdown=_markdown(found, sentence(found)),
+        markdown=_lines(
+            found, [f"## {found.old} → {found.new}", "", sentence(found)], "### ", "- "
+        ),
         colours=_COLOURS,
     )
     sys.exit(0 if found.is_empty and is_compared else 1)
 
 
-def _table(found: Diff, sentence: str) -> Iterator[str]:
-    yield sentence
+def _lines(found: Diff, head: list[str], title_mark: str, line_mark: str) -> Iterator[str]:
+    yield from head
     for title, lines in _sections(found):
-        yield from ("", title, *(f"  {line}" for line in lines))
-
-
-def _markdown(found: Diff, sentence: str) -> Iterator[str]:
-    yield from (f"## {found.old} → {found.new}", "", sentence)
-    for title, lines in _sections(found):
-        yield from ("", f"### {title}", "", *(f"- {line}" for line in lines))
+        yield from ("", title_mark + title, *(line_mark + line for line in lines))
 
 
 def _sections(found: Diff) -> Iterator[tuple[str, list[str]]]:
@@ -93,7 +89,11 @@ def _sections(found: Diff) -> Iterator[tuple[str, list[str]]]:
             packages, stacks = getattr(found.packages, change), getattr(found.stacks, change)
             versions = getattr(found.versions, change)
             yield from _section(f"Packages {change}", len(packages), packages)
-            yield from _section(f"Versions {change}", len(versions), _by_package(versions))
+            of_package: dict[str, list[str]] = {}
+            for package, version in versions:
+                of_package.setdefault(package, []).append(version)
+            lines = [f"{package} {', '.join(names)}" for package, names in of_package.items()]
+            yield from _section(f"Versions {change}", len(versions), lines)
             yield from _section(f"Stacks {change}", len(stacks), stacks)
         counts = Counter(each.configuration.package for each in configurations)
         lines = [f"{name}: {counted(count, 'configuration')}" for name, count in counts.items()]
@@ -110,11 +110,3 @@ def _section(title: str, total: int, lines: Sequence[str]) -> Iterator[tuple[str
         shown.append(f"and {len(lines) - MOST_LINES:,} more: --json and --csv have all")
     if total:
         yield f"{title}: {total:,}", shown
-
-
-def _by_package(versions: Sequence[tuple[str, str]]) -> list[str]:
-    """Return a line for each package, with its versions."""
-    found: dict[str, list[str]] = {}
-    for package, version in versions:
-        found.setdefault(package, []).append(version)
-    return [f"{package} {', '.join(names)}" for package, names in found.items()]

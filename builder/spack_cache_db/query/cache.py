@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 from spack_cache_db import schema
 from spack_cache_db.arguments import AnyPath, checked_file
@@ -52,8 +51,6 @@ FROM (
     AND known_packages.versions <> '[]')
 """
 WITH_HASHES = "SELECT id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))"
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 def info(file: AnyPath) -> dict[str, Any]:
@@ -254,18 +251,6 @@ def is_met(answer: CoveredSpec | CoveredNode, kept: Set[str]) -> bool:
     return answer.hash in kept or (isinstance(answer, CoveredSpec) and answer.external != "")
 
 
-def _method(
-    function: Callable[Concatenate[Database, P], T],
-) -> Callable[Concatenate[Cache, P], T]:
-    """Return a function of a database as a method of an open one."""
-
-    @wraps(function)
-    def asked(self: Cache, /, *args: P.args, **named: P.kwargs) -> T:
-        return function(self, *args, **named)
-
-    return asked
-
-
 class Cache(OpenFile):
     """A file made by `build` that stays open, with what was read of it: `Cache("x.db").find(…)`.
 
@@ -280,14 +265,14 @@ class Cache(OpenFile):
         DatabaseError: the file is not one of this builder, or is damaged.
     """
 
-    binaries = _method(binaries)
-    find = _method(find)
-    cover = _method(cover)
-    diff = _method(diff)
-    history = _method(history)
-    behind = _method(behind)
-    package_data = _method(package_data)
-    retention = _method(retention)
+    binaries = binaries
+    find = find
+    cover = cover
+    diff = diff
+    history = history
+    behind = behind
+    package_data = package_data
+    retention = retention
 
     def info(self) -> dict[str, Any]:
         """Return what is in the file and where it came from."""
