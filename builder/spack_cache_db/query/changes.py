@@ -154,8 +154,8 @@ class Changes:
     gone: Mapping[int, Set[int]]
     came: Mapping[int, Set[int]]
     amounts: Mapping[int, Amount]
-    packages: Delta[int]
-    versions: Delta[tuple[int, int]]
+    packages: Delta[str]
+    versions: Delta[tuple[str, str]]
     stacks: Delta[str]
     specs: Amount
 
@@ -231,7 +231,11 @@ def compare(lookups: Lookups, old: Conditions, new: Conditions, narrowing: Condi
     counts = [Counter(configuration for configuration, _ in side.values()) for side in sides]
     columns = [lookups.column("configurations", name) for name in ("package", "version")]
     versions = [{tuple(column[key] for column in columns) for key in side} for side in counts]
-    packages = [{package for package, _ in side} for side in versions]
+    words, names = lookups.words["package"], lookups.words["version"]
+    lookups.learn({version for _, version in versions[0] ^ versions[1]}, set())
+    # By package, the oldest first.
+    changed = _delta(*versions, order=lambda each: (words[each[0]], lookups.positions[each[1]]))
+    packages = [{words[package] for package, _ in side} for side in versions]
     stacks = [
         {name for key in {key for _, key in side.values()} for name in sets[key]} for side in sides
     ]
@@ -247,7 +251,7 @@ def compare(lookups: Lookups, old: Conditions, new: Conditions, narrowing: Condi
             for lost in (len(gone.get(key, ())),)
         },
         packages=_delta(*packages),
-        versions=_delta(*versions),
+        versions=Delta(*(tuple((words[x], names[y]) for x, y in side) for side in changed)),
         stacks=_delta(*stacks),
         specs=Amount(len(before) - removed, added, removed),
     )
@@ -274,8 +278,8 @@ def _by_configuration(here: _Listed, there: _Listed) -> dict[int, set[int]]:
     return found
 
 
-def _delta(old: Set[Any], new: Set[Any]) -> Delta[Any]:
-    return Delta(tuple(sorted(new - old)), tuple(sorted(old - new)))
+def _delta(old: Set[Any], new: Set[Any], order: Callable[[Any], Any] | None = None) -> Delta[Any]:
+    return Delta(tuple(sorted(new - old, key=order)), tuple(sorted(old - new, key=order)))
 
 
 def named(lookups: Lookups, changes: Changes, most_explained: int | None = None) -> Diff:
@@ -284,8 +288,8 @@ def named(lookups: Lookups, changes: Changes, most_explained: int | None = None)
     return Diff(
         old=changes.old,
         new=changes.new,
-        packages=packages_in_words(lookups, changes),
-        versions=versions_in_words(lookups, changes),
+        packages=changes.packages,
+        versions=changes.versions,
         configurations=Delta(configurations["added"], configurations["removed"]),
         grown=configurations["grown"],
         shrunk=configurations["shrunk"],
@@ -311,23 +315,6 @@ def configurations_in_words(
         change: tuple(each for key, each in changed.items() if key in keys)
         for change, keys in members.items()
     }
-
-
-def packages_in_words(lookups: Lookups, changes: Changes) -> Delta[str]:
-    """Return the names of the packages that only one side has."""
-    words = lookups.words["package"]
-    return Delta(*(tuple(sorted(words[key] for key in some)) for some in changes.packages))
-
-
-def versions_in_words(lookups: Lookups, changes: Changes) -> Delta[tuple[str, str]]:
-    """Return the versions that only one side has: by package, the oldest first."""
-    lookups.learn({version for some in changes.versions for _, version in some}, set())
-    packages, versions = lookups.words["package"], lookups.words["version"]
-    sides = (
-        sorted(some, key=lambda each: (packages[each[0]], lookups.positions[each[1]]))
-        for some in changes.versions
-    )
-    return Delta(*(tuple((packages[x], versions[y]) for x, y in side) for side in sides))
 
 
 def causes_in_words(

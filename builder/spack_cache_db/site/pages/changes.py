@@ -18,10 +18,8 @@ from spack_cache_db.query.changes import (
     compare,
     configurations_in_words,
     named,
-    packages_in_words,
     sentence,
     side_of,
-    versions_in_words,
 )
 from spack_cache_db.query.comparison import Cause
 from spack_cache_db.query.database import Lookups
@@ -127,9 +125,7 @@ def load_changes(lookups: Lookups, sides: Sides) -> ChangesPage:
         found = _changes_of(lookups, sides)
     except UnknownNameError as error:
         return ChangesPage(error=str(error))
-    packages = packages_in_words(lookups, found)
-    named_versions = versions_in_words(lookups, found)
-    versions = [dict(_by_package(some)) for some in (named_versions.removed, named_versions.added)]
+    versions = [dict(_by_package(some)) for some in (found.versions.removed, found.versions.added)]
     upgraded = versions[0].keys() & versions[1].keys()
     only_versions = {
         change: tuple(each for each in some.items() if each[0] not in upgraded)
@@ -140,7 +136,7 @@ def load_changes(lookups: Lookups, sides: Sides) -> ChangesPage:
         parts=tuple(
             Part(
                 change,
-                getattr(packages, change, ()),
+                getattr(found.packages, change, ()),
                 only_versions.get(change, ()),
                 getattr(found.stacks, change, ()),
                 configurations,
