@@ -249,7 +249,13 @@ def _end_folder(folder: str, covered: list[_Covered], options: dict[str, Any]) -
         columns = dict.fromkeys(name for record in records for name in record)
         return Rows([*columns] or ["environment", "spec", "status"], records)
 
-    lines = [*map(_line, covered)]
+    # The path of an environment, its numbers, and how many specs have each status.
+    lines = [
+        (path, f"{found.available:,} of {found.total:,}", found.statuses)
+        if found
+        else (path, "-", f"cannot be read: {'; '.join(map(_one_line, error.splitlines()))}")
+        for path, found, error in covered
+    ]
     first, second = (max((len(line[at]) for line in lines), default=0) for at in (0, 1))
     table = (
         part
@@ -327,7 +333,7 @@ def _wrapped(head: str, text: str) -> Iterator[str]:
 def _markdown(found: Cover, only: Sequence[str] = ()) -> Iterator[str]:
     yield from (f"{found.sentence}.", "", "| status | spec | answer |", "| --- | --- | --- |")
     for spec in _in_order(_shown(found, only).specs):
-        cells = (" ".join(text.split()).replace("|", "\\|") for text in (spec.spec, _text(spec)))
+        cells = (_one_line(text).replace("|", "\\|") for text in (spec.spec, _text(spec)))
         yield f"| {spec.status} | `` {next(cells)} `` | {next(cells)} |"
 
 
@@ -350,13 +356,8 @@ def _text(spec: Answer) -> str:
     if spec.status in ("binary", "installed") and spec.configuration is not None:
         return f"{spec.configuration.summary} /{spec.hash}{release}{also}"
     instead = (f"perhaps you mean: {spec.corrected}",) if spec.corrected else ()
-    return " ".join("; ".join((*spec.reasons, *instead)).split()) + also
+    return _one_line("; ".join((*spec.reasons, *instead))) + also
 
 
-def _line(environment: _Covered) -> tuple[str, str, str]:
-    """Return the path of an environment, its numbers, and how many specs have each status."""
-    path, found, error = environment
-    if found is None:
-        lines = (" ".join(line.split()) for line in error.splitlines())
-        return path, "-", f"cannot be read: {'; '.join(lines)}"
-    return path, f"{found.available:,} of {found.total:,}", found.statuses
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -278,7 +278,9 @@ def _by_configuration(here: _Listed, there: _Listed) -> dict[int, set[int]]:
     return found
 
 
-def _delta(old: Set[Any], new: Set[Any], order: Callable[[Any], Any] | None = None) -> Delta[Any]:
+def _delta(
+    old: Set[Any], new: Set[Any], *, order: Callable[[Any], Any] | None = None
+) -> Delta[Any]:
     return Delta(tuple(sorted(new - old, key=order)), tuple(sorted(old - new, key=order)))
 
 

@@ -30,17 +30,8 @@ SHOWN_OF_HASH = 7
 MOST_KEPT = 10_000
 """Number of specs whose facts a process keeps: some 6 MB."""
 _SPECS_AT_ONCE = 200
-_SAID = {
-    "compiler": "%{}",
-    "os": "os={}",
-    "platform": "platform={}",
-    "target": "target={}",
-    "variants": "{}",
-    "flags": "{}",
-    "namespace": "namespace={}",
-    "recipe": "recipe {}",
-}
-"""How a part of a spec is written, after its name."""
+_FORMS = {"compiler": "%{}", "variants": "{}", "flags": "{}", "recipe": "recipe {}"}
+"""How a part of a spec is written after its name; others are like `os=debian12`."""
 
 RECORDED = """
 SELECT specs.id, specs.configuration, records.node
@@ -247,7 +238,8 @@ def _apart(
         values = {group: each[part] for group, each in parts.items()}
         common = set.intersection(*values.values())
         for group, own in values.items() if any(each != common for each in values.values()) else ():
-            texts[group].append(_SAID[part].format(_joined(own - common) or "none"))
+            form = _FORMS.get(part, f"{part}={{}}")
+            texts[group].append(form.format(_joined(own - common) or "none"))
     return {group: f"{name} {' '.join(each)}" for group, each in texts.items() if each}
 
 

@@ -166,9 +166,8 @@ class Lookups:
 
     def trees(self, release: int | None = None) -> tuple[int, ...]:
         """Return the ids of installed trees: all, or this release if it is one."""
-        every = self.releases.values()
-        trees = self.once(INSTALLED, lambda: [each.id for each in every if each.kind == INSTALLED])
-        return tuple(each for each in trees if release in (None, each))
+        every = (each.id for each in self.releases.values() if each.kind == INSTALLED)
+        return tuple(each for each in every if release in (None, each))
 
     def release_names(self, ids: Iterable[int]) -> tuple[str, ...]:
         """Return the names of releases in the file's order."""
@@ -191,7 +190,17 @@ class Lookups:
         To look up a hundred thousand of them here takes a tenth of the time that it takes SQLite,
         and four bytes for each row.
         """
-        return self.once((table, column), lambda: _column(self.conn, table, column))
+
+        def read() -> array[int]:
+            found: array[int] = array("I")
+            sql = f"SELECT id, {column} FROM {table} ORDER BY id DESC"
+            for key, value in select(self.conn, sql):
+                if not found:
+                    found.frombytes(bytes(found.itemsize * (key + 1)))
+                found[key] = value
+            return found
+
+        return self.once((table, column), read)
 
     def stack_sets(self) -> dict[int, tuple[str, ...]]:
         """Return the names in each set of stacks, sorted, without `root`."""
@@ -224,16 +233,6 @@ def read_lookups(conn: sqlite3.Connection) -> Lookups:
             for column, table in CONFIGURATION.items()
         },
     )
-
-
-def _column(conn: sqlite3.Connection, table: str, column: str) -> array[int]:
-    rows = select(conn, f"SELECT id, {column} FROM {table} ORDER BY id DESC")
-    found: array[int] = array("I")
-    for key, value in rows:
-        if not found:
-            found.frombytes(bytes(found.itemsize * (key + 1)))
-        found[key] = value
-    return found
 
 
 class OpenFile:
