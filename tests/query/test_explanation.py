@@ -348,6 +348,17 @@ def test_a_compiler_asked_twice(text: str, specs: set[str], tmp_path: Path) -> N
         assert {each.spec for each in explained(conn, text).without} == specs
 
 
+def test_a_dependency_of_unknown_version_has_no_version(tmp_path: Path) -> None:
+    """An index may name a dependency of which it has no record, so that no version is known."""
+    data = index(record(node("aa", edge("gcc", "build", "link"))))
+    (tmp_path / "index.json").write_bytes(data)
+    build(tmp_path / "index.json", tmp_path / "x.db", release="develop", stack="e4s")
+    with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
+        why = why_not(Candidates(read_lookups(conn)), parse_query("aa ^gcc@2:"))
+
+    assert why.reasons()[1:] == ("without ^gcc@2:: 1 configuration",)
+
+
 def found_texts(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -> set[str]:
     """Return the conditions of a spec that finds something."""
     assert find(cache, text, **names)
