@@ -23,7 +23,7 @@ from spack_cache_db.errors import (
 
 
 class Command(NamedTuple):
-    """Where a command is, and what the list of commands says of it.
+    """The place of a command, and its line in the list of commands.
 
     Attributes:
         module: the module of this package that has the function of the command's name.

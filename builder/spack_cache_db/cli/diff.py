@@ -79,7 +79,10 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
 def _lines(found: Diff, head: list[str], title_mark: str, line_mark: str) -> Iterator[str]:
     yield from head
     for title, lines in _sections(found):
-        yield from ("", title_mark + title, *(line_mark + line for line in lines))
+        yield from ("", title_mark + title)
+        # Markdown has an empty line behind a heading.
+        yield from [""] * bool(title_mark)
+        yield from (line_mark + line for line in lines)
 
 
 def _sections(found: Diff) -> Iterator[tuple[str, list[str]]]:

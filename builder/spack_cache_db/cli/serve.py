@@ -135,7 +135,7 @@ def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens on a host and port; port 0 takes a free one.
 
     Raises:
-        ListenError: there is no such host, or the port is not to be had.
+        ListenError: there is no such host, or the port is in use or forbidden.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -194,5 +194,5 @@ def export_static(file: Path, output: Path) -> None:
     """
     from spack_cache_db.site import static_site
 
-    told = static_site.export_static(file, output)
-    say(f"{output}: index.html and {told['database']}, {told['size'] / 1e6:.1f} MB")
+    written = static_site.export_static(file, output)
+    say(f"{output}: index.html and {written['database']}, {written['size'] / 1e6:.1f} MB")

@@ -83,7 +83,7 @@ def served(database: Path) -> Iterator[Served]:
     """Yield a file that is whole, and stays what it is while it is served.
 
     Raises:
-        DatabaseError: it is no file that build made, or a damaged one, or Datasette cannot show it.
+        DatabaseError: it is not a database of `build`, is damaged, or Datasette cannot show it.
     """
     open_database(database).close()
     with pinned(database, f"{NAME}.db") as path:

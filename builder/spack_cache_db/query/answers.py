@@ -188,10 +188,10 @@ def find(
 
     Raises:
         ArgumentError: a path or limit has a wrong type.
-        QuerySyntaxError: the query is no spec; its text has a caret under the place.
+        QuerySyntaxError: the query is not a spec; its text has a caret under the place.
         UnsupportedQuery: the database cannot answer the query; its text says why.
         UnknownNameError: the database has no such release or stack, archspec no such host.
-        UnknownSpackVersion: `spack` is no version.
+        UnknownSpackVersion: `spack` is not a version.
         DatabaseError: the database was not made by this builder.
     """
     checked_limit(limit)
@@ -265,7 +265,7 @@ def found_rows(found: Iterable[Found], *, hashes: bool) -> Rows:
 
 
 class HistoryRow(NamedTuple):
-    """What one release has of a query's answer.
+    """The part of a query's answer that one release has.
 
     Attributes:
         release: its name.
@@ -346,7 +346,7 @@ def history(
 
     Raises:
         ArgumentError: a path or limit has a wrong type.
-        QuerySyntaxError: the text is no spec; its text has a caret under the place.
+        QuerySyntaxError: the text is not a spec; its text has a caret under the place.
         UnsupportedQuery: the database cannot answer the query; its text says why.
         UnknownNameError: the database has no such stack, archspec no such host.
         DatabaseError: the database was not made by this builder.

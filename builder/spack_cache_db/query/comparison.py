@@ -138,17 +138,17 @@ def differences(
 def distinctions(
     lookups: Lookups, groups: Iterable[Sequence[int]], most: int = sys.maxsize
 ) -> dict[int, tuple[str, ...]]:
-    """Return what tells the specs of each group apart, by their ids.
+    """Return how the specs of each group differ from each other, by their ids.
 
     Args:
         groups: the ids of specs that share a configuration.
         most: when so many specs have been read, those that need more are left out.
 
     Returns:
-        Of each spec what not all of its group need to run, such as `openmpi@5.0.3`: what provides
-        MPI first, then what the fewest of the group have. Of specs that need the same to run, what
-        was used to build them: `built with cmake@3.31.0`. Specs that no index tells of are left
-        out, and those that are alone in their group.
+        The dependencies that not all of the group need to run, such as `openmpi@5.0.3`: providers
+        of MPI first, then those that the fewest specs have. Specs that need the same to run differ
+        in what built them: `built with cmake@3.31.0`. Specs without an index record are left out,
+        and those that are alone in their group.
     """
     found: dict[int, tuple[str, ...]] = {}
     several = [group for group in groups if len(group) > 1]
@@ -170,7 +170,7 @@ def distinctions(
 
 
 class _Group:
-    """Specs that share a configuration, and what tells them apart."""
+    """Compares specs that share a configuration."""
 
     def __init__(
         self, lookups: Lookups, reach: Reach, provides: Mapping[int, frozenset[str]]
@@ -178,7 +178,7 @@ class _Group:
         self._lookups, self._reach, self._provides = lookups, reach, provides
 
     def distinguished(self, group: Sequence[int]) -> dict[int, tuple[str, ...]]:
-        """Return what tells the specs of one group apart (see `distinctions`)."""
+        """Return how the specs of one group differ (see `distinctions`)."""
         found: dict[int, dict[str, _Rank]] = {spec: {} for spec in group}
         for needs, form in ((self._reach.run_time, "{}"), (self._reach.used, "built with {}")):
             same: dict[frozenset[str], list[int]] = {}
@@ -244,7 +244,7 @@ def _apart(
 
 
 def read_facts(lookups: Lookups, specs: Iterable[int]) -> dict[int, Facts]:
-    """Return what specs are, as the first mirror that tells of them says."""
+    """Return the facts of specs, from the first mirror that has a record of each."""
     specs, known = [*specs], lookups.once(Facts, dict[int, Facts])
     if len(known) > MOST_KEPT:
         known.clear()

@@ -188,7 +188,7 @@ class FoundSpec(Presence):
 
     Attributes:
         hash: its hash.
-        differences: what tells it apart from the other specs found of its configuration, as
+        differences: how it differs from the other specs found of its configuration, as
             `comparison.distinctions` says; empty unless asked for.
     """
 
@@ -267,8 +267,8 @@ def specs_in_scope(
             release, if both are asked for. Conditions on words are passed over.
 
     Returns:
-        Of each configuration those first whose foremost release is first in the file's order, then
-        by hash. Configurations without a spec in the scope are left out.
+        The specs whose first release is first in the database's order come first, then by hash.
+        Configurations without a spec in the scope are left out.
     """
     found: dict[int, list[Spec]] = {}
     for configuration, *spec in _in_scope(conn, ids, conditions, _SPEC, "ORDER BY specs.id"):
@@ -412,7 +412,7 @@ def satisfying(lookups: Lookups, condition: Condition, package: int | None = Non
 def preference(lookups: Lookups, conditions: Conditions = ()) -> tuple[str, dict[str, str]]:
     """Return the order in which every answer lists configurations, as SQL with its parameters.
 
-    What is installed comes first; then what most machines run.
+    Installed configurations come first, then those that most machines run.
 
     Args:
         conditions: of a machine that they choose (`--host zen4`, `target=:zen4`), what was built

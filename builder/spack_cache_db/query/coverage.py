@@ -252,7 +252,7 @@ def cover(
         ArgumentError: a path or limit has a wrong type.
         UnreadableEnvironment: the environment cannot be read.
         UnknownNameError: the database has no such release or stack, archspec no such host.
-        UnknownSpackVersion: `spack` is no version.
+        UnknownSpackVersion: `spack` is not a version.
         DatabaseError: the database was not made by this builder.
     """
     given, parse = checked_environment(environment), parser_of(spack)

@@ -54,7 +54,7 @@ from spack_cache_db.spack.targets import is_known, runs_on
 from spack_cache_db.spack.versions import newest_version, preference
 
 MOST_LEFT_OUT = 2
-"""So many conditions are left out together, where fewer do not do."""
+"""The number of conditions that are left out together at most."""
 
 SCOPE = ("release", "stack", "host")
 """The kinds of conditions that narrow an answer beside its query."""
@@ -75,7 +75,7 @@ SHORT = 7
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """What is found once some conditions are left out.
+    """The answer once some conditions are left out.
 
     Attributes:
         left_out: the conditions.
@@ -100,7 +100,7 @@ class Without:
 
     @property
     def sentence(self) -> str:
-        """What is found, in one sentence."""
+        """The answer in one sentence."""
         replaced = "target" if self.target is not None else ""
         names = [label(each) for each in self.left_out if each.kind != replaced]
         parts = [f"without {' and '.join(names)}"] if names else []
@@ -162,7 +162,7 @@ class WhyNot:
 
     @property
     def last_sentences(self) -> tuple[str, ...]:
-        """What is said where nothing is found without two conditions, and the notes."""
+        """The nearest configuration, if leaving out two conditions finds nothing, and the notes."""
         if self.nearest is None:
             return self.notes
         configuration, missed = self.nearest

@@ -1,6 +1,6 @@
 """The dependencies of specs: what they link or run at any depth, and what they use directly.
 
-What a dependency was built with belongs to that dependency. Only indexes have dependency data.
+The build dependencies of a dependency are not followed. Only indexes have dependency data.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ WHERE types IN (SELECT value FROM json_each(:types))
 NEEDING_ANY = "SELECT spec FROM dependencies WHERE types IN (SELECT value FROM json_each(:types))"
 PROVIDING = "\n  AND virtuals IN (SELECT value FROM json_each(:virtuals))"
 KNOWN_AS_DEPENDENCY = "known as a dependency"
-"""What is known of a spec that an index has a record of, but no release lists."""
+"""The kind of a spec that has an index record, but that no release lists."""
 
 
 class Edge(NamedTuple):
@@ -87,7 +87,7 @@ class Node(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str]:
-        """What puts it in its place among others."""
+        """The key by which nodes are sorted."""
         return self.package, self.hash
 
     @property
@@ -179,7 +179,7 @@ def direct_dependents(conn: sqlite3.Connection, spec: int, most: int) -> list[in
 def dependent_packages(conn: sqlite3.Connection, package: int) -> list[str]:
     """Return the packages of specs that need a spec of a package themselves, sorted.
 
-    Of a package on which very many depend, only the first `MOST_EDGES` edges are read.
+    Only the first `MOST_EDGES` edges to the package are read.
     """
     rows = select(conn, DEPENDENT_PACKAGES, package=package, most=MOST_EDGES)
     return [row[0] for row in rows]
@@ -203,7 +203,7 @@ def _place(external: str | None) -> str | None:
 
 
 class Reach:
-    """What specs of a graph need, as sets of bits: whole sets are compared in one step.
+    """The needs of specs in a graph, as sets of bits: whole sets are compared in one step.
 
     Args:
         graph: the specs and their edges.

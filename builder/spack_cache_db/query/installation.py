@@ -137,7 +137,7 @@ class Install:
 
     @property
     def note(self) -> str | None:
-        """What to change in the commands; None if they are ready."""
+        """The part of the commands to change; None if they are ready."""
         if self.is_known:
             return None
         return f"The address of the mirror is not known: put it in place of {PLACEHOLDER}."

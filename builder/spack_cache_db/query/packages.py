@@ -267,7 +267,7 @@ def read_binaries(conn: sqlite3.Connection, name: str) -> PackageData | None:
 
 
 def package_names(file: AnyPath) -> tuple[str, ...]:
-    """Return the names of the packages that a file tells of, sorted.
+    """Return the names of the packages in a database, sorted.
 
     Raises:
         ArgumentError: the file is not a path.

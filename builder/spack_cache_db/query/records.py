@@ -84,7 +84,7 @@ _OF_THE_HOST = frozenset(
 MOST_PARTS = 8
 """A query with more parts beyond configurations is answered as a whole."""
 Way = tuple[Set[int] | None, Set[str]]
-"""What an edge may lead to, None for anything; and the virtual packages that it provides."""
+"""The specs that an edge may lead to, None for all, and the virtual packages that it provides."""
 _NONE: frozenset[int] = frozenset()
 _NAMED_IN_SPECS = {
     "name": "dependency",

@@ -190,7 +190,7 @@ class _Reader:
     def unread(self, words: Sequence[str]) -> Iterator[str]:
         """Read all words, of which several may be one name; yield those without a meaning.
 
-        So is a number behind such a word.
+        A number behind such a word is not read either.
         """
         place, is_off, is_unread = 0, False, False
         while place < len(words):
