@@ -27,6 +27,7 @@ from spack_cache_db.sources.columns import (
     PackageFacts,
     Refusal,
 )
+from spack_cache_db.sources.strictness import as_json
 from spack_cache_db.spack.versions import count_newer, preference_key, version_key
 
 PACKAGES_PER_REST = 512
@@ -235,11 +236,7 @@ def _lists(package: PackageFacts, meanings: Mapping[Meaning, int]) -> tuple[str,
         for name, version in package.versions.items()
     ]
     variants = [meanings[_meaning(*each)] for each in sorted(package.variants.items())]
-    return _as_json(versions), _as_json(variants)
-
-
-def _as_json(some: list[str] | list[int]) -> str:
-    return msgspec.json.encode(some).decode()
+    return as_json(versions), as_json(variants)
 
 
 def _meaning(name: str, variant: KnownVariant) -> Meaning:
@@ -259,7 +256,7 @@ def _dependency_rows(
     yield (
         "known_dependents",
         [
-            (dependency, known[used], _as_json(sorted(packages)))
+            (dependency, known[used], as_json(sorted(packages)))
             for (dependency, used), packages in sorted(found.items())
         ],
     )

@@ -69,7 +69,9 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
         for document, problem in found
         if problem.code == FILTERED
     )
-    every = [*found, *_package_problems(packages), *refused(merged, given.paths)]
+    every: list[tuple[int | str, Problem]] = [*found]
+    every += [(facts.path, problem) for facts, problem in package_problems(packages)]
+    every += refused(merged, given.paths)
     del merged  # Its arrays are large, and nothing needs them from here on.
     clock.stage("number")
     with publication.replacing(output) as temporary:
@@ -187,11 +189,6 @@ def _within(location: str, paths: Iterable[str]) -> str:
     return location[len(top) :].lstrip(os.sep) if location != top else os.path.basename(location)  # noqa: PTH119
 
 
-def _package_problems(packages: PackageCatalogue) -> Problems:
-    """Return the problems of package data, each with the path of its file."""
-    return [(facts.path, problem) for facts, problem in package_problems(packages)]
-
-
 def _fill(
     path: Path,
     given: Input,
@@ -259,14 +256,10 @@ def origin_rows(given: Input) -> Iterator[tuple[str, str]]:
 
 
 def leave_out_paths(texts: Texts) -> None:
-    """Leave out of what indexes say where on the disks of a machine something lies."""
+    """Remove the paths of installed specs and externals from what indexes say."""
     texts.installs.things[:] = [each._replace(prefix=None) for each in texts.installs.things]
-    texts.nodes.things[:] = [
-        each if each.external is None else each._replace(external=without_path(each.external))
-        for each in texts.nodes.things
-    ]
-
-
-def without_path(external: str) -> str:
-    """Return an external without its prefix, both as JSON."""
-    return as_json({key: each for key, each in json.loads(external).items() if key != "path"})
+    for at, node in enumerate(texts.nodes.things):
+        if node.external is not None:
+            external = json.loads(node.external)
+            external.pop("path", None)
+            texts.nodes.things[at] = node._replace(external=as_json(external))

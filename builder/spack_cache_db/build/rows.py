@@ -10,7 +10,6 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from spack_cache_db import schema
@@ -22,6 +21,7 @@ from spack_cache_db.build.merge import installed_releases
 from spack_cache_db.records import INSTALLED, ROOT, Problem
 from spack_cache_db.releases import release_date, release_kind
 from spack_cache_db.sources.columns import TABLES, Document
+from spack_cache_db.sources.strictness import as_json
 from spack_cache_db.spack import targets
 from spack_cache_db.spack.normal_forms import Variant, readable_variant, split_compiler
 from spack_cache_db.spack.versions import newest_version, version_key
@@ -181,12 +181,8 @@ def _newest_versions(numbered: Numbered, spec_counts: Iterable[int]) -> list[str
 def _stack_set_rows(numbered: Numbered) -> Iterator[TableRows]:
     stacks, sets = numbered.ids["stacks"], numbered.ids["stack_sets"]
     shown = ([name for name in names if name != ROOT] for names in sets)
-    yield _rows("stack_sets", stacks=map(_json, sets), shown=map(_json, shown))
+    yield _rows("stack_sets", stacks=map(as_json, sets), shown=map(as_json, shown))
     yield "stack_set_members", [(at, stacks[name]) for names, at in sets.items() for name in names]
-
-
-def _json(texts: Sequence[str]) -> str:
-    return msgspec.json.encode(texts).decode()
 
 
 def _variant_rows(numbered: Numbered) -> Iterator[TableRows]:

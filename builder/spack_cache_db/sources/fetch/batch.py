@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -130,11 +130,10 @@ class _Run:
             self.failed += 1
             self.faults.update(error.faults)
 
-    def _fail(self, faults: Iterable[Fault]) -> None:
+    def _fail(self, faults: Collection[Fault]) -> None:
         """Keep the faults of mirrors, each of which has one."""
-        for fault in faults:
-            self.failed += 1
-            self.faults.add(fault)
+        self.failed += len(faults)
+        self.faults.update(faults)
 
     async def _resolve(self, web: Web, mirror: ConfiguredMirror) -> None:
         """Find the mirrors that a URL names."""

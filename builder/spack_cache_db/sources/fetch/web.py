@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -224,7 +225,8 @@ class Web:
         async with self._opened(url, headers) as response:
             if response.status_code == 304:
                 return None
-            left, seen, size = length_of(response), 0, 0
+            length = response.headers.get("Content-Length", "")
+            left, seen, size = int(length) if re.fullmatch(r"[0-9]{1,19}", length) else 0, 0, 0
             require_size(url, left, limit)
             self._expected += left
             try:
@@ -314,12 +316,6 @@ def tags_of(response: httpx.Response) -> Tags:
     """Return what a response calls the state of its file, as far as a request can repeat it."""
     said = (response.headers.get(name, "") for name in ("ETag", "Last-Modified"))
     return Tags(*(each if each.isascii() and each.isprintable() else "" for each in said))
-
-
-def length_of(response: httpx.Response) -> int:
-    """Return the bytes that a response says it sends; 0 if it does not."""
-    text: str = response.headers.get("Content-Length", "")
-    return int(text) if text.isdecimal() and len(text) < 20 else 0
 
 
 def require_size(url: str, size: int, limit: int) -> None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.errors import Fault, InputError, LineFault, counted, faults_of
@@ -50,8 +50,6 @@ from spack_cache_db.sources.indexes.index_records import (
     SpecFileRecords,
 )
 from spack_cache_db.sources.strictness import MAX_INDEX, require_name, require_text
-
-T = TypeVar("T")
 
 MAX_SPEC_FILE = 2**26
 """Bytes of a spec file; the largest known have a few hundred thousand."""
@@ -160,10 +158,13 @@ def files_without_index(folder: Path) -> list[str]:
         names = [path.relative_to(folder).as_posix() for path in paths]
         return [name for name in names if name in _PLAIN[1:]]
     _, paths = found.spec_paths()
-    manifests = [path for path in paths if path.name.endswith(_SPEC_MANIFEST)]
-    blobs = _each(manifests, lambda path: read_manifest(read_file(path, MAX_MANIFEST)).blob(SPEC))
     names = [path.relative_to(folder).as_posix() for path in paths]
-    return names + [blob.path.as_posix() for blob in blobs if blob is not None]
+    for path in paths:
+        if path.name.endswith(_SPEC_MANIFEST):
+            with _faults_of(str(path)):
+                blob = read_manifest(read_file(path, MAX_MANIFEST)).blob(SPEC)
+            names += [blob.path.as_posix()] if blob else []
+    return names
 
 
 def binaries_left_out(folder: Path) -> list[str]:
@@ -187,21 +188,6 @@ def _faults_of(location: str) -> Iterator[None]:
             raise InputError([Fault(location, 0, str(fault))]) from None
         except OSError as error:
             raise InputError([Fault(error.filename or location, 0, unreadable(error))]) from None
-
-
-def _each(paths: Iterable[Path], read: Callable[[Path], T]) -> list[T]:
-    """Return what is read of each file; `InputError` with the faults of all of them."""
-    found: list[T] = []
-    faults: list[Fault] = []
-    for path in paths:
-        try:
-            with _faults_of(str(path)):
-                found.append(read(path))
-        except InputError as error:
-            faults += error.faults
-    if faults:
-        raise InputError(faults)
-    return found
 
 
 class _Mirror:
@@ -315,16 +301,16 @@ class _Mirror:
         """Open a mirror that has no index, from its spec files."""
         digest = hashlib.sha256()
 
-        def spec_file(path: Path) -> SpecFile:
-            if path.name.endswith(_SPEC_MANIFEST):
-                data = self._blob(read_manifest(read_file(path, MAX_MANIFEST)), SPEC)
-            else:
-                data = read_file(path, MAX_SPEC_FILE)
-            digest.update(hashlib.sha256(data).digest())
-            return SpecFile(data, MAX_SPEC_FILE)
-
+        found: list[SpecFile] = []
         layout, paths = self.spec_paths()
-        found = _each(paths, spec_file)
+        for path in paths:
+            with _faults_of(str(path)):
+                if path.name.endswith(_SPEC_MANIFEST):
+                    data = self._blob(read_manifest(read_file(path, MAX_MANIFEST)), SPEC)
+                else:
+                    data = read_file(path, MAX_SPEC_FILE)
+                found.append(SpecFile(data, MAX_SPEC_FILE))
+            digest.update(hashlib.sha256(data).digest())
         if not found:
             raise IndexFault("the mirror has neither an index nor a spec file, expected one")
         release, stack = self._place.of(self._place_path)

@@ -9,12 +9,10 @@ summary is kept, with a problem.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
-
-import msgspec
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Configuration, Problem
@@ -23,6 +21,7 @@ from spack_cache_db.sources.columns import Document, PageFacts, TarballParts, Wr
 from spack_cache_db.sources.pages.page_parser import Meta, Page, SpecDetail, parse_page
 from spack_cache_db.sources.strictness import (
     MAX_TEXT,
+    as_json,
     require_bounded,
     require_few,
     require_name,
@@ -176,7 +175,7 @@ def normal_configuration(package: str, detail: SpecDetail) -> Configuration:
         detail.os,
         detail.platform,
         detail.target,
-        as_set("variant", map(kept_variant, detail.variants)),
+        as_set("variant", (_kept(normal_variant, text) for text in detail.variants)),
     )
 
 
@@ -189,10 +188,10 @@ def as_set(word: str, texts: object) -> tuple[str, ...]:
     return ordered
 
 
-def kept_variant(text: str) -> str:
-    """Return a variant's normal form; text that is not a variant stays as it is."""
+def _kept(normal_form: Callable[[str], str], text: str) -> str:
+    """Return a normal form; text that has none stays as it is."""
     try:
-        return normal_variant(text)
+        return normal_form(text)
     except ValueError:
         return text
 
@@ -222,7 +221,7 @@ def declared_meta(meta: Meta) -> Facts:
     """Return the `meta` that a page declares, in normal form: sorted, compilers without `@=`."""
     return {
         **{key: sorted(getattr(meta, key)) for key in (*LISTS, "stacks")},
-        "compilers": sorted(set(map(_compiler, meta.compilers))),
+        "compilers": sorted({_kept(normal_compiler, name) for name in meta.compilers}),
         "num_specs": meta.num_specs,
         "num_specs_by_stack": dict(sorted(meta.num_specs_by_stack.items())),
     }
@@ -235,8 +234,8 @@ def page_problems(
     computed = computed_meta(distinct, stack_sets)
     for key, value in declared_meta(meta).items():
         if value != computed[key]:
-            text = msgspec.json.encode(value).decode()
-            yield Problem(key, _difference(key, value, computed[key]), value=text)
+            message = _difference(key, value, computed[key])
+            yield Problem(key, message, value=as_json(value))
 
 
 @lru_cache(maxsize=4096)
@@ -261,14 +260,6 @@ def _difference(key: str, declared: Any, computed: Any) -> str:
     if only_listed:
         parts.append(f"does not declare {', '.join(only_listed)}, which specs have")
     return f"meta.{key} {' and '.join(parts) or 'names something twice'}"
-
-
-def _compiler(name: str) -> str:
-    """Return a declared compiler's normal form; text that is not a compiler stays as it is."""
-    try:
-        return normal_compiler(name)
-    except ValueError:
-        return name
 
 
 def _items(value: Any) -> set[str]:
