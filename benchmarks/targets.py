@@ -92,7 +92,7 @@ def _catalogue(db: sqlite3.Connection) -> list[PageKind]:
         PageKind("configurations, 3 facets", (_table(FACETS),)),
         PageKind("builds of a package", tuple(map(_builds, sample))),
         PageKind("listings of a release", (_LISTINGS,), 10),
-        PageKind("canned query", _all("/spack-cache/targets_of_package?package=", sample)),
+        PageKind("canned query", _all("/spack-cache/variant_values_of_package?package=", sample)),
         PageKind("JSON, 100 rows", ("/spack-cache/configurations.json?_size=100",)),
         PageKind(
             "CSV stream", ("/spack-cache/configurations.csv?_stream=on&_size=max",), 2, goal=None

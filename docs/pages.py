@@ -1,8 +1,8 @@
 """MkDocs hook: the generated pages of the documentation, and links between all pages.
 
 The first page is the README; CONTRIBUTING, CHANGELOG and SECURITY are pages as well. The page of
-the schema is made of `spack_cache_db.schema` and `metadata.yml`, those of the Python API and of
-modules of docstrings.
+the schema is made of `spack_cache_db.schema` and of an empty database, which describes itself,
+those of the Python API and of modules of docstrings.
 """
 
 from __future__ import annotations
@@ -11,18 +11,20 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
 
-import yaml
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 import spack_cache_db
 from spack_cache_db import api
-from spack_cache_db.schema import TABLES, VIEWS, Table
+from spack_cache_db.build.sqlite_file import create, finish, index_text
+from spack_cache_db.query.database import descriptions
+from spack_cache_db.schema import FULL_TEXT, TABLES, VIEWS, Table
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "builder" / "spack_cache_db"
@@ -83,10 +85,11 @@ def schema_page() -> str:
 
 
 @cache
-def _descriptions() -> dict[str, Any]:
-    metadata = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))
-    tables: dict[str, Any] = metadata["databases"]["spack-cache"]["tables"]
-    return tables
+def _descriptions() -> dict[str, dict[str | None, str]]:
+    with closing(create(Path(":memory:"))) as db:
+        index_text(db, {each.content: () for each in FULL_TEXT.values()})
+        finish(db)
+        return descriptions(db)
 
 
 def _described(name: str, table: Table | None) -> str:
@@ -94,7 +97,9 @@ def _described(name: str, table: Table | None) -> str:
     described = _descriptions()[name]
     columns = {each.name: each for each in table.columns} if table else {}
     rows = []
-    for column, text in described["columns"].items():
+    for column, text in described.items():
+        if column is None:
+            continue
         sql, points = "", ""
         if column in columns:
             each = columns[column]
@@ -102,7 +107,7 @@ def _described(name: str, table: Table | None) -> str:
             points = f" → [{each.references}](#{each.references})" if each.references else ""
         rows.append(f"| `{column}` |{sql} {text}{points} |")
     head = "| column | type | |\n| --- | --- | --- |" if table else "| column | |\n| --- | --- |"
-    return "\n".join([f"### {name}", "", described["description"], "", head, *rows])
+    return "\n".join([f"### {name}", "", str(described[None]), "", head, *rows])
 
 
 def diagram() -> str:

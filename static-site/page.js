@@ -22,7 +22,7 @@ SELECT hash, release_count, last_seen FROM specs WHERE configuration = ?1 AND re
 ORDER BY last_seen IS NOT NULL, last_seen DESC, hash`;
 const RELEASES = "SELECT id, name, kind FROM releases ORDER BY position";
 const LISTING = "SELECT 1 FROM listings JOIN specs ON specs.id = listings.spec WHERE release = ?1 AND hash = ?2";
-const EXAMPLE = "SELECT package, version, compiler, target, releases\nFROM builds WHERE package = 'hdf5' LIMIT 100";
+const EXAMPLE = "SELECT package, version, compiler, target, release_count\nFROM builds WHERE package = 'hdf5' LIMIT 100";
 
 const catalogue = await (await fetch("catalogue.json", { cache: "no-cache" })).json();
 document.getElementById("title").textContent = catalogue.title;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -218,11 +217,10 @@ class Graph:
     def _name(self, dag_hash: str) -> tuple[str, ...]:
         return (dag_hash, *self.specs[dag_hash][:2])
 
-    def _kind(self, dag_hash: str) -> str:
-        if self.specs[dag_hash][-1]:
-            return "binary"
+    def _kind(self, dag_hash: str) -> tuple[int, int]:
+        """Return whether a spec is a binary, and whether it is an external."""
         is_external = any(said[-1] is not None for said in self.records.get(dag_hash, ()))
-        return "external" if is_external else "known as a dependency"
+        return int(self.specs[dag_hash][-1] > 0), int(is_external)
 
     def run_time(self, dag_hash: str) -> set[str]:
         """Return the specs that a spec links to or runs, directly or not, and itself."""
@@ -237,7 +235,7 @@ class Graph:
     def _row(self, shown: str, one: str, other: str) -> tuple[Any, ...]:
         how = self.edges.get(one, {}).get(other)
         types = None if how is None else ",".join(sorted(how))
-        return (*self._name(shown), types, self._kind(shown))
+        return (*self._name(shown), *self._kind(shown), types)
 
     def dependencies_of_hash(self, dag_hash: str) -> Rows:
         """Return the specs that a spec needs to run, or uses itself."""
@@ -258,68 +256,25 @@ class Graph:
         having = [name for name in self.listed if not is_binary or dag_hash in self.listed[name]]
         chosen = release or having[0]
         return [
-            (chosen, *self._name(other), self._kind(other), self.specs[other][-1])
+            (chosen, *self._name(other), *self._kind(other), self.specs[other][-1])
             for other in self.run_time(dag_hash)
             if other not in self.listed[chosen]
         ]
 
-    def differences_of_look_alikes(self, dag_hash: str) -> Rows:
-        """Return the specs that only some of the specs of one configuration need."""
-        alike = [
-            one
-            for one, each in self.specs.items()
-            if each[-2] == self.specs[dag_hash][-2]
-            and (each[-1] or one == dag_hash)
-            and one in self.records
-        ]
-        to_run: dict[Any, set[str]] = {}
-        to_build: dict[Any, set[str]] = {}
-        for one in alike:
-            below = {other for each in self.edges.get(one, ()) for other in self.run_time(each)}
-            for uses, some in ((to_run, self.run_time(one)), (to_build, below)):
-                for other in some:
-                    uses.setdefault(self._whole(other), set()).add(one)
-        rows = [("run", key, some) for key, some in to_run.items()]
-        rows += [("build", key, some) for key, some in to_build.items() if key not in to_run]
-        return [
-            (
-                *(package, version, compiler, target, variants),
-                *(flags_of(parameters), package_hash, use, len(some), len(alike)),
-                " ".join(sorted(each[:7] for each in some)),
-            )
-            for use, key, some in rows
-            for (package, version, compiler, _, _, target, variants, _) in (key[0],)
-            for (_, package_hash, parameters, _) in (key[1],)
-            if len(some) < len(alike)
-        ]
-
-    def _whole(self, dag_hash: str) -> tuple[Any, ...]:
-        """Return all that is known of a spec but its dependencies."""
-        return self.specs[dag_hash][:-1], self.records.get(dag_hash, [(None,) * 4])[0]
-
     def asked(self) -> Iterator[tuple[str, dict[str, str], Rows]]:
-        """Yield each query, parameters and the rows; none for a spec without a record."""
+        """Yield each query with its parameters, and the rows of its answer."""
         for dag_hash in self.specs:
             queries: list[tuple[str, dict[str, str]]] = [
                 (name, {"hash": dag_hash})
                 for name in (
                     "dependencies_of_hash",
                     "dependents_of_hash",
-                    "differences_of_look_alikes",
                 )
             ]
             queries += [
-                ("dependencies_without_binary", {"hash": dag_hash[:9], "release": release})
+                ("dependencies_without_binary", {"hash": dag_hash, "release": release})
                 for release in ("", *self.listed)
             ]
             for query, params in queries:
                 given = (dag_hash, *[*params.values()][1:])
-                has_record = dag_hash in self.records
-                yield query, params, getattr(self, query)(*given) if has_record else []
-
-
-def flags_of(parameters: str | None) -> str | None:
-    """Return the compiler flags of a node as Spack writes them."""
-    told = json.loads(parameters or "{}")
-    flags = [f'{name}="{" ".join(told[name])}"' for name in told if name in FLAGS and told[name]]
-    return " ".join(flags) or None
+                yield query, params, getattr(self, query)(*given)

@@ -1,7 +1,8 @@
-"""metadata.yml, read once for all tests."""
+"""metadata.yml, read once for all tests, and its canned queries."""
 
 from __future__ import annotations
 
+import sqlite3
 from typing import Any
 
 import yaml
@@ -16,3 +17,11 @@ METADATA: dict[str, Any] = yaml.load(
 DATABASE: dict[str, Any] = METADATA["databases"]["spack-cache"]
 QUERIES: dict[str, Any] = DATABASE["queries"]
 """The canned queries."""
+
+
+def run(connection: sqlite3.Connection, query: str, **params: str) -> list[dict[str, Any]]:
+    """Return the rows of a canned query; parameters that are not given are empty."""
+    declared = dict.fromkeys(QUERIES[query].get("params", ()), "")
+    cursor = connection.execute(QUERIES[query]["sql"], declared | params)
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor]

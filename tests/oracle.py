@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -23,16 +22,13 @@ from spack_cache_db.spack.constraints import (
 from spack_cache_db.spack.normal_forms import parse_variant
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.targets import family, runs_on, target_matches
-from spack_cache_db.spack.versions import newest_version
 from tests.contradictions import Listing
 
 Answer = dict[Configuration, set[str]]
 """Hashes by their configuration."""
 Rows = list[tuple[Any, ...]]
-"""Rows of a canned query, without its column `error`."""
+"""Rows of a canned query."""
 MOST = ("package", "version", "compiler", "os", "target", "variants")
-WRONG = ("AA", "x86_64_v3 ")
-"""Values that no parameter of a canned query may have."""
 
 
 def matches(query: SpecQuery, spec: Configuration, dag_hash: str) -> bool:
@@ -61,15 +57,9 @@ def matches(query: SpecQuery, spec: Configuration, dag_hash: str) -> bool:
 
 @dataclass(frozen=True)
 class Oracle:
-    """Answers from what pages and indexes list, one by one.
-
-    Attributes:
-        said: what each source lists.
-        families: the families of targets that have a name in the database.
-    """
+    """Answers from what pages and indexes list, one by one: `said` is what each source lists."""
 
     said: list[Listing]
-    families: frozenset[str] = frozenset()
 
     @cached_property
     def in_order(self) -> list[Listing]:
@@ -195,67 +185,12 @@ class Oracle:
                 found.setdefault(each, set()).add(dag_hash)
         return found
 
-    def package(self, name: str) -> str | None:
-        """Return the package of a parameter: the one with most specs if it is empty."""
+    def largest(self) -> str | None:
+        """Return the package with the most specs."""
         counts = Counter(each.package for each in self.own.values())
-        if name:
-            return name if name in counts else None
         return min(counts, key=lambda each: (-counts[each], each), default=None)
 
-    def of_package(self, package: str | None) -> dict[str, Configuration]:
-        """Return the binaries of a package."""
-        return {dag: each for dag, each in self.own.items() if each.package == package}
-
-    def listed(self, package: str | None) -> list[Listing]:
-        """Return the listings of a package."""
-        return [each for each in self.listings if each.configuration.package == package]
-
     # One method for each canned query.
-
-    def specs_of_package(self, package: str, host: str) -> Rows:
-        """Return the specs of a package that run on a host."""
-        return [
-            (dag_hash, *words(each, *MOST[1:]), len(self.of(dag_hash)["releases"]))
-            for dag_hash, each in self.of_package(self.package(package)).items()
-            if not host or runs_on(each.target, host)
-        ]
-
-    def targets_of_package(self, package: str, release: str) -> Rows:
-        """Return the versions and targets of a package in a release."""
-        name = self.package(package)
-        releases = [each.release for each in self.listed(name) if release in ("", each.release)]
-        shown = [each for each in self.listed(name) if each.release in releases[:1]]
-        return [
-            (releases[0], name, version, target, family(target), *counts(some))
-            for (version, target), some in grouped(
-                shown, lambda each: (each.configuration.version, each.configuration.target)
-            )
-        ]
-
-    def releases_of_version(self, package: str, version: str) -> Rows:
-        """Return the releases that list a version of a package."""
-        name = self.package(package)
-        shown = self.listed(name)
-        chosen = version or newest_version({each.configuration.version for each in shown})
-        there = [each for each in shown if each.configuration.version == chosen]
-        return [
-            (name, chosen, release, kind_of(release), day_of(release), *counts(some))
-            for release, some in grouped(there, lambda each: each.release)
-        ]
-
-    def releases_of_hash(self, hash: str) -> Rows:
-        """Return the releases that list the hashes that begin so."""
-        count = Counter(each.dag_hash for each in self.listings)
-        hash = hash or min(count, key=lambda each: (-count[each], each))
-        return [
-            (
-                *(each.dag_hash, each.configuration.package, each.release),
-                *(kind_of(each.release), day_of(each.release)),
-                json.dumps(sorted({*each.stacks} - {"root"}), separators=(",", ":")),
-            )
-            for each in self.listings
-            if len(hash) >= 7 and each.dag_hash.startswith(hash)
-        ]
 
     def most_hashes(self, package: str) -> Rows:
         """Return the configurations of a package that several specs have."""
@@ -265,27 +200,13 @@ class Oracle:
             if count > 1 and package in ("", each.package)
         ]
 
-    def packages_of_stack(self, stack: str) -> Rows:
-        """Return the packages of a stack, over all releases."""
-        sizes = {name: len(self.counting(stack=name)) for name in self.stacks}
-        chosen = stack or min(sizes, key=lambda name: (-sizes[name], name), default="")
-        binaries = self.counting(stack=chosen).values() if chosen in sizes else ()
-        return [(chosen, *row) for row in packages_among(binaries)]
-
-    def newest_versions(self, package: str) -> Rows:
-        """Return the packages that have such a part in their name."""
-        return [
-            (name, version, specs, len(self.packages[name]), days_of(self.packages[name])[1])
-            for name, specs, version in packages_among(self.own.values())
-            if package in name
-        ]
-
     def variant_values_of_package(self, package: str) -> Rows:
         """Return the values of each variant of a package."""
-        name = self.package(package)
+        name = package or self.largest()
         values = [
             (variant.name, value, each)
-            for each in self.of_package(name).values()
+            for each in self.own.values()
+            if each.package == name
             for variant in map(parse_variant, each.variants)
             for value in variant.values
         ]
@@ -294,42 +215,57 @@ class Oracle:
             for (variant, value), some in grouped(values, lambda each: each[:2])
         ]
 
-    def missing_for_family(self, has: str, lacks: str) -> Rows:
-        """Return the packages that one family has and another lacks."""
-        wanted, other = has or "x86_64", lacks or "aarch64"
-        if not {wanted, other} <= self.families:
-            return []
-        binaries = self.own.values()
-        known = {each.package for each in binaries if family(each.target) == other}
-        return packages_among(
-            each for each in binaries if family(each.target) == wanted and each.package not in known
-        )
-
     def sides(self, old: str, new: str) -> tuple[list[Listing], list[Listing]]:
         """Return the listings of two releases; none if one is unknown or nothing is before."""
-        snapshots = [each for each in self.releases if kind_of(each) == "snapshot"]
-        new = new or [*snapshots, *self.releases][0]
-        old = old or releases_before(self.releases).get(new, "")
+        before = releases_before(self.releases)
+        order = sorted(
+            self.releases, key=lambda each: (each not in before, kind_of(each) != "snapshot")
+        )
+        new = new or order[0]
+        old = old or before.get(new, "")
         if not {old, new} <= {*self.releases}:
             return [], []
         return [*self.shown[old].values()], [*self.shown[new].values()]
 
-    def lost(
-        self, old: str, new: str, key: Callable[[Configuration], Any]
-    ) -> list[tuple[Any, Any]]:
-        """Return the keys of the old release that the new one lacks, with their configurations."""
-        was, now = ([each.configuration for each in side] for side in self.sides(old, new))
-        return [(name, some) for name, some in grouped(was, key) if name not in {*map(key, now)}]
+    def compilers_of_release(self, release: str) -> Rows:
+        """Return the compilers of a release, with their packages and specs."""
+        return self._numbers(release, lambda each: (each.compiler,))
 
-    def packages_gone(self, old: str, new: str) -> Rows:
-        """Return the packages that the new release lacks."""
-        gone = self.lost(old, new, lambda each: each.package)
-        return packages_among(each for _, some in gone for each in some)
+    def targets_of_release(self, release: str) -> Rows:
+        """Return the targets of a release, with their packages and specs."""
+        return self._numbers(release, lambda each: (family(each.target), each.target))
 
-    def families_lost(self, old: str, new: str) -> Rows:
-        """Return the packages that lack a family in the new release."""
-        lost = self.lost(old, new, lambda each: (each.package, family(each.target)))
-        return [(*key, len(some)) for key, some in lost]
+    def _numbers(self, release: str, key: Callable[[Configuration], tuple[str, ...]]) -> Rows:
+        chosen = release or self.releases[0]
+        shown = [each.configuration for each in self.shown[chosen].values()]
+        return [
+            (chosen, *names, len({each.package for each in some}), len(some))
+            for names, some in grouped(shown, key)
+        ]
+
+    def changes_by_release(self) -> Rows:
+        """Return how many specs each release adds to the one before, and removes."""
+        return [
+            (
+                *(name, older, len(self.shown[name])),
+                len(self.shown[name].keys() - self.shown[older].keys()),
+                len(self.shown[older].keys() - self.shown[name].keys()),
+            )
+            for name, older in releases_before(self.releases).items()
+            if self.shown[name]
+        ]
+
+    def families_lost(self, release: str) -> Rows:
+        """Return the packages that a release lacks for a family that some release has."""
+        shown = [each.configuration for each in self.shown[release or self.releases[0]].values()]
+        own = {(each.package, family(each.target)) for each in shown}
+        every = grouped(self.own.items(), lambda each: (each[1].package, family(each[1].target)))
+        return [
+            (*key, len(some), max(filter(None, days), default=None))
+            for key, some in every
+            if key not in own
+            for days in ([days_of(self.of(dag)["releases"])[1] for dag, _ in some],)
+        ]
 
     def new_versions(self, old: str, new: str) -> Rows:
         """Return the versions that the old release lacks."""
@@ -381,43 +317,34 @@ class Oracle:
             for dag_hash, each in self.own.items()
             for releases in (self.of(dag_hash)["releases"],)
             for last in (days_of(releases)[1],)
-            if package in ("", each.package)
-            and not {"branch", "release"} & {*map(kind_of, releases)}
+            if package in ("", each.package) and {*map(kind_of, releases)} == {"snapshot"}
         ]
 
     def asked(self) -> Iterator[tuple[str, dict[str, str], Rows]]:
-        """Yield each query with right and wrong parameters, and the rows of its answer."""
-        every = {
-            "package": sorted({each.configuration.package for each in self.listings}),
-            "version": sorted({each.configuration.version for each in self.listings}),
-            "release": self.releases,
-            "hash": sorted({end for dag in self.own for end in (dag, dag[:7], dag[:31])}),
-            "stack": ["e4s", "ml", "root"],
-            "host": ["zen3", "zen2", "aarch64", "power9le"],
-            "has": ["x86_64", "aarch64"],
-            "lacks": ["x86_64", "aarch64"],
+        """Yield each query with its parameters, and the rows of its answer."""
+        packages = ["", *sorted({each.configuration.package for each in self.listings})]
+        releases = ["", *self.releases]
+        pairs: list[tuple[str, ...]] = [
+            *product(releases, [""]),
+            *zip(releases, releases[::-1], strict=True),
+        ]
+        pairs += [pair[::-1] for pair in pairs]
+        queries: dict[str, tuple[str, list[tuple[str, ...]]]] = {
+            "new_versions stacks_by_growth": ("old new", pairs),
+            "most_hashes variant_values_of_package most_replaced longest_kept only_in_snapshots": (
+                "package",
+                [(each,) for each in packages],
+            ),
+            "compilers_of_release targets_of_release families_lost": (
+                "release",
+                [(each,) for each in releases],
+            ),
+            "changes_by_release": ("", [()]),
         }
-        values = {name: ("", *some, *WRONG) for name, some in every.items()}
-        releases = values["release"]
-        pairs = [*product(releases, [""]), *zip(releases, releases[::-1], strict=True)]
-        pairs += [(new, old) for old, new in pairs]
-        queries = {
-            "packages_gone families_lost new_versions stacks_by_growth": "old new",
-            "most_hashes newest_versions variant_values_of_package most_replaced": "package",
-            "longest_kept only_in_snapshots": "package",
-            "packages_of_stack": "stack",
-            "releases_of_hash": "hash",
-            "specs_of_package": "package host",
-            "targets_of_package": "package release",
-            "releases_of_version": "package version",
-            "missing_for_family": "has lacks",
-        }
-        for names, text in queries.items():
-            params = text.split()
-            chosen = pairs if params[0] == "old" else product(*(values[each] for each in params))
-            for query, given in product(names.split(), [*chosen]):
-                rows = getattr(self, query)(*(each.strip() for each in given))
-                yield query, dict(zip(params, given, strict=True)), rows
+        for names, (params, chosen) in queries.items():
+            for query, given in product(names.split(), chosen):
+                rows = getattr(self, query)(*given)
+                yield query, dict(zip(params.split(), given, strict=True)), rows
 
 
 def words(each: Configuration, *names: str) -> tuple[str, ...]:
@@ -429,14 +356,6 @@ def words(each: Configuration, *names: str) -> tuple[str, ...]:
 def counts(listings: list[Listing]) -> tuple[int, int]:
     """Return how many configurations and specs some listings of one release have."""
     return len({each.configuration for each in listings}), len(listings)
-
-
-def packages_among(binaries: Iterable[Configuration]) -> Rows:
-    """Return each package with its number of specs and its newest version."""
-    return [
-        (package, len(some), newest_version(each.version for each in some))
-        for package, some in grouped(binaries, lambda each: each.package)
-    ]
 
 
 def grouped(rows: Iterable[Any], key: Callable[[Any], Any]) -> list[tuple[Any, list[Any]]]:

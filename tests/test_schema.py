@@ -109,7 +109,9 @@ def test_every_view_runs_and_has_rows(
     """A view is compiled when it is used, not when it is made."""
     for name in schema.VIEWS:
         file = real_tree if name == "installations" else all_sources
-        assert file.execute(f"SELECT count(*) FROM {name}").fetchone()[0] > 0, name
+        count = file.execute(f"SELECT count(*) FROM {name}").fetchone()[0]
+        # No two releases of these sources have the same configuration with other hashes.
+        assert count > 0 or name == "replaced_configurations", name
 
 
 def test_every_table_has_rows(all_sources: sqlite3.Connection) -> None:

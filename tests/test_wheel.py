@@ -91,8 +91,8 @@ STOCK = (
     "/spack-cache/packages/1",
     "/spack-cache/specs?_facet=stacks",
     "/spack-cache.json?sql=select+1",
-    f"/spack-cache/releases_of_hash?hash={HASH}",
-    "/spack-cache/find_spec.json?_shape=array&spec=py-mpi4py",
+    "/spack-cache/compilers_of_release?release=develop",
+    "/spack-cache/variant_values_of_package.json?_shape=array&package=py-mpi4py",
 )
 
 

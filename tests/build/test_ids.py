@@ -61,7 +61,7 @@ def test_a_hash_in_another_release_is_one_spec(built: Build) -> None:
         c=page(release="develop-2025-02-02", specs=[spec(1, stacks=["b"])]),
     )
     assert connection.execute(
-        "SELECT stacks, releases, first_seen, last_seen FROM builds"
+        "SELECT stacks, release_count, first_seen, last_seen FROM builds"
     ).fetchall() == [('["a","b"]', 3, "2025-01-01", "2025-02-02")]
 
 

@@ -89,7 +89,7 @@ def test_a_terminal_shows_fifty_rows(
 
 SEEN = ("first_seen", "last_seen")
 BUILDS = """
-SELECT hash, package, version, compiler, os, platform, target, variants, stacks, releases,
+SELECT hash, package, version, compiler, os, platform, target, variants, stacks, release_count,
   first_seen, last_seen
 FROM builds ORDER BY hash
 """

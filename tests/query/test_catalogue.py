@@ -122,7 +122,7 @@ def unlisted(built: Build) -> Iterator[sqlite3.Connection]:
     """A file that knows of a spec, as a dependency, which no release lists."""
     connection = built(a=page(specs=[spec(1)]))
     connection.execute(
-        "INSERT INTO specs SELECT 2, ?, configuration, stacks, 0, 0, 0, NULL, NULL FROM specs",
+        "INSERT INTO specs SELECT 2, ?, configuration, stacks, 0, 0, 0, 0, NULL, NULL FROM specs",
         [spec_hash(2)],
     )
     yield connection

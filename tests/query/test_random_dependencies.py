@@ -16,12 +16,10 @@ from spack_cache_db.query.records import question_of
 from spack_cache_db.site.pages.search import load_find
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
-from tests import metadata
 from tests.dependency_oracle import Walk, left_out
 from tests.small_sources import QUERIES, Sources, hashes, opened, sources
 
 LISTED = "SELECT hash FROM build_listings WHERE release = ?"
-FIND_SPEC = metadata.QUERIES["find_spec"]["sql"]
 
 
 @pytest.mark.slow
@@ -52,13 +50,10 @@ def test_any_query_has_the_answer_of_a_walk(drawn: Sources, queries: list[str]) 
 
 
 def every_road_leads_there(conn: sqlite3.Connection, text: str, found: list[Found]) -> None:
-    """SQL of hashes and of configurations, the canned query and the search say what `find` does."""
+    """SQL of hashes and of configurations and the search say what `find` does."""
     expected = {each for one in found for each in one.hashes or ()}
     by_hash = conn.execute("SELECT hash FROM builds WHERE spec_match(?, hash)", [text])
     assert {row[0] for row in by_hash} == expected, text
-    # Where there is none, a row without a hash says so.
-    canned = [row[0] for row in conn.execute(FIND_SPEC, {"spec": text, "page": ""})]
-    assert sorted(each for each in canned if each) == sorted(expected), text
     # Where releases contradict each other, a configuration is that of more specs than its own.
     by_id = "SELECT count(*) FROM configurations WHERE spec_count > 0 AND spec_match(?, id)"
     assert conn.execute(by_id, [text]).fetchone()[0] >= len(found), text

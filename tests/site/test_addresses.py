@@ -153,7 +153,7 @@ async def test_a_misspelt_column_is_refused(
         ("builds{}?package__contians=x", "no filter is called 'contians'; close: contains"),
         ("packages{}?_search_token=x", "has no field '_search_token'; close: _search_tokens"),
         ("builds{}?_search=x", "builds has no full-text search"),
-        ("find_spec{}?spce=hdf5", "this query has no field 'spce'; close: spec"),
+        ("most_hashes{}?pakage=hdf5", "this query has no field 'pakage'; close: package"),
     ],
 )
 async def test_what_a_table_or_query_cannot_do_is_refused(
@@ -175,7 +175,7 @@ async def test_what_a_table_or_query_cannot_do_is_refused(
         "listings?rowid=1",
         "packages?_search=hdf&_searchmode=raw&name__notblank=1",
         "builds.json?_facet=package&_facet_size=3&_sort=package&_col=hash&_nofacet=1",
-        "find_spec?spec=hdf5&_hide_sql=1",
+        "variant_values_of_package?package=hdf5&_hide_sql=1",
         "packages/1?x=1",
     ],
 )

@@ -29,9 +29,9 @@ TABLES = (
         "packages/1.json",
     ),
     *(
-        "find_spec?spec=hdf5",
-        "find_spec.json?spec=hdf5",
-        "specs_of_package?package=hdf5&_hide_sql=1",
+        "variant_values_of_package?package=hdf5",
+        "variant_values_of_package.json?package=hdf5",
+        "variant_values_of_package?package=hdf5&_hide_sql=1",
     ),
     *("builds?_filter_column=package&_filter_op=exact&_filter_value=hdf5", "builds?package=HDF5"),
     *("packages?_where=spec_count>1&_where=spec_count>2", "builds?_where=1"),

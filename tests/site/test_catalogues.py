@@ -64,7 +64,7 @@ async def test_a_file_may_have_any_name(database: Path, tmp_path: Path) -> None:
     assert {data, f"{data}.db", f"{data}/builds"} <= seen
     for path in seen | {"/static/site.css"}:
         assert (await get(served, path)).status_code == 200, path
-    rows = await get(served, f"{data}/find_spec.json?spec=hdf5&_shape=array")
+    rows = await get(served, f"{data}/most_hashes.json?package=hdf5&_shape=array")
     assert len(rows.json()) == 14
     assert "/spack-cache" not in (await get(served, "/robots.txt")).text
 
@@ -79,7 +79,7 @@ async def test_files_stand_beside_each_other(database: Path, tmp_path: Path, for
 
     assert {"/a", "/b", "/foreign"} <= links_of(home)
     for name in "ab":
-        assert (await get(served, f"/{name}/find_spec?spec=hdf5")).status_code == 200
+        assert (await get(served, f"/{name}/most_hashes?package=hdf5")).status_code == 200
         described = (await get(served, f"/{name}/packages")).text
         assert "Packages that have a binary" in described or "Releases that have" in described
     assert spec in (await get(served, "/a/builds?package=hdf5")).text

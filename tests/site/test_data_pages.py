@@ -19,12 +19,13 @@ async def test_the_database_begins_with_queries(datasette: Any) -> None:
     page = (await get(datasette, "/spack-cache")).text
     names = re.findall(r'href="/spack-cache/(\w+)"', page)
 
-    # Of many queries 1.0 shows the first few here.
     queries = [names.index(each) for each in QUERIES if each in names]
-    assert queries
+    assert queries == sorted(queries)
     assert max(queries) < names.index("builds") < names.index("build_listings")
     assert names.index("build_listings") < names.index("releases") < names.index("packages")
     assert names.index("packages") < names.index("compilers")
     assert len(names) == len(set(names))
-    assert re.search(r"specs_of_package\">[^<]+</a></dt><dd>[A-Z][^<]{10,}</dd>", page)
+    assert re.search(r"most_hashes\">[^<]+</a></dt><dd>[A-Z][^<]{10,}</dd>", page)
+    groups = dict.fromkeys(each["group"] for name, each in QUERIES.items() if name in names)
+    assert re.findall("<h3>([^<]*)</h3>\n<dl", page) == [*groups]
     assert 'aria-label="SQL"' in page

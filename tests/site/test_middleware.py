@@ -165,7 +165,7 @@ async def test_without_sql_the_field_is_refused_everywhere(database: Path) -> No
         for field in ("sql", "s%71l")
     }
     assert statuses == dict.fromkeys(statuses, 403)
-    assert (await closed.client.get("/spack-cache/find_spec?spec=hdf5")).status_code == 200
+    assert (await closed.client.get("/spack-cache/most_hashes?package=hdf5")).status_code == 200
 
 
 @pytest.mark.asyncio

@@ -121,8 +121,8 @@ async def test_odd_texts_in_the_fields_of_tables(datasette: Any, place: int) -> 
 async def test_odd_texts_in_queries_and_rows(datasette: Any) -> None:
     """Parameters of a canned query, of SQL, and fields of a row."""
     for text in TEXTS:
-        await refused_or_answered(datasette, f"/spack-cache/find_spec.json?spec={text}&page={text}")
-        await refused_or_answered(datasette, f"/spack-cache/specs_of_package?package={text}")
+        await refused_or_answered(datasette, f"/spack-cache/new_versions?old={text}&new={text}")
+        await refused_or_answered(datasette, f"/spack-cache/most_hashes?package={text}")
         await refused_or_answered(datasette, f"{SQL}.json?sql=select+:a&a={text}")
         await refused_or_answered(datasette, f"/spack-cache/packages/1.json?_shape={text}")
 

@@ -30,7 +30,11 @@ DATA = (
     "/badge/hdf5.svg",
 )
 CLOSED = (*OWN, *UNKNOWN, *DATA, "/spack-cache.db", f"/spec/{spec_hash(MPI)[:7]}")
-DATASETTES = ("/spack-cache", "/spack-cache/specs.json", "/spack-cache/find_spec.json?spec=hdf5")
+DATASETTES = (
+    "/spack-cache",
+    "/spack-cache/specs.json",
+    "/spack-cache/most_hashes.json?package=hdf5",
+)
 
 
 def closed(database: Path, *where: str, to: object, key: str = "allow") -> Any:
@@ -108,7 +112,7 @@ async def test_sql_and_queries_can_be_kept_to_some(database: Path) -> None:
 @pytest.mark.asyncio
 async def test_a_canned_query_can_be_kept_to_some(database: Path) -> None:
     """Who may not view a query gets a 403 for it, in both Datasettes."""
-    one = closed(database, "databases", "spack-cache", "queries", "find_spec", to=STAFF)
+    one = closed(database, "databases", "spack-cache", "queries", "most_hashes", to=STAFF)
 
     assert [await status(one, DATASETTES[2], each) for each in (None, STAFF)] == [403, 200]
     assert await status(one, "/find?q=hdf5+%2Bmpi") == 200

@@ -35,7 +35,7 @@ def test_datasette_serves_a_checkout_by_itself(database: Path) -> None:
         running(command, port, cwd=ROOT) as server,
         httpx.Client(base_url=server.address, verify=False, timeout=PATIENCE) as ask,
     ):
-        found = ask.get("/spack-cache/find_spec.json?spec=hdf5&_shape=array")
+        found = ask.get("/spack-cache/variant_values_of_package.json?package=hdf5&_shape=array")
         settings = ask.get("/-/settings.json").json()
 
         assert len(found.json()) == 14

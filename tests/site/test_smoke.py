@@ -32,7 +32,7 @@ PAGES = {
     "/spack-cache/builds?package=hdf5": "/package/hdf5",
     "/spack-cache/packages?_search=hdf5": "hdf5",
     "/spack-cache/specs/1": "configuration",
-    "/spack-cache/find_spec?spec=hdf5": "hdf5",
+    "/spack-cache/variant_values_of_package?package=hdf5": "hdf5",
     f"{SQL}?sql=SELECT+count(*)+AS+n+FROM+specs": "23",
 }
 DATA = ("/package/hdf5.json", "/packages.json", "/find.json?q=hdf5", "/cover.json?q=hdf5")

@@ -14,21 +14,9 @@ import pytest
 
 from spack_cache_db.site import own_pages
 from spack_cache_db.site.workers import execute
-from tests.many import (
-    EVERY_ANSWER,
-    EVERY_DEPENDENCY_ANSWER,
-    EVERY_PACKAGE_ANSWER,
-    MANY,
-    build_many_dependencies,
-    build_many_packages,
-)
-from tests.queries.asking import DEPENDENCY_QUERIES, PACKAGE_QUERIES, QUERIES
-from tests.shared import built_once
-from tests.site.conftest import SQL, site
+from tests.site.conftest import SQL
 
 pytestmark = pytest.mark.slow
-
-EVERY_WHOLE = EVERY_ANSWER | EVERY_DEPENDENCY_ANSWER | EVERY_PACKAGE_ANSWER
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -37,55 +25,6 @@ def patience() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(execute, "PAGE_SECONDS", 60.0)
         yield
-
-
-@pytest.fixture(scope="module")
-def asked(many: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The site that has many rows for a query: that of its file."""
-    of_dependencies, of_packages = (
-        site(
-            built_once(tmp_path_factory, make.__name__, make) / "spack-cache.db",
-            sql_time_limit_ms=20_000,
-        )
-        for make in (build_many_dependencies, build_many_packages)
-    )
-    return (
-        dict.fromkeys(EVERY_ANSWER, many)
-        | dict.fromkeys(EVERY_DEPENDENCY_ANSWER, of_dependencies)
-        | dict.fromkeys(EVERY_PACKAGE_ANSWER, of_packages)
-    )
-
-
-def test_no_query_is_left_out() -> None:
-    """The test below asks each."""
-    assert EVERY_ANSWER.keys() == QUERIES.keys()
-    assert EVERY_DEPENDENCY_ANSWER.keys() == set(DEPENDENCY_QUERIES)
-    assert EVERY_PACKAGE_ANSWER.keys() == set(PACKAGE_QUERIES)
-
-
-@pytest.mark.asyncio(loop_scope="session")
-@pytest.mark.parametrize("query", EVERY_WHOLE)
-@pytest.mark.parametrize("form", ["json", "csv"])
-async def test_no_answer_is_cut_in_silence(query: str, form: str, asked: dict[str, Any]) -> None:
-    """Page by page all rows come; the last row of all pages but the last names the next."""
-    params, total, keys = EVERY_WHOLE[query]
-    found: list[dict[str, Any]] = []
-    for number in ("", "2"):
-        response = await asked[query].client.get(
-            f"/spack-cache/{query}.{form}", params=params | {"page": number, "_shape": "array"}
-        )
-        assert response.status_code == 200, response.text
-        text = response.text
-        answer = response.json() if form == "json" else list(csv.DictReader(io.StringIO(text)))
-        if number == "":
-            last = answer.pop()
-            of = "" if total is None else f" of {total}"
-            assert last.pop("error") == f"row 1000{of} is on page 2"
-            assert not any(last.values())
-            assert len(answer) == 999
-        assert not any(row["error"] for row in answer)
-        found += answer
-    assert len(found) == len({tuple(map(row.get, keys)) for row in found}) == (total or MANY)
 
 
 NUMBERS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT {}) SELECT x FROM n"

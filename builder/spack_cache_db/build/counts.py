@@ -48,7 +48,7 @@ def count(numbered: Numbered) -> Counts:
     """Return all counts."""
     ids, listings, package_of = numbered.ids, numbered.listings, numbered.configurations["package"]
     releases, packages, stacks = (len(ids[name]) for name in ("releases", "packages", "stacks"))
-    configurations = len(ids["configurations"])
+    configurations, specs = len(ids["configurations"]), len(numbered.hashes)
     binaries = numbered.specs["configuration"][numbered.specs["is_binary"] > 0]
     in_releases = pairs(listings["configuration"], listings["release"])
     in_stacks = _in_stacks(numbered)
@@ -81,7 +81,10 @@ def count(numbered: Numbered) -> Counts:
             "spec_count": _times(binaries, configurations),
             **dates.seen(in_releases.first, in_releases.second, configurations),
         },
-        "specs": dates.seen(listings["spec"], listings["release"], len(numbered.hashes)),
+        "specs": {
+            "is_current": dates.undated(listings["spec"], listings["release"], specs),
+            **dates.seen(listings["spec"], listings["release"], specs),
+        },
     }
     tables = {
         "configuration_releases": Frame(
@@ -166,6 +169,18 @@ class _Dates:
         self._dates = [*sorted({date for date in dates if date}), None]
         # None is the last date, which is also at -1: a release without a date changes neither end.
         self._number = numbers([-1, *(self._dates.index(date) if date else -1 for date in dates)])
+
+    def undated(self, ids: Numbers, releases: Numbers, size: int) -> list[bool]:
+        """Return whether each id from 1 to `size` is in a release without a date.
+
+        Args:
+            ids: of each distinct (id, release).
+            releases: the releases of these pairs.
+        """
+        found = np.zeros(size + 1, bool)
+        found[ids[self._number[releases] < 0]] = True
+        are_undated: list[bool] = found[1:].tolist()
+        return are_undated
 
     def seen(self, ids: Numbers, releases: Numbers, size: int) -> dict[str, list[Any]]:
         """Return in how many releases each id from 1 to `size` is, and the first and last date.

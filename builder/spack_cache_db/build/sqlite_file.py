@@ -6,10 +6,12 @@ What is created stands in the schema; sqlite-utils writes the statements.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from importlib import metadata
-from itertools import chain, islice
+from importlib.resources import files
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +87,7 @@ def finish(db: sqlite3.Connection) -> None:
             )
     for name, sql in schema.VIEWS.items():
         sqlite_utils.Database(db).create_view(name, sql)
+    insert(db, "column_descriptions", _descriptions(db))
     db.execute("ANALYZE")
     # People ask for a branch, which lists many times as much as the average release: by the average
     # SQLite would read all that the branch lists to find one package in it.
@@ -116,6 +119,18 @@ def require_intact(path: Path) -> None:
             broken, found = [], [(str(error),)]
     if broken or found != [("ok",)]:
         raise OutputError(f"the built database is damaged, nothing was replaced: {broken} {found}")
+
+
+def _descriptions(db: sqlite3.Connection) -> Iterator[tuple[int, str, str | None, str, int | None]]:
+    """Yield the rows of `column_descriptions`: each table, and behind it its columns in order."""
+    text = files("spack_cache_db.schema").joinpath("descriptions.toml").read_text("utf-8")
+    described = tomllib.loads(text)
+    number = count(1)
+    for table, description in described["tables"].items():
+        yield next(number), table, None, description, None
+        own = described["columns"]["common"] | described["columns"].get(table, {})
+        for (column,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall():
+            yield next(number), table, column, own[column], int(column in described["derived"])
 
 
 def _create_table(db: sqlite_utils.Database, table: schema.Table) -> None:

@@ -38,17 +38,9 @@ _BESIDE_SPACK = """
 SELECT
   (SELECT count(*) FROM package_status WHERE versions_behind > 0) AS packages_behind,
   (SELECT count(*) FROM package_status WHERE spec_count = 0) AS packages_missing,
-  count(*) FILTER (WHERE is_known) AS versions_deprecated,
-  count(*) FILTER (WHERE NOT is_known) AS versions_unknown
-FROM (
-  SELECT DISTINCT configurations.version, known_versions.version IS NOT NULL AS is_known
-  FROM known_packages JOIN packages ON packages.name = known_packages.name
-  JOIN configurations ON configurations.package = packages.id AND configurations.spec_count > 0
-  JOIN versions ON versions.id = configurations.version
-  LEFT JOIN known_versions ON known_versions.package = known_packages.name
-    AND known_versions.version = versions.name
-  WHERE coalesce(known_versions.deprecated, known_versions.version IS NULL)
-    AND known_packages.versions <> '[]')
+  count(*) FILTER (WHERE status = 'deprecated') AS versions_deprecated,
+  count(*) FILTER (WHERE status = 'unknown') AS versions_unknown
+FROM dropped_versions
 """
 WITH_HASHES = "SELECT id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))"
 

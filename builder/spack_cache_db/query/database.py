@@ -41,6 +41,11 @@ SELECT member.variant_set, variants.text
 FROM variant_set_members AS member JOIN variants ON variants.id = member.variant
 WHERE member.variant_set IN (SELECT value FROM json_each(:ids)) ORDER BY variants.text
 """
+DESCRIPTIONS = """
+SELECT "table", "column", description FROM column_descriptions ORDER BY id LIMIT 10000
+"""
+# `ANALYZE` has a row for each table that is not empty.
+FILLED = "SELECT DISTINCT tbl FROM sqlite_stat1"
 Read = TypeVar("Read")
 LAZY = ("version", "variants")
 """The columns of a configuration whose words are read when they are asked for."""
@@ -89,6 +94,19 @@ def json_pieces(ids: Iterable[int | str | list[int]], most: int | None = None) -
     rest = iter(ids)
     while some := [*islice(rest, most or IDS_AT_ONCE)]:
         yield json.dumps(some, separators=(",", ":"))
+
+
+def descriptions(conn: sqlite3.Connection) -> dict[str, dict[str | None, str]]:
+    """Return what a database says of its tables (at None) and of their columns, by table."""
+    found: dict[str, dict[str | None, str]] = {}
+    for table, column, text in select(conn, DESCRIPTIONS):
+        found.setdefault(table, {})[column] = text
+    return found
+
+
+def filled_tables(conn: sqlite3.Connection) -> set[str]:
+    """Return the names of the tables that have rows."""
+    return {name for (name,) in select(conn, FILLED)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """The schema of the published file, once, as data.
 
 Every table, column, index and view stands here and nowhere else: `build/sqlite_file.py` creates
-them, `query/database.py` compares a file with them, and tests compare `metadata.yml`. This module
-opens no file and does not know where rows come from.
+them, and `query/database.py` compares a file with them. `descriptions.toml`
+says what each contains. This module opens no file and does not know where rows come from.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from spack_cache_db.schema.tables import TableIndex as TableIndex
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 19
+SCHEMA_VERSION = 20
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "540d507b6b70f8c0f00f264fab1bd1c683d2c22d545f3bbc339ade7ca3a7128f"
+STATEMENTS_SHA256 = "145cf3f488c121f9ef8a5756859694a176ceb576009d72c4c7ff6e29ea5df1ea"
 """The checksum (`statements_sha256`) of a database of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 
@@ -122,9 +122,10 @@ _SPEC_COLUMNS = f"""\
   packages.name AS package,
 {_BUILD_COLUMNS},
   stack_sets.shown AS stacks,
-  specs.release_count AS releases,
+  specs.release_count,
   specs.first_seen,
   specs.last_seen,
+  specs.is_current,
 {_FOR_ANALYSIS}"""
 
 _SPEC_JOINS = f"""\
@@ -235,6 +236,32 @@ SELECT
 {_LISTING_COLUMNS}
 {_LISTED}
 {_LISTING_JOINS}""",
+    "configuration_counts": f"""\
+SELECT
+  packages.name AS package,
+{_BUILD_COLUMNS},
+  configurations.spec_count AS specs,
+  configurations.release_count,
+  configurations.first_seen,
+  configurations.last_seen,
+{_FOR_ANALYSIS}
+FROM configurations
+{CONFIGURATION_JOINS}
+WHERE configurations.spec_count > 0""",
+    "variant_counts": """\
+SELECT
+  packages.name AS package,
+  variants.name,
+  variant_values.value,
+  sum(configurations.spec_count) AS specs,
+  count(*) AS configurations
+FROM configurations
+JOIN packages ON packages.id = configurations.package
+JOIN variant_set_members ON variant_set_members.variant_set = configurations.variants
+JOIN variants ON variants.id = variant_set_members.variant
+JOIN variant_values ON variant_values.variant = variants.id
+WHERE configurations.spec_count > 0
+GROUP BY packages.name, variants.name, variant_values.value""",
     "spec_variants": """\
 SELECT specs.hash, variants.name, variant_values.value
 FROM specs
@@ -344,6 +371,26 @@ LEFT JOIN releases AS previous_releases ON previous_releases.id = releases.previ
 WHERE NOT EXISTS (
   SELECT 1 FROM configuration_releases AS listed
   WHERE listed.configuration = before.configuration AND listed.release = releases.id)""",
+    "replaced_configurations": f"""\
+SELECT
+  packages.name AS package,
+{_BUILD_COLUMNS},
+  replaced.replacements,
+  replaced.removed
+FROM (
+  SELECT
+    listed.configuration,
+    count(*) AS replacements,
+    sum({_REMOVED}) AS removed
+  FROM configuration_releases AS listed
+  JOIN releases ON releases.id = listed.release
+  JOIN configuration_releases AS before
+    ON before.configuration = listed.configuration AND before.release = releases.previous
+  WHERE listed.added > 0 AND before.spec_count + listed.added > listed.spec_count
+  GROUP BY listed.configuration
+) AS replaced
+JOIN configurations ON configurations.id = replaced.configuration
+{CONFIGURATION_JOINS}""",
     "facet_counts": """\
 SELECT release, facet, value, spec_count, package_count FROM facet_values
 UNION ALL
@@ -381,6 +428,22 @@ FROM known_packages
 LEFT JOIN packages ON packages.name = known_packages.name
 LEFT JOIN versions
   ON versions.package = packages.id AND versions.name = packages.newest_version""",
+    "dropped_versions": """\
+SELECT
+  packages.name AS package,
+  versions.name AS version,
+  CASE WHEN known_versions.version IS NULL THEN 'unknown' ELSE 'deprecated' END AS status,
+  sum(configurations.spec_count) AS specs,
+  max(configurations.last_seen) AS last_seen
+FROM known_packages
+JOIN packages ON packages.name = known_packages.name
+JOIN versions ON versions.package = packages.id
+JOIN configurations ON configurations.version = versions.id AND configurations.spec_count > 0
+LEFT JOIN known_versions
+  ON known_versions.package = known_packages.name AND known_versions.version = versions.name
+WHERE known_packages.versions <> '[]'
+  AND coalesce(known_versions.deprecated, known_versions.version IS NULL)
+GROUP BY packages.name, versions.name, known_versions.version""",
     "known_versions": f"""\
 SELECT
   known_packages.name AS package,

@@ -93,6 +93,13 @@ SEEN = (text("first_seen", nullable=True), text("last_seen", nullable=True))
 
 TABLES: tuple[Table, ...] = (
     _table("origin", text("name"), text("value"), primary_key=("name",)),
+    _table(
+        "column_descriptions",
+        text("table"),
+        text("column", nullable=True),
+        text("description"),
+        Column("derived", nullable=True),
+    ),
     _table("recipes", text("namespace"), text("url"), primary_key=("namespace",)),
     _table(
         "releases",
@@ -190,6 +197,7 @@ TABLES: tuple[Table, ...] = (
         to("stacks", "stack_sets"),
         Column("is_binary"),
         Column("is_external"),
+        Column("is_current"),
         Column("release_count"),
         *SEEN,
         unique=(("hash",),),

@@ -7,7 +7,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from urllib.parse import quote, unquote, urlencode
 
-from spack_cache_db.query.names import hint, read_spellings
+from spack_cache_db.errors import BuilderError
+from spack_cache_db.query.configurations import specs_beginning
+from spack_cache_db.query.names import hint, read_spellings, scope_of, spec_of_hash
 from spack_cache_db.site.answers import Answer, BadAddress, Request, Site, data, moved
 
 Pairs = Sequence[tuple[str, str]]
@@ -110,3 +112,32 @@ def respelled(
 def respelled_table(site: Site, path: str, pairs: Pairs, kinds: Kinds) -> Answer:
     """Return what `respelled` does for the address of a table; an empty answer for None."""
     return respelled(site, path, {}, pairs, kinds) or data("", "text")
+
+
+def respelled_query(site: Site, path: str, pairs: Pairs) -> Answer:
+    """Return an answer that leads to the names themselves; an empty one where they stand there.
+
+    Args:
+        site: the site.
+        path: the path of a canned query.
+        pairs: its parameters. The beginning of a hash becomes the whole.
+
+    Raises:
+        BadAddress: the database has no such name.
+    """
+    lookups, named = site.lookups, []
+    try:
+        for field, text in ((field, text.strip()) for field, text in pairs):
+            kind = "release" if field in ("old", "new") else field
+            if text and kind == "hash":
+                prefix = text.removeprefix("/").lower()
+                text = specs_beginning(lookups.conn, prefix)[spec_of_hash(lookups, text)]
+            elif text and kind in ("package", "release"):
+                scope_of(lookups, **{kind: text})
+            named.append((field, text))
+    except BuilderError as error:
+        raise BadAddress(str(error)) from None
+    address = f"{site.urls.path(path)}?{urlencode(named)}"
+    return respelled(site, path, {}, named) or (
+        moved(address) if named != [*pairs] else data("", "text")
+    )

@@ -23,11 +23,13 @@ from datasette.version import __version__
 from spack_cache_db.bounded_yaml import METADATA_BOUNDS, load
 from spack_cache_db.database_file import check_header
 from spack_cache_db.errors import DatabaseError
-from spack_cache_db.query.database import read_lookups
+from spack_cache_db.query.database import connected, descriptions, filled_tables, read_lookups
 from spack_cache_db.site import site_folder
 from spack_cache_db.site.answers import SiteSettings
 from spack_cache_db.site.pages.site_facts import NO_FACTS, SiteFacts, read_site_facts
 
+_groups: WeakKeyDictionary[Any, dict[str, dict[str, str]]] = WeakKeyDictionary()
+"""The group of each canned query of metadata.yml, by database and query."""
 _described: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 _faults: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
 _facts: WeakKeyDictionary[Any, SiteFacts] = WeakKeyDictionary()
@@ -120,22 +122,62 @@ def require_addresses(datasette: Any, own: Iterable[str]) -> None:
 
 
 def describe(datasette: Any) -> None:
-    """Add what metadata.yml says of a catalogue to the metadata, under the name of each catalogue.
+    """Add what is known of a catalogue to the metadata, under the name of each catalogue.
 
+    `metadata.yml` has queries and options of tables, the catalogue itself describes its columns.
     What the metadata says already comes first. Datasette 1.0 reads columns and descriptions in its
     metadata, and canned queries, facets and sorting in its configuration.
     """
     text = (site_folder() / "metadata.yml").read_text(encoding="utf-8")
-    (described,) = load(text, METADATA_BOUNDS)["databases"].values()
+    (ours,) = load(text, METADATA_BOUNDS)["databases"].values()
+    found = {each.name: _described_by(each, ours) for each in catalogues(datasette)}
+    _groups[datasette] = {name: groups for name, (_, groups) in found.items()}
     told = [datasette._metadata_local]
     if hasattr(datasette, "config"):
         datasette.config = datasette.config or {}
         told.append(datasette.config)
     for metadata in told:
         databases = metadata.get("databases") or {}
-        known = {each.name: databases.get(each.name) for each in catalogues(datasette)}
-        merged = {name: overlaid(deepcopy(described), of) for name, of in known.items()}
+        merged = {name: overlaid(of, databases.get(name)) for name, (of, _) in found.items()}
+        for name, (_, groups) in found.items():
+            # Started in our folder, Datasette has read metadata.yml itself.
+            queries = merged[name].get("queries") or {}
+            for query in ours["queries"].keys() & queries.keys():
+                if query in groups:
+                    queries[query] = _without(queries[query], "group", "needs")
+                else:
+                    del queries[query]
         metadata["databases"] = _described[datasette] = databases | merged
+
+
+def _described_by(database: Any, ours: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what metadata.yml and a catalogue say of it, and the groups of its queries.
+
+    Queries for which the catalogue has no data have no group.
+
+    Args:
+        database: one of Datasette's databases.
+        ours: the content of metadata.yml.
+    """
+    found, groups = deepcopy(ours), {}
+    try:
+        with connected(Path(database.path)) as conn:
+            filled = filled_tables(conn)
+            for table, columns in descriptions(conn).items():
+                of = found["tables"].setdefault(table, {})
+                of |= {"description": columns.pop(None, ""), "columns": columns}
+            for name, query in ours["queries"].items():
+                if query.get("needs", "releases") in filled:
+                    groups[name] = query["group"]
+    except DatabaseError:
+        # Its pages say what is wrong with it.
+        pass
+    return found, groups
+
+
+def _without(described: Any, *keys: str) -> Any:
+    """Return a description without some keys, which Datasette does not know."""
+    return {key: value for key, value in described.items() if key not in keys}
 
 
 async def learn(datasette: Any) -> None:
@@ -211,6 +253,27 @@ def parameters_of(datasette: Any, database: str, query: str) -> tuple[str, ...] 
     described = _described.get(datasette, {}).get(database, {}).get("queries", {}).get(query)
     listed = described.get("params") if isinstance(described, dict) else None
     return None if listed is None else tuple(map(str, listed))
+
+
+def is_own_query(datasette: Any, database: str, query: str) -> bool:
+    """Return whether a canned query is one of metadata.yml."""
+    return query in _groups.get(datasette, {}).get(database, {})
+
+
+def in_groups(datasette: Any, database: str, queries: Iterable[Any]) -> dict[str, list[Any]]:
+    """Return canned queries by their group in metadata.yml; those of the site's owner come last.
+
+    Args:
+        datasette: the Datasette.
+        database: the name of the database.
+        queries: what Datasette says of each; 0.65 has dictionaries, 1.0 may have records.
+    """
+    groups = _groups.get(datasette, {}).get(database, {})
+    found: dict[str, list[Any]] = {group: [] for group in groups.values()}
+    known = {str(each["name"] if isinstance(each, dict) else each.name): each for each in queries}
+    for name in sorted(known, key=[*groups, *known].index):
+        found.setdefault(groups.get(name, "More"), []).append(known[name])
+    return {group: some for group, some in found.items() if some}
 
 
 def overlaid(ours: Any, theirs: Any) -> Any:

@@ -13,9 +13,10 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
-from datasette.utils.asgi import Response
+from datasette.utils.asgi import Request, Response
 
 from spack_cache_db.database_file import is_interrupted
+from spack_cache_db.site.answers import BadAddress
 from spack_cache_db.site.middleware import (
     NO_PAGE,
     OWN_PAGE,
@@ -29,7 +30,7 @@ from spack_cache_db.site.middleware import (
 )
 from spack_cache_db.site.own_pages import is_own_page
 from spack_cache_db.site.sandbox.statements import PAGE_CELLS, RESULT_CELLS, TOO_MUCH
-from spack_cache_db.site.table_addresses import Moved, better_reason
+from spack_cache_db.site.table_addresses import Moved, better_reason, check_query
 from spack_cache_db.site.workers.execute import PAGE_SECONDS, refusal
 from spack_cache_db.site.workers.worker import NO_MEMORY
 
@@ -163,6 +164,24 @@ async def answer_error(datasette: Any, request: Any, exception: Exception) -> An
     }
     html = await datasette.render_template("error.html", context, request=request)
     return Response.html(html, status=failure.status, headers=headers)
+
+
+def check_queries(app: App, datasette: Any) -> App:
+    """Return the application, which refuses what a canned query cannot be asked."""
+
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            try:
+                await check_query(datasette, scope)
+            except (BadAddress, Moved) as error:
+                # Datasette's templates ask for the token of forms, of which this page has none.
+                request = Request({**scope, "csrftoken": str}, receive)
+                answer = await answer_error(datasette, request, error)
+                await answer.asgi_send(send)
+                return
+        await app(scope, receive, send)
+
+    return checked
 
 
 def guard_csv(app: App) -> App:

@@ -28,12 +28,12 @@ from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.answers import link_to, links_to
 from spack_cache_db.site.catalogues import is_site
 from spack_cache_db.site.download import note_state
-from spack_cache_db.site.error_pages import answer_error, guard_csv
+from spack_cache_db.site.error_pages import answer_error, check_queries, guard_csv
 from spack_cache_db.site.own_pages import PAGES, is_own_page
 from spack_cache_db.site.pages.filters import options
 from spack_cache_db.site.sandbox import sql_functions
 from spack_cache_db.site.sandbox.statements import authorize, restrict
-from spack_cache_db.site.table_addresses import check_queries, check_table, wheres
+from spack_cache_db.site.table_addresses import check_table, wheres
 from spack_cache_db.site.visits import visited
 from spack_cache_db.site.whole_answers import whole
 from spack_cache_db.site.workers import execute
@@ -133,12 +133,13 @@ def filters_from_request(
 
 
 @hook
-def extra_template_vars(datasette: Any) -> dict[str, object]:
+def extra_template_vars(datasette: Any, database: str) -> dict[str, object]:
     """Tell the templates the version of style sheets and scripts, and what all pages show."""
     return {
         **catalogues.facts_of(datasette).words,
         "asset_version": catalogues.asset_version(),
         "catalogue": catalogues.name_of(datasette),
+        "in_groups": partial(catalogues.in_groups, datasette, database),
         "in_order": in_order,
         "is_cut": execute.is_cut(),
         "links_to": links_to(datasette.urls),
@@ -236,7 +237,7 @@ def asgi_wrapper(datasette: Any) -> Callable[[middleware.App], middleware.App]:
         # From the innermost to the outermost.
         # CSV that is an error gets the status of one.
         app = guard_csv(app)
-        # Fields that a canned query does not have are refused.
+        # Fields that a canned query does not have, and names that the database does not have.
         app = check_queries(app, datasette)
         # Rows of a table are complete, and the statements of a request share one budget.
         app = whole(app, datasette, is_own_page)

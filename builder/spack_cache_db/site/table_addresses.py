@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
 
 from datasette.utils import tilde_decode
 
-from spack_cache_db.site.addresses import KINDS, NAMES, Kinds, Pairs, near, respelled_table
-from spack_cache_db.site.answers import BadAddress, pairs_of
-from spack_cache_db.site.catalogues import name_of, parameters_of
-from spack_cache_db.site.middleware import (
-    App,
-    Receive,
-    Scope,
-    Send,
-    path_of,
-    send_error,
+from spack_cache_db.site.addresses import (
+    KINDS,
+    NAMES,
+    Kinds,
+    Pairs,
+    near,
+    respelled_query,
+    respelled_table,
 )
+from spack_cache_db.site.answers import Answer, BadAddress, pairs_of
+from spack_cache_db.site.catalogues import is_own_query, name_of, parameters_of
+from spack_cache_db.site.middleware import Scope, path_of
 from spack_cache_db.site.workers.execute import ask
 
 OPERATORS = (
@@ -46,23 +47,26 @@ class Moved(Exception):
         self.address = address
 
 
-def check_queries(app: App, datasette: Any) -> App:
-    """Return the application, which refuses fields that a canned query does not have."""
+async def check_query(datasette: Any, scope: Scope) -> None:
+    """Check the address of a canned query; other addresses pass.
 
-    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            found = _QUERY.fullmatch(path_of(scope))
-            names = map(tilde_decode, found.groups()) if found else ("", "")
-            known = parameters_of(datasette, *names)
-            pairs = pairs_of(scope.get("query_string", b"").decode("latin-1"))
-            for name, _ in pairs:
-                if known is not None and name not in known and not name.startswith("_"):
-                    sentence = f"this query has no field {name!r}; {near(name, known)}"
-                    await send_error(scope, send, 400, sentence)
-                    return
-        await app(scope, receive, send)
-
-    return checked
+    Raises:
+        BadAddress: the query has no such parameter, or the database no such name.
+        Moved: a name is spelled otherwise.
+    """
+    path = path_of(scope)
+    found = _QUERY.fullmatch(path)
+    names = [*map(tilde_decode, found.groups())] if found else ["", ""]
+    known = parameters_of(datasette, *names)
+    if known is None:
+        return
+    pairs = pairs_of(scope.get("query_string", b"").decode("latin-1"))
+    for name, _ in pairs:
+        if name not in known and not name.startswith("_"):
+            raise BadAddress(f"this query has no field {name!r}; {near(name, known)}")
+    is_ours = names[0] == name_of(datasette) and is_own_query(datasette, *names)
+    if is_ours and any(value for name, value in pairs if name in known):
+        await _follow(datasette, respelled_query, path, pairs)
 
 
 async def check_table(datasette: Any, request: Any, database: str, table: str) -> None:
@@ -162,6 +166,15 @@ async def _check_names(datasette: Any, path: str, pairs: Pairs, kinds: Kinds) ->
         Moved: a name is spelled otherwise.
     """
     if not kinds.keys().isdisjoint(name.removesuffix("__exact") for name, _ in pairs):
-        answer = await ask(datasette, respelled_table, path, pairs, kinds)
-        if address := dict(answer.headers).get("location"):
-            raise Moved(address)
+        await _follow(datasette, respelled_table, path, pairs, kinds)
+
+
+async def _follow(datasette: Any, respelled: Callable[..., Answer], *arguments: Any) -> None:
+    """Ask a worker whether the names of an address are spelled otherwise.
+
+    Raises:
+        Moved: they are.
+    """
+    answer = await ask(datasette, respelled, *arguments)
+    if address := dict(answer.headers).get("location"):
+        raise Moved(address)

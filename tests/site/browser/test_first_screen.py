@@ -22,7 +22,7 @@ def test_rows_begin_on_the_first_screen(
         "/packages",
         "/spack-cache/configurations",
         "/spack-cache/builds",
-        "/spack-cache/find_spec?spec=hdf5",
+        "/spack-cache/variant_values_of_package?package=hdf5",
     ):
         visit.page.goto(path)
         row = visit.page.locator("#rows tbody tr").first.bounding_box()

@@ -67,7 +67,7 @@ def test_a_spec_that_no_release_lists(built: Build) -> None:
     """It has a page, is installed from nowhere, and is no other spec of its configuration."""
     conn = built(a=page("foo", "develop", [spec(1)]))
     conn.execute(
-        "INSERT INTO specs SELECT 2, ?, configuration, stacks, 0, 0, 0, NULL, NULL FROM specs",
+        "INSERT INTO specs SELECT 2, ?, configuration, stacks, 0, 0, 0, 0, NULL, NULL FROM specs",
         [pagetexts.spec_hash(2)],
     )
     lookups = read_lookups(conn)

@@ -144,7 +144,7 @@ def test_a_page_and_an_index_meet_in_one_spec(tmp_path: Path) -> None:
 
     build([SAMPLES, tmp_path / "index.json"], tmp_path / "x.db", release="develop")
 
-    found = f"SELECT package, compiler, releases FROM builds WHERE hash = '{dag_hash}'"
+    found = f"SELECT package, compiler, release_count FROM builds WHERE hash = '{dag_hash}'"
     assert rows(tmp_path / "x.db", found) == [("py-mpi4py", compiler, 1)]
     assert rows(tmp_path / "x.db", "SELECT * FROM problems") == []
 

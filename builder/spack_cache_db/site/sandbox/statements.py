@@ -46,8 +46,6 @@ json_set json_type json_valid
 acos acosh asin asinh atan atan2 atanh ceil ceiling cos cosh degrees exp floor ln log log10 log2 mod
 pi pow power radians sin sinh sqrt tan tanh trunc
 bm25 highlight snippet escape_fts spec_error spec_match
-dependencies_error first_row hash_error last_row near_names package_error page_error
-release_error
 """
 _PRAGMAS = """
 foreign_key_list function_list index_info index_list index_xinfo page_count page_size schema_version

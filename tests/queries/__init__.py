@@ -1,1 +1,0 @@
-"""metadata.yml's queries: right rows, all of them, and a word where a parameter is wrong."""

@@ -1,0 +1,231 @@
+"""metadata.yml's queries: the rows of each are those of a second answer, made from the sources."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spack_cache_db.build import build
+from spack_cache_db.query.cache import info
+from tests.conftest import Build
+from tests.graphs import dependencies, edges, installs, kind, run_time
+from tests.indexes import edge, hash_of, index, node, record
+from tests.metadata import QUERIES, run
+from tests.package_data import listed, published, write_packages
+from tests.pagetexts import page, spec, write
+
+NONE_IN_THE_SAMPLES = {"families_lost", "most_replaced", "only_in_snapshots"}
+HASHES = sorted(installs())[::30]
+
+
+def of_group(*groups: str) -> list[str]:
+    """Return the queries of some groups."""
+    return [name for name, each in QUERIES.items() if each["group"] in groups]
+
+
+def test_there_are_few_queries() -> None:
+    """Each has a group, a title, and a description that names each parameter."""
+    assert 12 <= len(QUERIES) <= 15
+    for name, query in QUERIES.items():
+        assert query["group"], name
+        assert query["title"], name
+        for parameter in query.get("params", ()):
+            assert f"{parameter.capitalize()}: " in query["description"], name
+
+
+@pytest.mark.parametrize("query", of_group("Binaries", "What changed", "What could be deleted"))
+def test_empty_parameters_ask_for_something(samples: sqlite3.Connection, query: str) -> None:
+    """Each query answers with nothing filled in."""
+    assert run(samples, query) or query in NONE_IN_THE_SAMPLES
+
+
+@pytest.mark.parametrize("query", of_group("Dependencies"))
+def test_empty_parameters_ask_for_dependencies(query: str, real_index: sqlite3.Connection) -> None:
+    """Each query answers with nothing filled in."""
+    assert run(real_index, query)
+
+
+def test_configurations_with_most_binaries(samples: sqlite3.Connection) -> None:
+    """The 116 binaries of py-safetensors are three configurations."""
+    found = run(samples, "most_hashes", package="py-safetensors")
+    assert (len(found), sum(row["specs"] for row in found)) == (3, 116)
+
+
+def test_a_family_that_was_lost(built: Build) -> None:
+    """The last day on which it was there is named; the family that is left is not."""
+    connection = built(
+        old=page("both", "develop-2025-01-05", [spec(1), spec(2, target="neoverse_v1")]),
+        new=page("both", specs=[spec(1)]),
+    )
+    assert run(connection, "families_lost") == [
+        {"package": "both", "family": "aarch64", "specs": 1, "last_seen": "2025-01-05"}
+    ]
+    assert run(connection, "families_lost", release="develop-2025-01-05") == []
+
+
+@pytest.mark.slow
+def test_changes_of_a_release_are_the_sums_of_its_configurations(
+    all_sources: sqlite3.Connection,
+) -> None:
+    """The query counts without the view, which takes longer."""
+    sums = "SELECT release, sum(added), sum(removed) FROM release_changes GROUP BY release"
+    assert {
+        (row["release"], row["added"], row["removed"])
+        for row in run(all_sources, "changes_by_release")
+        if row["added"] or row["removed"]
+    } == {*all_sources.execute(sums)}
+
+
+def named(hashes: Iterable[str]) -> set[tuple[str, str, str, str]]:
+    """Return hash, package, version and kind of specs."""
+    return {
+        (each, installs()[each]["spec"]["name"], installs()[each]["spec"]["version"], kind(each))
+        for each in hashes
+    }
+
+
+def shown(found: list[dict[str, Any]]) -> set[tuple[str, str, str, str]]:
+    """Return the same of rows."""
+    return {
+        (row["hash"], row["package"], row["version"], kind_of(row["is_binary"], row["is_external"]))
+        for row in found
+    }
+
+
+def kind_of(is_binary: int, is_external: int) -> str:
+    """Return what a spec is, in one word or a few."""
+    if is_binary:
+        return "binary"
+    return "external" if is_external else "known as a dependency"
+
+
+def types_of(row: dict[str, Any]) -> set[str]:
+    """Return how a spec uses another itself."""
+    return {*(row["types"] or "").split(",")} - {""}
+
+
+def test_dependencies_of_hash(real_index: sqlite3.Connection) -> None:
+    """All that a spec links to or runs or uses directly, each once, and how it uses it itself."""
+    for dag_hash in HASHES:
+        found = run(real_index, "dependencies_of_hash", hash=dag_hash)
+
+        assert len(found) == len(dependencies(dag_hash))
+        assert shown(found) == named(dependencies(dag_hash))
+        for row in found:
+            assert types_of(row) == edges()[dag_hash].get(row["hash"], set())
+
+
+def test_dependents_of_hash(real_index: sqlite3.Connection) -> None:
+    """All that uses a spec directly in any way, or links to it or runs it through others."""
+    for dag_hash in HASHES:
+        found = run(real_index, "dependents_of_hash", hash=dag_hash)
+        through = {each for each in installs() if dag_hash in run_time(each)} - {dag_hash}
+        directly = {each: to[dag_hash] for each, to in edges().items() if dag_hash in to}
+
+        assert len(found) == len(through | directly.keys())
+        assert shown(found) == named(through | directly.keys())
+        assert all(types_of(row) == directly.get(row["hash"], set()) for row in found)
+
+
+def test_dependencies_without_binary(real_index: sqlite3.Connection) -> None:
+    """Of what a spec needs to run, and of itself, what is no binary: the externals."""
+    for dag_hash in HASHES:
+        found = run(real_index, "dependencies_without_binary", hash=dag_hash)
+        lacking = {each for each in run_time(dag_hash) if kind(each) != "binary"}
+
+        assert shown(found) == named(lacking)
+        assert {(row["release"], row["release_count"]) for row in found} <= {("develop", 0)}
+
+
+def test_another_release_may_have_it(tmp_path: Path) -> None:
+    """A release lacks externals, and binaries that only another release has."""
+    system = record(node("system", external={"path": "/usr"}), is_binary=False)
+    tool = node("tool", edge("system", "link"))
+    main = record(node("main", edge("system", "link"), edge("tool", "run")))
+    for name, is_binary in (("develop", True), ("v1.0", False)):
+        data = index(main, system, record(tool, is_binary=is_binary))
+        (tmp_path / name / "root").mkdir(parents=True)
+        (tmp_path / name / "root" / "index.json").write_bytes(data)
+    build([str(tmp_path)], tmp_path / "x.db")
+    connection = sqlite3.connect(tmp_path / "x.db")
+    lacking = {
+        release: {
+            (row["package"], row["is_binary"], row["release_count"])
+            for row in run(
+                connection, "dependencies_without_binary", hash=hash_of("main"), release=release
+            )
+        }
+        for release in ("", "develop", "v1.0")
+    }
+    connection.close()
+
+    assert lacking["develop"] == lacking[""] == {("system", 0, 0)}
+    assert lacking["v1.0"] == {("system", 0, 0), ("tool", 1, 1)}
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A package in two states, and two of whose versions nothing or not everything is known."""
+    folder = tmp_path_factory.mktemp("packages")
+    numbers: dict[tuple[str, str], int] = {}
+
+    def snapshot(package: str, day: str, *versions: str) -> bytes:
+        specs = [
+            spec(numbers.setdefault((package, each), len(numbers)), versions=[each])
+            for each in versions
+        ]
+        return page(package, f"develop-2025-04-{day}", specs)
+
+    pages = write(
+        folder / "pages",
+        old=snapshot("old", "06", "1.0"),
+        new=snapshot("old", "20", "1.0", "1.5"),
+        current=snapshot("current", "20", "2.0", "2.0-local"),
+        named=snapshot("named", "20", "3.0"),
+        simple=snapshot("simple", "20", "1.0", "0.9"),
+    )
+    data = write_packages(
+        folder / "data",
+        published("old", "3.0", "2.0", "1.5", versions_deprecated=[{"name": "1.0"}]),
+        published("current", "2.0"),
+        published("needed", "1.0", dependent_to=[{"name": "old", "description": "The old one."}]),
+        published("alone", "4.0"),
+        names=["named"],
+        simple=[listed("simple", "1.0")],
+    )
+    build([pages, data], folder / "x.db")
+    return folder / "x.db"
+
+
+@pytest.fixture
+def connection(packages: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to it."""
+    connection = sqlite3.connect(packages)
+    yield connection
+    connection.close()
+
+
+def test_binaries_of_versions_that_were_dropped(connection: sqlite3.Connection) -> None:
+    """Deprecated and unknown ones; of a package without known versions nothing is said."""
+    found = {(row["package"], row["version"]): row for row in run(connection, "versions_dropped")}
+    assert {key: row["status"] for key, row in found.items()} == {
+        ("current", "2.0-local"): "unknown",
+        ("old", "1.0"): "deprecated",
+        ("simple", "0.9"): "unknown",
+    }
+    assert (found["old", "1.0"]["specs"], found["old", "1.0"]["last_seen"]) == (1, "2025-04-20")
+
+
+def test_info_has_the_numbers(packages: Path, samples_file: Path) -> None:
+    """Those of the views; none without package data."""
+    assert info(packages)["compared_with_spack"] == {
+        "packages_behind": 1,
+        "packages_missing": 2,
+        "versions_deprecated": 1,
+        "versions_unknown": 2,
+    }
+    assert info(samples_file)["compared_with_spack"] == {}
