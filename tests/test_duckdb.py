@@ -23,7 +23,7 @@ from tests.paths import ROOT
 duckdb = pytest.importorskip("duckdb")
 extension = pytest.importorskip("duckdb_extension_sqlite")
 
-ONLY_SQLITE = {"installations", "known_versions"}
+ONLY_SQLITE = {"dropped_versions", "installations", "known_versions"}
 
 
 def documented(language: str) -> list[str]:
@@ -76,7 +76,8 @@ def test_duckdb_sees_each_view(attached: Any, sqlite: sqlite3.Connection, view: 
     """Row by row and value by value, with the types of values."""
     expected = Counter(sqlite.execute(f"SELECT * FROM {view}"))
     assert Counter(attached.execute(f"SELECT * FROM cache.{view}").fetchall()) == expected
-    assert expected
+    # No release of these sources replaces hashes of another.
+    assert expected or view == "replaced_configurations"
 
 
 @pytest.mark.slow
