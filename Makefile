@@ -21,10 +21,11 @@ export PYTHONDONTWRITEBYTECODE :=
 .DELETE_ON_ERROR:
 
 run: $(DATABASE)
-	$(BIN)/spack-cache-db serve $(DATABASE) --port $(PORT)
+	@$(BIN)/spack-cache-db serve $(DATABASE) --port $(PORT)
 
-$(DATABASE): $(VENV)/run.done $(wildcard pages/*) $(shell find builder -name '*.py')
-	$(BIN)/spack-cache-db build pages -o $@
+$(DATABASE): $(VENV)/run.done $(shell find pages -type f; find builder -name '*.py')
+	@mkdir -p $(@D)
+	@$(BIN)/spack-cache-db build pages -o $@
 
 # All tests. Some need a browser, a proxy or a registry. Missing programs are installed if that is
 # possible; otherwise these tests are skipped, and the last lines say so.
@@ -101,8 +102,8 @@ lock: $(VENV)/test.done
 			--python-version $$python --python-platform $$platform -r $$lock || exit 1; \
 	done; done; done
 
-# The sdist and the wheel.
-dist: $(VENV)/test.done
+# The sdist and the wheel; only the build tools are installed.
+dist: $(VENV)/build.done
 	$(BIN)/python -m hatchling build -d dist
 
 # The environment of `run`, also used on servers.
@@ -113,27 +114,38 @@ clean:
 
 # Debian's Python may lack ensurepip; virtualenv brings its own.
 $(BIN)/python $(VENV1)/bin/python:
-	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; name one: make PYTHON=...") if sys.version_info < (3, 11) else 0'
-	$(PYTHON) -m venv $(@:/bin/python=) || { \
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; name one: make PYTHON=...") if sys.version_info < (3, 11) else 0'
+	@$(PYTHON) -m venv $(@:/bin/python=) > /dev/null 2>&1 || { \
 		rm -rf $(@:/bin/python=); \
 		$(PYTHON) -m pip install -q --target .bootstrap "virtualenv<22" && \
 		PYTHONPATH=.bootstrap $(PYTHON) -m virtualenv -q $(@:/bin/python=); }
 
-INSTALL := python -m pip install -q --require-hashes
-INSTALL_CHECKOUT := python -m pip install -q --no-deps --no-build-isolation -e .
+PIP := python -m pip install -q --disable-pip-version-check --root-user-action ignore
+INSTALL := $(PIP) --require-hashes
+INSTALL_CHECKOUT := $(PIP) --no-deps --no-build-isolation -e .
+# Prints how many packages the files $(1) name, and the folder that they are installed into.
+SAY_INSTALLING = @echo "Installing $$(cat $(1) | grep -c '^[^ ]*==') packages into $(@D); a minute or two ..."
 
 $(VENV)/run.done: $(BIN)/python requirements/run.lock requirements/build.lock pyproject.toml
-	$(BIN)/$(INSTALL) -r requirements/build.lock
-	$(BIN)/$(INSTALL) -r requirements/run.lock
-	$(BIN)/$(INSTALL_CHECKOUT)
-	touch $@
+	$(call SAY_INSTALLING,requirements/build.lock requirements/run.lock)
+	@$(BIN)/$(INSTALL) -r requirements/build.lock
+	@$(BIN)/$(INSTALL) -r requirements/run.lock
+	@$(BIN)/$(INSTALL_CHECKOUT)
+	@touch $@
+
+$(VENV)/build.done: $(BIN)/python requirements/build.lock
+	$(call SAY_INSTALLING,requirements/build.lock)
+	@$(BIN)/$(INSTALL) -r requirements/build.lock
+	@touch $@
 
 $(VENV)/test.done: $(BIN)/python requirements/test.lock pyproject.toml
-	$(BIN)/$(INSTALL) -r requirements/test.lock
-	$(BIN)/$(INSTALL_CHECKOUT)
-	touch $@ $(VENV)/run.done
+	$(call SAY_INSTALLING,requirements/test.lock)
+	@$(BIN)/$(INSTALL) -r requirements/test.lock
+	@$(BIN)/$(INSTALL_CHECKOUT)
+	@touch $@ $(VENV)/run.done $(VENV)/build.done
 
 $(VENV1)/test.done: $(VENV1)/bin/python requirements/datasette1.lock pyproject.toml
-	$(VENV1)/bin/$(INSTALL) -r requirements/datasette1.lock
-	$(VENV1)/bin/$(INSTALL_CHECKOUT)
-	touch $@
+	$(call SAY_INSTALLING,requirements/datasette1.lock)
+	@$(VENV1)/bin/$(INSTALL) -r requirements/datasette1.lock
+	@$(VENV1)/bin/$(INSTALL_CHECKOUT)
+	@touch $@

@@ -15,8 +15,7 @@ from benchmarks import index_build, inputs
 from benchmarks.build import Build, build
 from benchmarks.measure import FOLDER, CommandFailedError, Run, run_module
 from benchmarks.report import (
-    PERFORMANCE,
-    SCALE,
+    NOTES,
     Measure,
     goals_table,
     stages_table,
@@ -80,7 +79,7 @@ def main(
     for name, text in texts.items():
         click.echo(f"{text}\n")
         if write:
-            write_section(SCALE if name == "scale table" else PERFORMANCE, name, text)
+            write_section(NOTES, name, text)
 
 
 def report(folder: Path, scale: float, variety: str, runs: int, jobs: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Tables of measurements and goals, for the terminal and the documentation."""
+"""Tables of measurements and goals, for the terminal and NOTES.md."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_DOCS = Path(__file__).parent.parent / "docs"
-PERFORMANCE = _DOCS / "performance.md"
-SCALE = _DOCS / "scale.md"
+NOTES = Path(__file__).parent / "NOTES.md"
 
 
 @dataclass(frozen=True, slots=True)

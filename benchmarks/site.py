@@ -10,7 +10,7 @@ import click
 from benchmarks.chromium import find_chromium, first_shown
 from benchmarks.client import Load, load
 from benchmarks.measure import FOLDER
-from benchmarks.report import PERFORMANCE, Measure, goals_table, table, write_section
+from benchmarks.report import NOTES, Measure, goals_table, table, write_section
 from benchmarks.server import Server, ServerError, serving
 from benchmarks.targets import LARGEST, PageKind, knows_dependencies, page_kinds
 
@@ -26,7 +26,7 @@ HEAD = (
 @click.command()
 @click.argument("files", type=click.Path(path_type=Path), nargs=-1)
 @click.option("--soak", type=int, default=0, help="Then ask so often, and watch the memory.")
-@click.option("--write", is_flag=True, help="Put the tables into docs/performance.md.")
+@click.option("--write", is_flag=True, help="Put the tables into benchmarks/NOTES.md.")
 def main(files: tuple[Path, ...], soak: int, write: bool) -> None:
     """Measure each kind of page of the FILES' sites with 1 and 16 clients on loopback.
 
@@ -48,7 +48,7 @@ def main(files: tuple[Path, ...], soak: int, write: bool) -> None:
             raise click.ClickException(str(error)) from error
         click.echo(text)
         if write:
-            write_section(PERFORMANCE, "dependencies table" if is_graph else "site table", text)
+            write_section(NOTES, "dependencies table" if is_graph else "site table", text)
 
 
 async def _report(server: Server, kinds: list[PageKind], soak: int) -> str:

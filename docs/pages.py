@@ -2,7 +2,7 @@
 
 The first page is the README; CONTRIBUTING, CHANGELOG and SECURITY are pages as well. The page of
 the schema is made of `spack_cache_db.schema` and of an empty database, which describes itself,
-those of the Python API and of modules of docstrings.
+those of the Python API and of modules of docstrings, and that of commands of their help.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 import spack_cache_db
 from spack_cache_db import api
 from spack_cache_db.build.sqlite_file import create, finish, index_text
+from spack_cache_db.cli import COMMANDS, cli
 from spack_cache_db.query.database import descriptions
 from spack_cache_db.schema import FULL_TEXT, TABLES, VIEWS, Table
 
@@ -39,21 +41,36 @@ AT_ROOT = {
 
 SQL_TYPES = {int: "INTEGER", str: "TEXT", bytes: "BLOB"}
 
-BOX_WIDTH, BOX_HEIGHT, GAP_X, GAP_Y = 176, 26, 56, 10
-"""The size of a table in the diagram, and the space between tables."""
+MAIN_TABLES = (
+    *("packages", "compilers", "operating_systems", "targets", "releases"),
+    *("versions", "configurations", "specs", "listings", "dependencies"),
+)
+"""The tables in the diagram."""
+
+BOX_WIDTH, HEAD_HEIGHT, ROW_HEIGHT, GAP_X, GAP_Y = 176, 24, 17, 56, 14
+"""The size of a table in the diagram, of one of its columns, and the space between tables."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
     pages = {page: (ROOT / name).read_text(encoding="utf-8") for name, page in AT_ROOT.items()}
     pages |= {"api.md": api_page(), "schema.md": schema_page(), "modules.md": modules_page()}
+    pages["commands.md"] = commands_page()
+    pages["index.md"] += f"\nThis is the documentation of version {spack_cache_db.__version__}.\n"
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
     return files
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Return the text of a page, its links to files of the repository as links between pages."""
+    """Return the text of a page with links between pages, and from `COMMAND --help` to its help."""
+    markdown = re.sub(
+        r"(?<!\S)`(?:spack-cache-db )?([a-z-]+) --help`",
+        lambda found: (
+            f"[`{found[1]} --help`](commands.md#{found[1]})" if found[1] in COMMANDS else found[0]
+        ),
+        markdown,
+    )
     return re.sub(r"(?<!!)\[([^]]+)\]\(([^):#]+)(#[^)]*)?\)|(?<=\]\()docs/", _link, markdown)
 
 
@@ -111,38 +128,43 @@ def _described(name: str, table: Table | None) -> str:
 
 
 def diagram() -> str:
-    """Return the tables as SVG, with a line from each foreign key to the table it points at.
+    """Return the main tables as SVG, with a line from each foreign key to the table it points at.
 
     A table stands to the right of all tables that it points at.
     """
-    points_at = {
-        table.name: {each.references for each in table.columns if each.references} - {table.name}
-        for table in TABLES
-    }
+    tables = {table.name: table for table in TABLES if table.name in MAIN_TABLES}
+
+    def references(name: str) -> list[str]:
+        columns = tables[name].columns
+        return [each.references for each in columns if each.references in tables.keys() - {name}]
 
     def depth(name: str) -> int:
-        return max((depth(each) + 1 for each in points_at[name]), default=0)
+        return max((depth(each) + 1 for each in references(name)), default=0)
 
-    layers: dict[int, list[str]] = {}
-    for name in points_at:
-        layers.setdefault(depth(name), []).append(name)
-    places = {
-        name: (layer * (BOX_WIDTH + GAP_X), row * (BOX_HEIGHT + GAP_Y))
-        for layer, names in layers.items()
-        for row, name in enumerate(names)
-    }
-    width = len(layers) * (BOX_WIDTH + GAP_X) - GAP_X
-    height = max(map(len, layers.values())) * (BOX_HEIGHT + GAP_Y) - GAP_Y
+    def height(name: str) -> int:
+        return HEAD_HEIGHT + ROW_HEIGHT * len(tables[name].columns) + ROW_HEIGHT // 2
+
+    bottoms: dict[int, int] = {}
+    places: dict[str, tuple[int, int]] = {}
+    for name in sorted(MAIN_TABLES, key=MAIN_TABLES.index):
+        layer = depth(name)
+        y = bottoms.get(layer, 0)
+        places[name] = (layer * (BOX_WIDTH + GAP_X), y)
+        bottoms[layer] = y + height(name) + GAP_Y
+    width = len(bottoms) * (BOX_WIDTH + GAP_X) - GAP_X
     lines = [
-        _line(places[to], places[name]) for name in points_at for to in sorted(points_at[name])
+        _line(places[column.references], places[name], row)
+        for name, table in tables.items()
+        for row, column in enumerate(table.columns)
+        if column.references in references(name)
     ]
-    boxes = [_box(name, *place) for name, place in places.items()]
-    style = "width:100%;min-width:30rem;font:12px monospace"
+    boxes = [_box(tables[name], *place, height(name)) for name, place in places.items()]
+    style = "width:100%;min-width:44rem;font:12px monospace"
     return "\n".join(
         [
             '<div style="overflow-x:auto">',
-            f'<svg viewBox="-1 -1 {width + 2} {height + 2}" role="img" style="{style}">',
-            "<title>Tables and their foreign keys</title>",
+            f'<svg viewBox="-1 -1 {width + 2} {max(bottoms.values())}" role="img" style="{style}">',
+            "<title>The main tables and their foreign keys</title>",
             *lines,
             *boxes,
             "</svg>",
@@ -151,18 +173,59 @@ def diagram() -> str:
     )
 
 
-def _line(to: tuple[int, int], name: tuple[int, int]) -> str:
-    x, y = to[0] + BOX_WIDTH, to[1] + BOX_HEIGHT // 2
-    end, end_y = name[0], name[1] + BOX_HEIGHT // 2
+def _line(to: tuple[int, int], name: tuple[int, int], row: int) -> str:
+    x, y = to[0] + BOX_WIDTH, to[1] + HEAD_HEIGHT // 2
+    end, end_y = name[0], name[1] + HEAD_HEIGHT + ROW_HEIGHT * row + ROW_HEIGHT // 2 + 2
     curve = f"M{x},{y} C{x + GAP_X // 2},{y} {end - GAP_X // 2},{end_y} {end},{end_y}"
     return f'<path d="{curve}" fill="none" stroke="currentColor" stroke-opacity=".35"/>'
 
 
-def _box(name: str, x: int, y: int) -> str:
+def _box(table: Table, x: int, y: int, height: int) -> str:
+    columns = [
+        f'<text x="{x + 8}" y="{y + HEAD_HEIGHT + ROW_HEIGHT * row + 14}" fill="currentColor" '
+        f'opacity=".75">{escape(column.name)}</text>'
+        for row, column in enumerate(table.columns)
+    ]
     return (
-        f'<a href="#{name}"><rect x="{x}" y="{y}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="3" '
-        'fill="var(--md-default-bg-color)" stroke="currentColor"/>'
-        f'<text x="{x + 8}" y="{y + 17}" fill="currentColor">{escape(name)}</text></a>'
+        f'<a href="#{table.name}"><rect x="{x}" y="{y}" width="{BOX_WIDTH}" height="{height}" '
+        'rx="3" fill="var(--md-default-bg-color)" stroke="currentColor"/>'
+        f'<text x="{x + 8}" y="{y + 17}" fill="currentColor" font-weight="bold">'
+        f"{escape(table.name)}</text>{''.join(columns)}</a>"
+    )
+
+
+def commands_page() -> str:
+    """Return the page of commands: the help of each, its options as a table."""
+    parts = [
+        "# Commands",
+        "The help of every command, as `spack-cache-db COMMAND --help` prints it. The exit status "
+        "is 0 for yes or success, 1 for no (no match, a difference, faulty input) and 2 for an "
+        "error, as with `grep` and `diff`. Without FILE, commands use `$SPACK_CACHE_DB`, or else "
+        "the only database in `dist/` and the current folder. `NO_COLOR` turns colours off.",
+    ]
+    for name in COMMANDS:
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        context = click.Context(command, info_name=f"spack-cache-db {name}")
+        usage = command.get_usage(context).removeprefix("Usage: ")
+        help_text = inspect.cleandoc(command.help or "").replace("\f", "")
+        help_text = re.sub(r"^Example: (.+)$", r"```\n\1\n```", help_text, flags=re.MULTILINE)
+        records = [each.get_help_record(context) for each in command.get_params(context)]
+        rows = [f"| `{_cell(record[0])}` | {_cell(record[1])} |" for record in records if record]
+        table = "\n".join(["| option | |", "| --- | --- |", *rows])
+        parts += [f"## {name}", f"```\n{usage}\n```", _escaped(help_text), table]
+    return "\n\n".join(parts) + "\n"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _escaped(text: str) -> str:
+    """Return Markdown in which `<release>` is text, outside of blocks of code."""
+    parts = text.split("```")
+    return "```".join(
+        part if number % 2 else escape(part, quote=False) for number, part in enumerate(parts)
     )
 
 

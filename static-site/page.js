@@ -22,9 +22,10 @@ SELECT hash, release_count, last_seen FROM specs WHERE configuration = ?1 AND re
 ORDER BY last_seen IS NOT NULL, last_seen DESC, hash`;
 const RELEASES = "SELECT id, name, kind FROM releases ORDER BY position";
 const LISTING = "SELECT 1 FROM listings JOIN specs ON specs.id = listings.spec WHERE release = ?1 AND hash = ?2";
-const EXAMPLE = "SELECT package, version, compiler, target, release_count\nFROM builds WHERE package = 'hdf5' LIMIT 100";
 
 const catalogue = await (await fetch("catalogue.json", { cache: "no-cache" })).json();
+const example = catalogue.packages[0]?.[0] ?? "hdf5";
+const EXAMPLE = `SELECT package, version, compiler, target, count(*) AS binaries\nFROM builds WHERE package = '${example}' GROUP BY 1, 2, 3, 4`;
 document.getElementById("title").textContent = catalogue.title;
 document.getElementById("download").href = catalogue.database;
 
@@ -61,6 +62,9 @@ stop.addEventListener("click", () => {
   stop.hidden = true;
   start();
 });
+
+/* Names are plurals. */
+const counted = (number, name) => `${number.toLocaleString("en")} ${number !== 1 ? name : name === "binaries" ? "binary" : name.slice(0, -1)}`;
 
 const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
 
@@ -107,7 +111,11 @@ const mirror = async (release, hash) => {
 const pages = {
   "": async () => [
     element("h1", {}, catalogue.title),
-    element("p", {}, `Search the packages of this build cache, or ask in `, element("a", { href: "#/sql" }, "SQL"), "."),
+    element("p", {}, ["binaries", "packages", "releases"].map((name) => counted(catalogue.totals[name], name)).join(" · ")),
+    element("p", {}, "Search for a package, for example ", link("package", example), ", and copy the commands that install a binary. Or ask in ",
+      element("a", { href: "#/sql" }, "SQL"), "."),
+    table("Packages with most binaries", ["Package", "Newest version", "Binaries"],
+      catalogue.packages.map(([name, version, count]) => [link("package", name), version, count.toLocaleString("en")])),
   ],
 
   search: async (words) => {

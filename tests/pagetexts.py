@@ -10,6 +10,8 @@ from typing import Any
 
 SAMPLES = Path(__file__).parent.parent / "pages"
 MORE_SAMPLES = Path(__file__).parent / "pages"
+SAMPLE_PAGES = sorted(SAMPLES.rglob("specs.md"))
+"""The five pages that come with the program."""
 
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 

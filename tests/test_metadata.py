@@ -16,13 +16,13 @@ from datasette.app import Datasette
 from spack_cache_db.query.database import descriptions
 from spack_cache_db.schema import FULL_TEXT, TABLES, VIEWS
 from tests.metadata import DATABASE, METADATA
-from tests.pagetexts import SAMPLES
+from tests.pagetexts import SAMPLE_PAGES
 
 
 def sample_specs() -> list[dict[str, Any]]:
     """Return all members of the sample pages' `spec_details`, with package and release."""
     found = []
-    for file in sorted(SAMPLES.glob("*.txt")):
+    for file in SAMPLE_PAGES:
         lines = dict(
             line.split(": ", 1) for line in file.read_text(encoding="utf-8").splitlines()[1:-1]
         )

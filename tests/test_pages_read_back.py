@@ -18,6 +18,7 @@ from spack_cache_db.sources.pages.page_parser import SpecDetail
 from tests.conftest import Build
 from tests.pagetexts import (
     MORE_SAMPLES,
+    SAMPLE_PAGES,
     SAMPLES,
     meta_of,
     page,
@@ -27,7 +28,7 @@ from tests.pagetexts import (
 )
 from tests.readback import pages_of, values_of
 
-SAMPLE_PAGES = sorted([*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md")])
+ALL_PAGES = [*SAMPLE_PAGES, *sorted(MORE_SAMPLES.glob("*/*/specs.md"))]
 
 WORDS = st.text("ab1.-_ \"'\\é", min_size=1, max_size=4)
 NAMES = WORDS.filter(is_name)
@@ -83,7 +84,7 @@ def specs(draw: st.DrawFn, number: int) -> dict[str, Any]:
     return detail | {"tarball": tarball.format(detail["hash"])}
 
 
-@pytest.mark.parametrize("path", SAMPLE_PAGES, ids=lambda path: f"{path.parent.name}-{path.name}")
+@pytest.mark.parametrize("path", ALL_PAGES, ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_each_sample_page_is_read_back_as_its_source_says_it(
     path: Path, all_samples: sqlite3.Connection
 ) -> None:

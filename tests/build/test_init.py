@@ -12,7 +12,7 @@ import pytest
 import spack_cache_db
 from spack_cache_db.build import Report, build, check
 from tests.builds import built, digest
-from tests.pagetexts import SAMPLES
+from tests.pagetexts import SAMPLE_PAGES, SAMPLES
 from tests.processes import completed
 
 HEAVY = ("numpy", "msgspec", "sqlite_utils", "zstandard", "yaml", "multiprocessing", "tarfile")
@@ -95,11 +95,11 @@ print(report.pages)
 def archives(tmp_path: Path) -> list[Path]:
     """Two archives: each is read in one go, so that two processes have work."""
     paths = [tmp_path / "one.tar", tmp_path / "two.tar"]
-    samples = sorted(SAMPLES.iterdir())
+    samples = SAMPLE_PAGES
     for path, some in zip(paths, (samples[:2], samples[2:]), strict=True):
         with tarfile.open(path, "w") as tar:
             for each in some:
-                tar.add(each, each.name)
+                tar.add(each, each.relative_to(SAMPLES))
     return paths
 
 

@@ -15,7 +15,7 @@ from spack_cache_db.errors import BuilderError
 from spack_cache_db.sources import File, plan
 from tests.indexes import MIRRORS, REAL_FILE
 from tests.package_data import REAL as PACKAGE_DATA
-from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, write
+from tests.pagetexts import MORE_SAMPLES, SAMPLE_PAGES, SAMPLES, page, write
 
 
 def test_a_unit_knows_how_much_was_read(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_processes_give_what_one_gives(jobs: int, monkeypatch: pytest.MonkeyPatc
     together = list(read_units(planned, Input([], jobs)))
     assert together == alone
     assert sum(columns.bytes_read for columns in alone) == sum(
-        path.stat().st_size for path in SAMPLES.iterdir()
+        path.stat().st_size for path in SAMPLE_PAGES
     )
 
 

@@ -78,7 +78,8 @@ def test_a_folder_is_no_file(arguments: tuple[str, ...], tmp_path: Path) -> None
     """Whoever names a folder where a file is read is told so, and not to build into it."""
     result = run(*arguments, tmp_path)
     assert result.exit_code != 0
-    assert result.stderr == f"Error: {tmp_path}: is a folder, expected a file made by build\n"
+    said = result.stderr.removeprefix(f"Loading {tmp_path} ...\n")
+    assert said == f"Error: {tmp_path}: is a folder, expected a file made by build\n"
 
 
 @pytest.mark.parametrize("arguments", [("check",), ("verify", "{file}")])

@@ -1,4 +1,4 @@
-"""A machine in a folder: the commands of `docs/deploy.md` run there, and leave this one alone.
+"""A machine in a folder: the commands of `docs/publish.md` run there, and leave this one alone.
 
 What is replaced, and nothing else: the folders in `/opt`, `/srv`, `/etc`, `/run` and `/var/cache`
 lie in the machine's folder; the ports 80, 8001 and 8002 are free ones, of IPv4 alone; `apt-get` and

@@ -1,4 +1,4 @@
-"""The commands of `docs/deploy.md` and `docs/mirrors.md`, in the order in which they are typed.
+"""The commands of `docs/publish.md` and `docs/mirrors.md`, in the order in which they are typed.
 
 `machine.py` says what is replaced.
 """
@@ -26,18 +26,19 @@ from tests.deploy.machine import Machine, checkout, machine
 from tests.deploy.manager import listening
 from tests.deploy.sandbox import read_unit
 from tests.indexes import index, node, record, write_layout3
+from tests.pagetexts import SAMPLE_PAGES
 from tests.paths import ROOT
 from tests.processes import PATIENCE, completed
 from tests.programs import needed
 
 pytestmark = pytest.mark.slow
 
-DOCUMENT = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^## (.+?)$|^```sh\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
+DOCUMENT = (ROOT / "docs" / "publish.md").read_text(encoding="utf-8").partition("## nginx and")[2]
+BLOCKS = re.findall(r"^### (.+?)$|^```sh\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
 NEW_RELEASE = "v0.23.1"
 MIRRORS = (ROOT / "docs" / "mirrors.md").read_text(encoding="utf-8")
 ONCE, NIGHTLY = re.findall(
-    r"^```sh\n(.*?)^```", MIRRORS.partition("\n## Build")[0], re.MULTILINE | re.DOTALL
+    r"^```sh\n(.*?)^```", MIRRORS.partition("\n## Dependencies")[0], re.MULTILINE | re.DOTALL
 )
 EXAMPLE = "https://cache.example.org/v1.0"
 
@@ -151,7 +152,7 @@ def brings_new_pages(reader: Reader) -> None:
     """Put pages of another release beside the five, as a reader would."""
     page = reader.srv / "pages" / "new" / "specs.md"
     page.parent.mkdir()
-    text = min((ROOT / "pages").iterdir()).read_text(encoding="utf-8")
+    text = SAMPLE_PAGES[0].read_text(encoding="utf-8")
     named = re.sub(r"^categories: .*$", f"categories: [package, {NEW_RELEASE}]", text, flags=re.M)
     page.write_text(named, encoding="utf-8")
     reader.done.append(reader.published())

@@ -159,8 +159,8 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.skipif(not IS_065, reason="auth-passwords and search-all are for Datasette 0.65")
 def test_real_plugins_work_as_documented(database: Path, plugins: Path, tmp_path: Path) -> None:
-    """With the configuration of docs/plugins.md vega, search-all, passwords and jellyfish work."""
-    text = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    """With the documented configuration, vega, search-all, passwords and jellyfish work."""
+    text = (ROOT / "docs" / "site-reference.md").read_text(encoding="utf-8")
     config = tmp_path / "metadata.yml"
     config.write_text(text.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
     port = free_port()

@@ -14,7 +14,7 @@ from spack_cache_db import build
 from spack_cache_db.bounded_files import alone_in
 from spack_cache_db.site.static_site import CATALOGUE, PART
 from tests.commands import run
-from tests.pagetexts import SAMPLES
+from tests.pagetexts import SAMPLE_PAGES
 from tests.paths import ROOT
 from tests.processes import completed
 
@@ -42,7 +42,7 @@ def test_another_file_is_exported_under_another_name(samples_file: Path, tmp_pat
     folder = tmp_path / "public"
     old = export(samples_file, folder)
     assert export(samples_file, folder) == old
-    build(next(SAMPLES.iterdir()), tmp_path / "other.db")
+    build(SAMPLE_PAGES[0], tmp_path / "other.db")
     new = export(tmp_path / "other.db", folder)
     assert new != old
     assert [each.name for each in folder.glob("*.db")] == [new]
@@ -98,7 +98,7 @@ for moment in count():
 def test_a_kill_at_any_step_leaves_a_folder_of_ours(samples_file: Path, tmp_path: Path) -> None:
     """No half file has a name that is served, and the next export finishes the folder."""
     start, folders, whole = tmp_path / "start", tmp_path / "folders", tmp_path / "whole"
-    build(next(SAMPLES.iterdir()), tmp_path / "other.db")
+    build(SAMPLE_PAGES[0], tmp_path / "other.db")
     export(tmp_path / "other.db", start)
     old, (name, new) = contents(start), (export(samples_file, whole), contents(whole))
     completed([sys.executable, "-c", KILLED, samples_file, start, folders], check=True)

@@ -72,13 +72,15 @@ def build(
     Example: spack-cache-db build pages/ -o dist/spack-cache.db
     """
     from spack_cache_db.build import build as build_database
-    from spack_cache_db.build.publication import discard
+    from spack_cache_db.build.publication import discard, inspect_path
     from spack_cache_db.site import site_folder
 
     def tidy() -> str:
         discard(output)
         return "no incomplete file is left"
 
+    folder = output.parent
+    is_new = not folder.exists()
     if example:
         paths = (*paths, str(site_folder() / "pages"))
     workers = dask_workers(dask, options.pop("jobs"))
@@ -98,6 +100,10 @@ def build(
             f"{report.file_size / 1e6:.1f} MB in {report.seconds:.1f} s",
         ]
         say(f"{output}: {', '.join(totals)}")
+        if (inspected := inspect_path(output)).is_file():
+            say(f"{inspected}: counts that let `serve` start sooner")
+        if is_new:
+            say_notes([f"{folder} is a new folder"])
 
 
 def _documents(pages: int, indexes: int, records: int, packages: int) -> list[str]:

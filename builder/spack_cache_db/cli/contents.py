@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -134,22 +134,50 @@ def _print_edges(dag_hash: str, file: Path, options: Any, *, is_reversed: bool) 
 @file_argument
 @shared_options("json")
 def info(file: Path, as_json: bool) -> None:
-    """Summarize the content and the sources of a database."""
+    """Summarize the content and the sources of a database.
+
+    `--json` prints all counts.
+    """
     from spack_cache_db.query.cache import info as info_of
 
     values = info_of(file)
     if as_json:
         print_json(values)
         return
-    width = max(map(len, values))
-    for name, value in values.items():
-        if isinstance(value, dict):
-            value = ", ".join(f"{key}: {_text(part)}" for key, part in value.items())
-        say(f"{name.replace('_', ' '):<{width}}  {_text(value)}")
+    facts = dict(_facts(values))
+    width = max(map(len, facts))
+    say(f"{file}: {values['size'] / 1e6:,.1f} MB")
+    for name, text in facts.items():
+        say(f"{name:<{width}}  {text}")
 
 
-def _text(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str("-" if value in (None, "") else value)
+def _facts(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the names and texts of the facts about a database that people ask for."""
+    packages = counted(values["packages"], "package")
+    configurations = counted(values["configurations"], "configuration")
+    yield "binaries", f"{values['specs']:,} in {configurations} of {packages}"
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in values["releases_by_kind"].items())
+    yield "releases", f"{values['releases']:,}" + (f" ({kinds})" if kinds else "")
+    if values["first_snapshot"]:
+        yield "snapshots", f"from {values['first_snapshot']} to {values['last_snapshot']}"
+    yield "stacks", f"{values['stacks']:,}"
+    yield (
+        "built from",
+        " and ".join(
+            [
+                *([counted(values["pages"], "page")] if values["pages"] else []),
+                *([counted(values["indexes"], "index", "indexes")] if values["indexes"] else []),
+                *(["package data"] if values["known_packages"] else []),
+            ]
+        ),
+    )
+    edges = counted(values["dependencies"], "dependency", "dependencies")
+    yield "dependencies", edges if values["records"] else "none: pages do not list them"
+    for name, count in values["compared_with_spack"].items():
+        yield name.replace("_", " "), f"{count:,}"
+    yield "problems", f"{values['problems']:,}"
+    made = ", ".join(f"{name} {version}" for name, version in values["origin"].items())
+    yield "built with", f"{made}, schema {values['schema_version']}"
 
 
 @click.command()

@@ -37,6 +37,8 @@ _WORDS = tuple(name for name in Configuration._fields if name != "variants")
 """The parts of a configuration that are one word."""
 _LONG = ("releases", "variants", "stacks", "differences")
 """The last columns of the table, whose texts are long."""
+_OPTIONAL = ("last seen", "platform", "stacks", "releases")
+"""The columns that a narrow terminal leaves out, the least useful first."""
 _MOST_DIFFERENCES = 5
 _PATH = re.compile(r".*\s([\w./-]+[./][\w/-]+)", re.DOTALL)
 """A text whose last word may be meant as a path."""
@@ -186,7 +188,7 @@ def find_table(
     headings = [*names, "hash" if hashes else "specs", "last seen", *_LONG]
     rows = [row for each in found for row in _rows(each, names, common, hashes=hashes)]
     yield ""
-    yield from aligned(headings, rows[:most], _LONG)
+    yield from aligned(headings, rows[:most], _LONG, _OPTIONAL)
     left = total - len(found) + len(rows) - len(rows[:most])
     if most is not None and left:
         yield from ("", more_rows(left))

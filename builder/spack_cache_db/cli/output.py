@@ -182,7 +182,10 @@ def print_rows(rows: Rows, options: Any, nothing: str, shown: Sequence[str] = ()
         print_answer(
             options,
             lambda: Rows(rows.columns, records),
-            chain(aligned(headings, cells[:most]), ["", more] if left > 0 else []),
+            chain(
+                aligned(headings, cells[:most], optional=headings[:0:-1]),
+                ["", more] if left > 0 else [],
+            ),
             markdown=markdown_table(headings, cells),
         )
     return bool(records)
@@ -208,7 +211,10 @@ def more_rows(count: int) -> str:
 
 
 def aligned(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], long: Sequence[str] = ()
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    long: Sequence[str] = (),
+    optional: Sequence[str] = (),
 ) -> Iterator[str]:
     """Yield the lines of a table as wide as the terminal, without its empty columns.
 
@@ -216,22 +222,33 @@ def aligned(
         headings: the columns.
         rows: texts; `NOTHING` for an empty cell.
         long: the last columns, with long texts. Those that do not fit stand below each row.
+        optional: columns that a narrow terminal leaves out, the least useful first.
     """
     used = [at for at in range(len(headings)) if any(row[at] != NOTHING for row in rows)]
     sizes = {at: max(len(headings[at]), *(len(row[at]) for row in rows)) for at in used}
     most = width()
-    below: list[int] = []
-    while most is not None and sum(sizes.values()) + len(_GAP) * (len(sizes) - 1) > most:
-        if headings[used[-1 - len(below)]] not in long:
-            break
-        below.insert(0, used[-1 - len(below)])
-        del sizes[below[0]]
+    below, left_out = list[int](), list[int]()
+
+    def is_wide() -> bool:
+        return most is not None and sum(sizes.values()) + len(_GAP) * (len(sizes) - 1) > most
+
+    for at in (headings.index(name) for name in optional if name in headings):
+        if at in sizes and is_wide():
+            left_out.append(at)
+            del sizes[at]
+    for at in reversed(used):
+        if at in sizes and headings[at] in long and is_wide():
+            below.insert(0, at)
+            del sizes[at]
     for number, row in enumerate((headings, *rows)):
         line = _GAP.join(row[at].ljust(size) for at, size in sizes.items()).rstrip()
         yield from wrapped(line) if number else map(Heading, wrapped(line))
         for at in below if number else ():
             if row[at] != NOTHING:
                 yield from wrapped(f"{_INDENT}{headings[at]}: {row[at]}", _INDENT)
+    if left_out:
+        names = ", ".join(headings[at] for at in sorted(left_out))
+        yield from ("", *wrapped(f"left out of this narrow table: {names}"))
 
 
 def wrapped(line: str, indent: str = "") -> list[str]:

@@ -13,7 +13,7 @@ import click
 
 from spack_cache_db.cli.options import GivenPath, file_argument, flag, named
 from spack_cache_db.cli.output import fail, say
-from spack_cache_db.errors import BuilderError, reason
+from spack_cache_db.errors import BuilderError, printable, reason
 from spack_cache_db.site import is_origin, site_folder
 
 _BACKLOG = 2048
@@ -90,6 +90,7 @@ def serve(
 
     Example: spack-cache-db serve dist/spack-cache.db --port 8001
     """
+    click.echo(printable(f"Loading {file} ..."), err=True)
     # uvicorn takes longer to load than all that the options need.
     from spack_cache_db.cli.server import SiteOptions, Supervisor, read_metadata
 

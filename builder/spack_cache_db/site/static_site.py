@@ -25,6 +25,17 @@ PART = ".export-static.tmp"
 
 RELEASES = "SELECT name FROM releases ORDER BY position"
 
+TOTALS = {
+    "binaries": "SELECT count(*) FROM specs WHERE release_count > 0",
+    "packages": "SELECT count(*) FROM packages",
+    "releases": "SELECT count(*) FROM releases",
+}
+"""What the first page counts."""
+
+PACKAGES = """
+SELECT name, newest_version, spec_count FROM packages
+ORDER BY spec_count DESC, name LIMIT 12"""
+
 _COPY = re.compile(r"spack-cache-[0-9a-f]{16}\.db")
 
 
@@ -110,4 +121,6 @@ def catalogue(conn: sqlite3.Connection, file: Path) -> dict[str, Any]:
         "publicMirrors": {name: public_mirror(name) for (name,) in select(conn, RELEASES)},
         "trust": TRUST_KEYS,
         "placeholder": PLACEHOLDER,
+        "totals": {name: count for name, sql in TOTALS.items() for (count,) in select(conn, sql)},
+        "packages": [*select(conn, PACKAGES)],
     }

@@ -12,7 +12,7 @@ from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.columns import Writer
 from spack_cache_db.sources.pages import PageReader, page_parser
 from spack_cache_db.sources.strictness import MAX_NAME, MAX_TEXT, MAX_TEXTS
-from tests.pagetexts import MORE_SAMPLES, SAMPLES, meta_of, page, page_of, spec, spec_hash
+from tests.pagetexts import MORE_SAMPLES, SAMPLE_PAGES, meta_of, page, page_of, spec, spec_hash
 
 SPEC = spec_hash(1)
 META = json.dumps(meta_of([spec()]))
@@ -136,7 +136,7 @@ def test_yaml_that_would_fill_the_memory_is_not_decoded(entries: bytes, said: st
 
 def test_the_pages_of_the_site_are_far_from_the_bounds() -> None:
     """No sample comes near a tenth of any bound but that of a name, which is a third."""
-    for path in [*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md")]:
+    for path in [*SAMPLE_PAGES, *MORE_SAMPLES.glob("*/*/specs.md")]:
         front = page_parser.read_front_matter(path.read_bytes())
         for key in page_parser.JSON_KEYS:
             source = front[key].value

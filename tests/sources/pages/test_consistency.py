@@ -23,9 +23,9 @@ from spack_cache_db.sources.pages import (
     page_problems,
 )
 from spack_cache_db.sources.pages.page_parser import Page, parse_page
-from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, spec
+from tests.pagetexts import MORE_SAMPLES, SAMPLE_PAGES, page, spec
 
-SAMPLE_PAGES = sorted([*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md")])
+ALL_PAGES = [*SAMPLE_PAGES, *sorted(MORE_SAMPLES.glob("*/*/specs.md"))]
 NAMES = ["e4s", "root", "ubuntu24.04", "zen3", "x86_64_v3"]
 SPECS = [spec(1, target="zen3", stacks=["e4s", "root"]), spec(2, stacks=["root"])]
 

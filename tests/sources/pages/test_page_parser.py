@@ -13,11 +13,11 @@ from msgspec import UNSET
 from spack_cache_db.errors import InputError
 from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.pages.page_parser import Page, parse_page
-from tests.pagetexts import MORE_SAMPLES, SAMPLES, meta_of, page, page_of, spec
+from tests.pagetexts import MORE_SAMPLES, SAMPLE_PAGES, meta_of, page, page_of, spec
 
 META = json.dumps(meta_of([spec()]))
 DETAILS = json.dumps([spec()])
-SAMPLE_PAGES = sorted([*SAMPLES.glob("*.txt"), *MORE_SAMPLES.glob("*/*/specs.md")])
+ALL_PAGES = [*SAMPLE_PAGES, *sorted(MORE_SAMPLES.glob("*/*/specs.md"))]
 
 
 def parse(data: bytes) -> Page:
