@@ -284,7 +284,7 @@ ENTRY = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=30)
+@settings(max_examples=8)
 @given(st.dictionaries(st.sampled_from(NAMES), ENTRY, max_size=3))
 def test_a_walk_over_the_real_index_says_the_same(
     real_index: sqlite3.Connection, packages: dict[str, Any]
