@@ -131,17 +131,16 @@ class _Rows:
     def add(self, entry: Entry, listed: BinaryPlace | None) -> None:
         """Add a record, and where its binary lies if it has one."""
         node, texts = entry.node, self._texts
-        configuration = self._configuration(node)
+        parameters = as_json(node.parameters)
+        configuration = self._configuration(node, parameters)
         edges = {(self._end(each.name, each.hash), texts.uses[each.use]) for each in node.edges}
         build_spec = self._end(*node.build_spec) if node.build_spec else 0
         row = {"document": self._document, "spec": self._numbers[node.hash]}
-        self._writer.append(
-            "edges",
-            self._document,
-            spec=[row["spec"]] * len(edges),
-            dependency=[end for end, _ in edges],
-            use=[use for _, use in edges],
-        )
+        rows = self._writer.columns.tables["edges"]
+        rows["document"].extend([self._document] * len(edges))
+        rows["spec"].extend([row["spec"]] * len(edges))
+        rows["dependency"].extend([end for end, _ in edges])
+        rows["use"].extend([use for _, use in edges])
         if listed is None:
             self._writer.append_row("unlisted", **row, configuration=configuration)
         else:
@@ -158,7 +157,7 @@ class _Rows:
         self._writer.append_row(
             "records",
             **row,
-            node=self._node(node),
+            node=self._node(node, parameters),
             install=texts.installs[install] if install else 0,
             build_spec=build_spec,
         )
@@ -180,9 +179,9 @@ class _Rows:
             index_facts=self._facts._replace(binaries=self._binaries),
         )
 
-    def _configuration(self, node: Node) -> int:
+    def _configuration(self, node: Node, parameters: str) -> int:
         compiler = compiler_of(node, self._provider)
-        key = (*node[:2], *node[3:6], compiler, as_json(node.parameters))
+        key = (*node[:2], *node[3:6], compiler, parameters)
         number = self._configurations.get(key)
         if number is None:
             found = configuration_of(node, compiler)
@@ -190,7 +189,7 @@ class _Rows:
             number = self._configurations[key] = self._texts.configurations[found]
         return number
 
-    def _node(self, node: Node) -> int:
+    def _node(self, node: Node, parameters: str) -> int:
         external, found = None, node.external
         if found is not None:
             external = as_json({key: found[key] for key in _PLACE if found.get(key)})
@@ -199,7 +198,7 @@ class _Rows:
             NodeFacts(
                 node.namespace or "",
                 node.package_hash,
-                as_json(node.parameters),
+                parameters,
                 external,
                 has_compiler=node.compiler is not None,
             )
