@@ -211,7 +211,11 @@ def commands_page() -> str:
         help_text = inspect.cleandoc(command.help or "").replace("\f", "")
         help_text = re.sub(r"^Example: (.+)$", r"```\n\1\n```", help_text, flags=re.MULTILINE)
         records = [each.get_help_record(context) for each in command.get_params(context)]
-        rows = [f"| `{_cell(record[0])}` | {_cell(record[1])} |" for record in records if record]
+        rows = [
+            f"| `{_cell(record[0])}` | {_cell(record[1])} |"
+            for record in records
+            if record and record[1]
+        ]
         table = "\n".join(["| option | |", "| --- | --- |", *rows])
         parts += [f"## {name}", f"```\n{usage}\n```", _escaped(help_text), table]
     return "\n\n".join(parts) + "\n"
