@@ -37,6 +37,16 @@ def test_the_folder_has_all_that_the_page_needs(samples_file: Path, tmp_path: Pa
     assert (tmp_path / "public" / name).read_bytes() == samples_file.read_bytes()
 
 
+def test_the_first_page_has_totals_and_packages(samples_file: Path, tmp_path: Path) -> None:
+    """The catalogue counts the database, and names the packages with most binaries first."""
+    export(samples_file, tmp_path / "public")
+    catalogue = json.loads((tmp_path / "public" / CATALOGUE).read_text())
+    assert catalogue["totals"] == {"binaries": 413, "packages": 4, "releases": 2}
+    counts = [count for _, _, count in catalogue["packages"]]
+    assert len(counts) == 4
+    assert counts == sorted(counts, reverse=True)
+
+
 def test_another_file_is_exported_under_another_name(samples_file: Path, tmp_path: Path) -> None:
     """Whoever has the page open never reads parts of two files; the old copy does not stay."""
     folder = tmp_path / "public"
