@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from spack_cache_db.query.comparison import Cause, causes_of_rebuilds
 from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.configurations import IN_STACK, column_ids, configurations_by_id
-from spack_cache_db.query.database import Database, Lookups, opened, select
+from spack_cache_db.query.database import Database, Lookups, opened, select, select_in
 from spack_cache_db.query.names import UnknownNameError, read_spellings, scope_of
 from spack_cache_db.records import Configuration
 from spack_cache_db.row_forms import Rows
@@ -27,6 +28,15 @@ JOIN configurations ON configurations.id = specs.configuration
 WHERE here.release = :release AND {IN_STACK.format("here")}
   AND (:package IS NULL OR configurations.package IN (SELECT value FROM json_each(:package)))
   AND (:target IS NULL OR configurations.target IN (SELECT value FROM json_each(:target)))
+"""
+_AMOUNTS = """
+SELECT releases.id, coalesce(added, 0),
+  before.spec_count + coalesce(added, 0) - releases.spec_count
+FROM releases
+JOIN releases AS before ON before.id = releases.previous
+LEFT JOIN (SELECT release, sum(added) AS added FROM configuration_releases GROUP BY release)
+  ON release = releases.id
+WHERE releases.id IN (SELECT value FROM json_each(:ids))
 """
 
 
@@ -206,6 +216,14 @@ def diff(
         before, after = (side_of(lookups, name, stack) for name in (old, new))
         narrowing = scope_of(lookups, host=host, package=package, target=target)
         return named(lookups, compare(lookups, before, after, narrowing))
+
+
+def amounts_of_releases(
+    conn: sqlite3.Connection, releases: Sequence[int]
+) -> dict[int, tuple[int, int]]:
+    """Return how many binaries each release added to the one before it, and removed."""
+    rows = select_in(conn, _AMOUNTS, releases)
+    return {release: (added, removed) for release, added, removed in rows}
 
 
 def side_of(lookups: Lookups, text: str, stack: str | None = None) -> Conditions:

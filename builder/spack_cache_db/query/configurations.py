@@ -113,6 +113,32 @@ id NOT IN (
 """
 """Explicitly installed configurations come first, then other installed ones."""
 # The ids of packages are in the order of their names, those of versions in Spack's preference.
+_STACK_COUNTS = """
+SELECT stack, count(*) FROM configuration_stacks
+WHERE configuration IN (SELECT value FROM json_each(:ids)) AND spec_count > 0 GROUP BY stack
+"""
+_RELEASE_COUNTS_IN_STACK = """
+SELECT shown.release, count(DISTINCT shown.configuration)
+FROM json_each(:ids) AS wanted CROSS JOIN release_specs AS shown
+  ON shown.configuration = wanted.value
+WHERE shown.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
+GROUP BY shown.release
+"""
+_STACK_COUNTS_IN_RELEASE = """
+SELECT member.stack, count(DISTINCT shown.configuration)
+FROM json_each(:ids) AS wanted
+CROSS JOIN release_specs AS shown
+  ON shown.configuration = wanted.value AND shown.release = :release
+CROSS JOIN stack_set_members AS member ON member.stack_set = shown.stacks
+GROUP BY member.stack
+"""
+_PACKAGES_IN_STACKS = """
+SELECT configurations.package, members.stack, count(*)
+FROM release_specs AS shown
+JOIN configurations ON configurations.id = shown.configuration
+JOIN stack_set_members AS members ON members.stack_set = shown.stacks
+WHERE shown.release = :release GROUP BY 1, 2
+"""
 _ORDER = """
 platform <> (SELECT id FROM platforms WHERE name = 'linux'),
 platform,
@@ -205,6 +231,27 @@ def releases_of(conn: sqlite3.Connection, ids: Collection[int]) -> dict[int, lis
     """Return the ids of the releases that list each configuration, by its id."""
     found = _arrays(select_in(conn, IN_PLACES.format(place="release"), ids))
     return {key: found.get(key, []) for key in ids}
+
+
+def count_by_stack(
+    conn: sqlite3.Connection, ids: Iterable[int], release: int | None = None
+) -> Iterator[tuple[int, int]]:
+    """Yield each stack of some configurations, anywhere or in a release, and how many it has."""
+    if release is None:
+        return select_in(conn, _STACK_COUNTS, ids)
+    return select_in(conn, _STACK_COUNTS_IN_RELEASE, ids, release=release)
+
+
+def count_by_release(
+    conn: sqlite3.Connection, ids: Iterable[int], stack: int
+) -> Iterator[tuple[int, int]]:
+    """Yield each release in which a stack has some of the configurations, and how many."""
+    return select_in(conn, _RELEASE_COUNTS_IN_STACK, ids, stack=stack)
+
+
+def packages_in_stacks(conn: sqlite3.Connection, release: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the packages of each stack of a release: package, stack and number of binaries."""
+    return select(conn, _PACKAGES_IN_STACKS, release=release)
 
 
 def configurations_by_id(lookups: Lookups, ids: Sequence[int]) -> list[Counted]:

@@ -44,6 +44,14 @@ WHERE member.variant_set IN (SELECT value FROM json_each(:ids)) ORDER BY variant
 DESCRIPTIONS = """
 SELECT "table", "column", description FROM column_descriptions ORDER BY id LIMIT 10000
 """
+FACETS = """
+SELECT facet, value, spec_count FROM facet_counts
+WHERE release = :release AND facet <> 'versions' ORDER BY facet, spec_count DESC, value
+"""
+RELEASES_OF_STACK = """
+SELECT release, spec_count FROM facet_counts
+WHERE facet = 'stacks' AND value = :name AND release IS NOT NULL
+"""
 # `ANALYZE` has a row for each table that is not empty.
 FILLED = "SELECT DISTINCT tbl FROM sqlite_stat1"
 Read = TypeVar("Read")
@@ -107,6 +115,16 @@ def descriptions(conn: sqlite3.Connection) -> dict[str, dict[str | None, str]]:
 def filled_tables(conn: sqlite3.Connection) -> set[str]:
     """Return the names of the tables that have rows."""
     return {name for (name,) in select(conn, FILLED)}
+
+
+def facets_of_release(conn: sqlite3.Connection, release: int) -> Iterator[tuple[str, str, int]]:
+    """Yield facets of a release, except versions: facet, value and number of binaries."""
+    return select(conn, FACETS, release=release)
+
+
+def releases_of_stack(conn: sqlite3.Connection, name: str) -> dict[int, int]:
+    """Return how many binaries a stack has in each release, by the ids of releases."""
+    return dict(select(conn, RELEASES_OF_STACK, name=name))
 
 
 @dataclass(frozen=True, slots=True)

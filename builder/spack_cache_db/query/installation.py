@@ -44,6 +44,7 @@ LIMIT 1
 TARBALL = """
 SELECT tarball FROM build_listings WHERE release = :release AND hash = :hash
 """
+EXPLICIT = "SELECT count(*) FROM installations WHERE release = :release AND explicit = 1"
 PREFIX = """
 SELECT tarball_prefixes.url FROM releases
 CROSS JOIN listings ON listings.release = releases.id
@@ -271,6 +272,11 @@ def install_first_example(conn: sqlite3.Connection) -> Install | Installation | 
     """Return the commands for a new user of a database; None if it has no release."""
     rows = select(conn, IN_ORDER, limit=MOST_TRIED)
     return _first_known(install_example(conn, release) for (release,) in rows)
+
+
+def explicit_count(conn: sqlite3.Connection, release: str) -> int:
+    """Return how many specs of an installation were asked for by name."""
+    return int(next(select(conn, EXPLICIT, release=release))[0])
 
 
 def install_example(conn: sqlite3.Connection, release: str) -> Install | Installation:

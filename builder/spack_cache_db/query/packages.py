@@ -50,6 +50,15 @@ JOIN variant_set_members ON variant_set_members.variant_set = configurations.var
 JOIN variants ON variants.id = variant_set_members.variant
 WHERE packages.name = :name
 """
+_HAS_DATA = "SELECT EXISTS (SELECT 1 FROM known_packages)"
+_LATEST = """
+SELECT packages.name, latest_version
+FROM packages JOIN known_packages ON known_packages.name = packages.name
+"""
+_KNOWN = """
+SELECT name, latest_version, dependent_count, substr(description, 1, 400)
+FROM known_packages ORDER BY name
+"""
 _EVERYWHERE = frozenset(("commit", "dev_path", "patches"))
 """Variants that Spack 1.1 accepts for any package (`variant.py`, `RESERVED_NAMES`)."""
 PUBLIC_NAMESPACE = "builtin"
@@ -468,6 +477,21 @@ def compared_with_spack(
         data = "the output of spack list --format version_json"
         raise DatabaseError(f"the database has no package data; build it with {data} as well")
     return [*_within(lookups, scope, found)] if scope else found
+
+
+def has_package_data(conn: sqlite3.Connection) -> bool:
+    """Return whether packages can be compared with Spack's."""
+    return bool(next(select(conn, _HAS_DATA))[0])
+
+
+def latest_versions(conn: sqlite3.Connection) -> dict[str, str]:
+    """Return Spack's latest version of each package of the database."""
+    return dict(select(conn, _LATEST))
+
+
+def known_packages(conn: sqlite3.Connection) -> Iterator[tuple[str, str, int, str | None]]:
+    """Yield the packages of the package data: name, latest version, dependents, description."""
+    return select(conn, _KNOWN)
 
 
 def versions_behind(conn: sqlite3.Connection) -> dict[tuple[str, str], int]:

@@ -10,20 +10,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from spack_cache_db.query.database import Lookups, Release, select
+from spack_cache_db.query.configurations import packages_in_stacks
+from spack_cache_db.query.database import Lookups, Release
 from spack_cache_db.site.pages.filters import AddressFields, page_number, paginated
 from spack_cache_db.site.pages.lists import counts
 
 PAGE_ROWS = 100
 KINDS = ("family", "target", "stack")
-
-IN_STACKS = """
-SELECT configurations.package, members.stack, count(*)
-FROM release_specs AS shown
-JOIN configurations ON configurations.id = shown.configuration
-JOIN stack_set_members AS members ON members.stack_set = shown.stacks
-WHERE shown.release = :release GROUP BY 1, 2
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +128,11 @@ def _held(lookups: Lookups, release: Release, by: str) -> dict[tuple[str, str], 
     found: Counter[tuple[str, str]] = Counter()
     if by == "stack":
         packages = lookups.words["package"]
-        for package, stack, count in select(lookups.conn, IN_STACKS, release=release.id):
+        for package, stack, binaries in packages_in_stacks(lookups.conn, release.id):
             if stack in lookups.stacks:
-                found[packages[package], lookups.stacks[stack].name] = count
+                found[packages[package], lookups.stacks[stack].name] = binaries
         return found
-    for (package, target), count in counts(lookups, release, None, "package", "target").items():
+    for (name, target), count in counts(lookups, release, None, "package", "target").items():
         column = lookups.families[target] if by == "family" else target
-        found[package, column] += count.specs
+        found[name, column] += count.specs
     return found

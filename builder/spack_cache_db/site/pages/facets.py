@@ -9,8 +9,8 @@ from functools import lru_cache
 from itertools import chain
 
 from spack_cache_db.query.conditions import COLUMNS, Conditions
-from spack_cache_db.query.configurations import Counted
-from spack_cache_db.query.database import Lookups, Release, Stack, select_in
+from spack_cache_db.query.configurations import Counted, count_by_release, count_by_stack
+from spack_cache_db.query.database import Lookups, Release, Stack
 from spack_cache_db.site.pages.filters import (
     LABELS,
     PLACES,
@@ -21,28 +21,6 @@ from spack_cache_db.site.pages.filters import (
 )
 from spack_cache_db.spack.normal_forms import parse_variant
 from spack_cache_db.spack.targets import runs_on
-
-STACK_COUNTS = """
-SELECT stack, count(*) FROM configuration_stacks
-WHERE configuration IN (SELECT value FROM json_each(:ids)) AND spec_count > 0 GROUP BY stack
-"""
-RELEASE_COUNTS_IN_STACK = """
-SELECT shown.release, count(DISTINCT shown.configuration)
-FROM json_each(:ids) AS wanted CROSS JOIN release_specs AS shown
-  ON shown.configuration = wanted.value
-WHERE shown.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
-GROUP BY shown.release
-"""
-STACK_COUNTS_IN_RELEASE = """
-SELECT member.stack, count(DISTINCT shown.configuration)
-FROM json_each(:ids) AS wanted
-CROSS JOIN release_specs AS shown
-  ON shown.configuration = wanted.value AND shown.release = :release
-CROSS JOIN stack_set_members AS member ON member.stack_set = shown.stacks
-GROUP BY member.stack
-"""
-_COUNTS_WITHIN = {"release": RELEASE_COUNTS_IN_STACK, "stack": STACK_COUNTS_IN_RELEASE}
-"""What counts the values of one place within the other, where that is chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +125,12 @@ def _places(
         return ()
     counts: Iterable[tuple[int, int]]
     if known is not None:
-        counts = select_in(lookups.conn, _COUNTS_WITHIN[name], shown_in, **{other: known.id})
+        count = count_by_release if name == "release" else count_by_stack
+        counts = count(lookups.conn, shown_in, known.id)
     elif name == "release":
         counts = Counter(chain.from_iterable(shown_in.values())).items()
     else:
-        counts = select_in(lookups.conn, STACK_COUNTS, shown_in)
+        counts = count_by_stack(lookups.conn, shown_in)
     return _named(counts, lookups.releases if name == "release" else lookups.stacks)
 
 

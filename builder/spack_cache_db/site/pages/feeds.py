@@ -6,7 +6,6 @@ the file, and the day of the build would make all entries new with each build.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -17,9 +16,10 @@ from uuid import NAMESPACE_URL, uuid5
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.answers import Shown, shown_specs
+from spack_cache_db.query.changes import amounts_of_releases
 from spack_cache_db.query.conditions import Conditions, without
 from spack_cache_db.query.configurations import configurations_by_id
-from spack_cache_db.query.database import Lookups, Release, select
+from spack_cache_db.query.database import Lookups, Release
 from spack_cache_db.query.installation import read_origin
 from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.records import question_of
@@ -35,16 +35,6 @@ MOST_NAMED = 10
 """So many configurations that are new in a snapshot are named, and as many that are gone."""
 NO_DAY = "1970-01-01"
 """When a feed was changed that never had an entry."""
-
-CHANGED = """
-SELECT releases.id, coalesce(added, 0),
-  before.spec_count + coalesce(added, 0) - releases.spec_count
-FROM releases
-JOIN releases AS before ON before.id = releases.previous
-LEFT JOIN (SELECT release, sum(added) AS added FROM configuration_releases GROUP BY release)
-  ON release = releases.id
-WHERE releases.id IN (SELECT value FROM json_each(:releases))
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +157,9 @@ def _changes(lookups: Lookups, conditions: Conditions) -> Iterator[_Change]:
     most = MOST_OF_STACK if is_of_stack else MOST_SNAPSHOTS
     compared = [*islice(pairs, most)]
     if not conditions:
-        listed = json.dumps([each.id for each, _ in compared])
-        found = {key: amounts for key, *amounts in select(lookups.conn, CHANGED, releases=listed)}
+        counted = amounts_of_releases(lookups.conn, [each.id for each, _ in compared])
         for each, previous in compared:
-            yield _Change(each, previous, *found.get(each.id, (0, 0)))
+            yield _Change(each, previous, *counted[each.id])
         return
     wanted = {side.id for sides in compared for side in sides}
     shown: Shown = shown_specs(lookups, conditions, wanted)

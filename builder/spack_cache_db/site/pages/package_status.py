@@ -5,29 +5,20 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import replace
 
-from spack_cache_db.query.database import Lookups, select
-from spack_cache_db.query.packages import summary_of, versions_behind
+from spack_cache_db.query.database import Lookups
+from spack_cache_db.query.packages import (
+    has_package_data,
+    known_packages,
+    latest_versions,
+    summary_of,
+    versions_behind,
+)
 from spack_cache_db.site.pages.lists import ListColumn, ListFilters, ListPage, load_packages
-
-HAS_PACKAGE_DATA = "SELECT EXISTS (SELECT 1 FROM known_packages)"
-LATEST = """
-SELECT packages.name, latest_version
-FROM packages JOIN known_packages ON known_packages.name = packages.name
-"""
-UNBUILT = """
-SELECT name, latest_version, dependent_count, substr(description, 1, 400)
-FROM known_packages ORDER BY name
-"""
 
 _LATEST = ListColumn("latest", "Spack has", is_sortable=False)
 _BEHIND = ListColumn("behind", "Versions behind", is_count=True, most_first=True)
 _DEPENDENTS = ListColumn("dependents", "Depend on it", is_count=True, most_first=True)
 _SUMMARY = ListColumn("summary", "What it is for", is_minor=True, is_sortable=False)
-
-
-def has_package_data(conn: sqlite3.Connection) -> bool:
-    """Return whether packages can be compared with Spack's."""
-    return bool(next(select(conn, HAS_PACKAGE_DATA))[0])
 
 
 def load_package_list(lookups: Lookups, asked: ListFilters) -> ListPage:
@@ -54,7 +45,7 @@ def _by_default(asked: ListFilters, column: ListColumn) -> ListFilters:
 def _behind(conn: sqlite3.Connection, page: ListPage) -> ListPage:
     """Keep the rows whose newest version is older than one that Spack has."""
     behind = versions_behind(conn)
-    latest = dict(select(conn, LATEST))
+    latest = latest_versions(conn)
     rows = (
         {**row, "latest": latest[row["name"]], "behind": newer}
         for row in page.rows
@@ -68,7 +59,7 @@ def _behind(conn: sqlite3.Connection, page: ListPage) -> ListPage:
 def _missing(conn: sqlite3.Connection, page: ListPage) -> ListPage:
     """Have the packages that Spack has and no binary exists of, in place of the others."""
     has_binary = {row["name"] for row in page.rows}
-    known = [*select(conn, UNBUILT)]
+    known = [*known_packages(conn)]
     rows = (
         {
             "name": name,

@@ -7,21 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from spack_cache_db.query.database import Lookups, Release, Stack, select
-from spack_cache_db.query.installation import Install, Installation, install_example
+from spack_cache_db.query.database import (
+    Lookups,
+    Release,
+    Stack,
+    facets_of_release,
+    releases_of_stack,
+)
+from spack_cache_db.query.installation import (
+    Install,
+    Installation,
+    explicit_count,
+    install_example,
+)
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.filters import NameCounts, hosts_of, value_of
 from spack_cache_db.site.pages.lists import counts
-
-RELEASE_FACETS = """
-SELECT facet, value, spec_count FROM facet_counts
-WHERE release = :release AND facet <> 'versions' ORDER BY facet, spec_count DESC, value
-"""
-EXPLICIT = "SELECT count(*) FROM installations WHERE release = :release AND explicit = 1"
-STACK_RELEASES = """
-SELECT release, spec_count FROM facet_counts
-WHERE facet = 'stacks' AND value = :name AND release IS NOT NULL
-"""
 
 FACETS = (
     ("targets", "target", "Targets"),
@@ -79,7 +80,7 @@ def load_release(lookups: Lookups, name: str) -> ReleasePage | None:
     release = lookups.release(name)
     if release is None:
         return None
-    rows = [*select(lookups.conn, RELEASE_FACETS, release=release.id)]
+    rows = [*facets_of_release(lookups.conn, release.id)]
     charts = []
     for source, facet, title in FACETS:
         stacks = {each.name for each in lookups.stacks.values()}
@@ -100,7 +101,7 @@ def load_release(lookups: Lookups, name: str) -> ReleasePage | None:
         before=before.name if before else None,
         after=next(after, None),
         install=install_example(lookups.conn, release.name),
-        explicit_count=next(select(lookups.conn, EXPLICIT, release=name))[0],
+        explicit_count=explicit_count(lookups.conn, name),
     )
 
 
@@ -117,7 +118,7 @@ def load_stack(lookups: Lookups, name: str) -> StackPage | None:
         packages[package] += count.specs
         targets[target] += count.specs
         compilers[compiler] += count.specs
-    listed = dict(select(lookups.conn, STACK_RELEASES, name=name))
+    listed = releases_of_stack(lookups.conn, name)
     return StackPage(
         stack=stack,
         packages=tuple(sorted(packages.items())),

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.installation import Origin, read_origin
+from spack_cache_db.query.packages import has_package_data
 from spack_cache_db.site.pages.filters import hosts_of, value_of
 from spack_cache_db.site.pages.home import newest_snapshot
-from spack_cache_db.site.pages.package_status import has_package_data
 
 LICENSE = {"license": "Apache-2.0", "license_url": "https://www.apache.org/licenses/LICENSE-2.0"}
 """The license of Spack's public build cache."""
