@@ -28,4 +28,5 @@ async def test_the_database_begins_with_queries(datasette: Any) -> None:
     assert re.search(r"most_hashes\">[^<]+</a></dt><dd>[A-Z][^<]{10,}</dd>", page)
     groups = dict.fromkeys(each["group"] for name, each in QUERIES.items() if name in names)
     assert re.findall("<h3>([^<]*)</h3>\n<dl", page) == [*groups]
+    assert re.search(r">builds</a></dt><dd>One row per binary", page)
     assert 'aria-label="SQL"' in page

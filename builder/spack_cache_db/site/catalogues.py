@@ -255,6 +255,12 @@ def parameters_of(datasette: Any, database: str, query: str) -> tuple[str, ...] 
     return None if listed is None else tuple(map(str, listed))
 
 
+def description_of(datasette: Any, database: str, table: str) -> str:
+    """Return what is said of a table or view; nothing if nobody says it."""
+    described = _described.get(datasette, {}).get(database, {}).get("tables", {}).get(table)
+    return str(described.get("description") or "") if isinstance(described, dict) else ""
+
+
 def is_own_query(datasette: Any, database: str, query: str) -> bool:
     """Return whether a canned query is one of metadata.yml."""
     return query in _groups.get(datasette, {}).get(database, {})

@@ -139,6 +139,7 @@ def extra_template_vars(datasette: Any, database: str) -> dict[str, object]:
         **catalogues.facts_of(datasette).words,
         "asset_version": catalogues.asset_version(),
         "catalogue": catalogues.name_of(datasette),
+        "description_of": partial(catalogues.description_of, datasette, database),
         "in_groups": partial(catalogues.in_groups, datasette, database),
         "in_order": in_order,
         "is_cut": execute.is_cut(),
