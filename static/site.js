@@ -24,29 +24,46 @@
 
   const setUpCopyButtons = () => {
     for (const button of document.querySelectorAll("button.copy")) {
+      const label = button.textContent;
       button.hidden = false;
       button.addEventListener("click", async () => {
-        let said = "Copied";
-        try {
-          await copy(button.dataset.copy);
-        } catch {
-          said = "Failed";
-        }
-        button.textContent = said;
+        const result = await copy(button.dataset.copy).then(() => "Copied", () => "Failed");
+        button.textContent = result;
         button.focus();
-        announce(said);
-        setTimeout(() => { button.textContent = "Copy"; }, 1500);
+        announce(result);
+        setTimeout(() => { button.textContent = label; }, 1500);
       });
     }
   };
 
-  const setUpColumns = () => {
-    for (const box of document.querySelectorAll(".columns-choice input")) {
-      box.addEventListener("change", () => {
-        for (const cell of document.querySelectorAll(`[data-column="${box.value}"]`)) {
-          cell.hidden = box.checked;
-        }
-      });
+  // The machine of this reader stays in the browser: no request carries it but as `host=`.
+  const setUpMachine = () => {
+    const key = "spack-machine";
+    const chip = document.querySelector("a.machine");
+    if (chip) {
+      localStorage.setItem(key, chip.dataset.machine);
+      chip.addEventListener("click", () => localStorage.removeItem(key));
+      return;
+    }
+    const machine = localStorage.getItem(key);
+    if (!machine) return;
+    const address = new URL(location.href);
+    address.searchParams.set("host", machine);
+    for (const form of document.querySelectorAll("form[role=search]")) {
+      const select = form.querySelector("select[name=host]");
+      if (select) select.value = machine;
+      else form.append(Object.assign(document.createElement("input"), { type: "hidden", name: "host", value: machine }));
+    }
+    const offer = document.querySelector("[data-for-machine]");
+    if (!offer) return;
+    offer.append(Object.assign(document.createElement("a"), { href: address, textContent: `Show for my ${machine}` }));
+  };
+
+  // A choice of a machine shows its page at once.
+  const setUpChoice = () => {
+    for (const select of document.querySelectorAll("form.choose select")) {
+      select.form.querySelector("button").hidden = true;
+      select.addEventListener("change", () => select.form.requestSubmit());
     }
   };
 
@@ -96,7 +113,6 @@
     }
   };
 
-  setUpDrop();
   const setUpSlash = () => {
     const search = document.querySelector("input[type=search][name=q]");
     // Datasette 1.0 has a use of its own for this key on its pages.
@@ -110,9 +126,11 @@
     });
   };
 
+  setUpDrop();
   setUpSlash();
   setUpSuggestions();
   setUpCopyButtons();
-  setUpColumns();
+  setUpChoice();
+  setUpMachine();
   showTarget();
 })();

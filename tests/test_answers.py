@@ -75,7 +75,7 @@ def test_every_way_to_ask_gives_the_same_answer(
             here = {"release": release, "os": os, "platform": "linux"}
             specs_are_those_of_the_place(conn, expected, text, here)
         for name in lookups.words["package"].values():
-            filters = Filters(release=release, stack=stack, host=host, os=os, common=True)
+            filters = Filters(release=release, stack=stack, host=host, os=os)
             the_page_of_a_package_follows_the_rule(conn, expected, name, filters)
 
 
@@ -144,7 +144,7 @@ def the_search_finds_what_find_finds(
             assert {*page.hashes} >= {each for some in answer.values() for each in some}, text
             return
         if page.package is not None:
-            filters = Filters(**dict(narrowing.pairs), common=True)  # type: ignore[arg-type]
+            filters = Filters(**dict(narrowing.pairs))  # type: ignore[arg-type]
             the_page_of_a_package_follows_the_rule(conn, expected, page.package, filters)
             return
         if page.reading is not None:

@@ -12,8 +12,8 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.cache import info
-from spack_cache_db.query.database import connected, read_lookups
-from spack_cache_db.query.installation import Examples, Origin, read_examples, read_origin
+from spack_cache_db.query.database import connected
+from spack_cache_db.query.installation import Origin, read_examples, read_origin
 from spack_cache_db.schema import SCHEMA_VERSION
 from tests.conftest import Build
 from tests.indexes import REAL_FILE, index, node, record
@@ -132,15 +132,15 @@ def test_whose_it_is(
 def test_examples_find_something(file: str, request: pytest.FixtureRequest) -> None:
     """Whatever a file holds, each of its examples has an answer in it."""
     conn: sqlite3.Connection = request.getfixturevalue(file)
-    examples = read_examples(read_lookups(conn))
+    examples = read_examples(conn)
 
-    assert examples is not None
+    assert examples
     for query in examples:
         assert find(conn, query), query
 
 
 def test_what_is_well_known_comes_first(built: Build) -> None:
-    """Of a package that many know the configuration with the best known variant is shown."""
+    """A package that many know comes first, with a variant that it has."""
     conn = built(
         a=page("foo", specs=[spec(number) for number in range(9)]),
         b=page(
@@ -152,22 +152,11 @@ def test_what_is_well_known_comes_first(built: Build) -> None:
         ),
     )
 
-    assert read_examples(read_lookups(conn)) == Examples(
-        "hdf5 +mpi", "target=zen3 %gcc@13", "hdf5 +mpi target=zen3"
-    )
-
-
-def test_without_compiler_and_variants(built: Build) -> None:
-    """What has no compiler, and no variant that many know, is asked for without."""
-    conn = built(a=page("foo", specs=[spec(1, compiler="none", variants=["~x"])]))
-
-    assert read_examples(read_lookups(conn)) == Examples(
-        "foo", "target=x86_64_v3", "foo target=x86_64_v3"
-    )
+    assert read_examples(conn) == ("hdf5 +mpi", "foo")
 
 
 def test_nothing_has_no_examples(built: Build) -> None:
     """A file without a binary is asked for nothing."""
     conn = built(a=page("foo", specs=[]))
 
-    assert read_examples(read_lookups(conn)) is None
+    assert read_examples(conn) == ()

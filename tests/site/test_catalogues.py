@@ -74,7 +74,7 @@ async def test_files_stand_beside_each_other(database: Path, tmp_path: Path, for
     """The first catalogue has our pages; all others are linked and have theirs, as they are."""
     first, second = (Path(shutil.copy(database, tmp_path / f"{name}.db")) for name in "ab")
     served = plain(foreign, first, second)
-    home = (await get(served, "/")).text
+    home = (await get(served, "/about")).text
     spec = f'<a href="/spec/{spec_hash(MPI)}">'
 
     assert {"/a", "/b", "/foreign"} <= links_of(home)
@@ -95,13 +95,13 @@ async def test_files_stand_beside_each_other(database: Path, tmp_path: Path, for
 async def test_who_may_not_view_a_database_sees_no_link_to_it(
     database: Path, foreign: Path
 ) -> None:
-    """The first page links only what its visitor may open."""
+    """The page about the site links only what its visitor may open."""
     allow = {"databases": {"foreign": {"allow": {"id": "staff"}}}}
     served = plain(database, foreign, **{"metadata" if IS_065 else "config": allow})
     staff = {"ds_actor": served.sign({"a": {"id": "staff"}}, "actor")}
 
-    assert "/foreign" not in links_of((await get(served, "/")).text)
-    shown = await served.client.get("/", cookies=staff)
+    assert "/foreign" not in links_of((await get(served, "/about")).text)
+    shown = await served.client.get("/about", cookies=staff)
     assert "/foreign" in links_of(shown.text)
 
 

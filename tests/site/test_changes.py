@@ -102,9 +102,8 @@ async def test_planted_changes_are_shown(served: Any) -> None:
     answer = await get(served, f"/diff/{OLD}...{NEW}")
     sections = {name: section(answer.text, name) for name in ("upgraded", *CHANGE_WORDS)}
     assert answer.status_code == 200
-    assert "5 specs were removed, 4 added and 5 kept; of the configurations in both," in answer.text
-    assert "1 grown, 1 shrunk and 1 rebuilt." in answer.text
-    assert sections["upgraded"] == "Upgraded grows 1.0 → 1.1"
+    assert "4 binaries new, 5 removed, 5 kept." in answer.text
+    assert sections["upgraded"] == "Upgraded 1 package grows 1.0 → 1.1"
     packages = {"kept", "gone", "grows", "rebuilt", "narrows", "fresh", "gains", "shrinks"}
     named = {name: packages & {*text.split()} for name, text in sections.items()}
     assert named == {
@@ -115,10 +114,25 @@ async def test_planted_changes_are_shown(served: Any) -> None:
         "shrunk": {"shrinks"},
         "rebuilt": {"rebuilt"},
     }
-    assert "1 stack ml" in sections["added"]
+    assert "1 stack: ml" in sections["added"]
+    assert "fresh new package (1)" in sections["added"]
     assert sections["grown"].endswith("1 1 0")
     assert sections["shrunk"].endswith("1 0 1")
     assert sections["rebuilt"].endswith("1 1 1")
+
+
+@pytest.mark.asyncio
+async def test_counted_tabs_lead_to_the_parts(served: Any) -> None:
+    """What is new comes first; each tab leads to a section, and unchanged parts have none."""
+    whole, narrowed = [
+        re.findall(r'href="#(\w+)">\w+ <strong>(\d+)<', (await get(served, address)).text)
+        for address in (f"/diff/{OLD}...{NEW}", f"/diff/{OLD}...{NEW}?stack=hep")
+    ]
+    assert whole == [
+        *(("added", "2"), ("upgraded", "1"), ("removed", "3")),
+        *(("rebuilt", "1"), ("grown", "1"), ("shrunk", "1")),
+    ]
+    assert narrowed == [("removed", "1"), ("grown", "1"), ("shrunk", "1")]
 
 
 @pytest.mark.asyncio
@@ -151,12 +165,12 @@ def test_what_is_too_much_for_a_page_has_pages_of_its_own(
     monkeypatch.setattr(changes, "MOST_ROWS", 1)
     with connected(planted) as conn:
         lookups = read_lookups(conn)
-        whole = changes.load_changes(lookups, Sides(OLD, NEW)).parts[-1]
-        one = changes.load_changes(lookups, Sides(OLD, NEW, package="rebuilt")).parts[-1]
-    assert [(each.package, each.configurations, each.rows) for each in whole.configurations] == [
+        whole = changes.load_changes(lookups, Sides(OLD, NEW)).parts["rebuilt"]
+        one = changes.load_changes(lookups, Sides(OLD, NEW, package="rebuilt")).parts["rebuilt"]
+    assert [(each.package, each.configurations, each.rows) for each in whole.packages] == [
         ("rebuilt", 1, ())
     ]
-    assert [len(each.rows) for each in one.configurations] == [1]
+    assert [len(each.rows) for each in one.packages] == [1]
 
 
 @pytest.mark.parametrize("form", ["json", "csv"])
@@ -186,6 +200,9 @@ async def test_unknown_names_are_told(datasette: Any) -> None:
 
 @pytest.mark.asyncio
 async def test_form_leads_to_the_comparison(datasette: Any) -> None:
-    """The form of any two releases keeps what narrows the page."""
+    """Without two releases there is a form with the newest snapshots, which keeps the narrowing."""
+    form = (await get(datasette, "/diff?stack=e4s")).text
+    chosen = re.findall(r"<option selected>(.*?)<", form)
     answer = await get(datasette, "/diff?old=develop&new=v0.23.1&stack=e4s")
+    assert chosen == [OLD, NEW, "e4s"]
     assert answer.headers["location"] == "/diff/develop...v0.23.1?stack=e4s"

@@ -20,8 +20,9 @@ from tests.site.conftest import site
 
 SAYS = re.compile(
     r'id="results">([\d,]+) configurations?, ([\d,]+) binar'
-    r'|class="result" role="status">[^<]*?()([\d,]+) binar'
+    r'|class="lead result" role="status">.*?()([\d,]+) binar'
     r'|id="configurations-heading">([\d,]+)() configuration'
+    r'|class="facts" role="status">([\d,]+)() configuration'
     r'|class="facts">()([\d,]+) (?:binar|spec)\w+ of'
 )
 """What a page says of itself: how many configurations, how many binaries."""

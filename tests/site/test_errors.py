@@ -145,7 +145,7 @@ async def test_no_cache_keeps_an_error_beside_its_query(datasette: Any, sql: str
 @pytest.mark.parametrize(
     "page", ["/package/hdf5?page=", "/find?q=%2Bmpi&page=", "/spec/aaaaaaa?page="]
 )
-@pytest.mark.parametrize("number", [DIGITS, "0" * 5_000, "-1", "1e3", "%D9%A3", "", "1&page=x"])
+@pytest.mark.parametrize("number", [DIGITS, "0" * 5_000, "-1", "1e3", "%D9%A3", "1&page=x"])
 async def test_every_page_number_leads_to_a_page(datasette: Any, page: str, number: str) -> None:
     """A number beyond all pages is the last page, what is none the first."""
     assert (await get(datasette, page + number)).status_code == 200

@@ -102,7 +102,8 @@ async def test_a_slash_too_many_is_taken_off(addresses: Any) -> None:
 
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize(
-    "path", ["/", f"/spec/{spec_hash(90)}", "/find?q=odd", "/release/rel/x", "/spack-cache/builds"]
+    "path",
+    ["/releases", f"/spec/{spec_hash(90)}", "/find?q=odd", "/release/rel/x", "/spack-cache/builds"],
 )
 async def test_links_to_names_with_slashes_lead_there(addresses: Any, path: str) -> None:
     """Every link to a package, release or stack leads to its page."""

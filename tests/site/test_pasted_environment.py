@@ -14,9 +14,12 @@ from click.testing import CliRunner
 
 from spack_cache_db.cli import cli
 from spack_cache_db.query.database import Lookups
+from spack_cache_db.query.lockfiles import CoveredNode
+from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.pasted_environment import (
     LIMITS,
     PastedText,
+    commands_of,
     load_cover,
 )
 from spack_cache_db.site.routes import LONGEST_LINK
@@ -75,16 +78,75 @@ async def test_the_page_says_which_lack_a_binary(datasette: Any) -> None:
     text = html.unescape(answer.text)
 
     assert answer.status_code == 200
-    assert "2 of 6 specs have a binary" in text
+    assert "<h1>2 of 6 specs have a binary</h1>" in text
     lacking, having = text.split('id="having"')
-    assert re.findall(r'<td data-label="Status">(\w+)', lacking) == [
-        *("near", "unanswerable", "none", "unanswerable"),
-    ]
-    assert re.findall(r'<td data-label="Status">(\w+)', having) == ["binary", "binary"]
+    assert "4 without a binary" in lacking and "2 with a binary" in having
     assert "No version 99 of hdf5: newest 1.14.10" in lacking
+    assert "hdf5@99" not in having.partition("</table>")[0]
+    assert 'Nearest: <a href="/find?q=hdf5' in lacking
+    assert 'data-copy="spack install hdf5@99"' in lacking
     assert 'href="/find?q=hdf5%20target%3Dzen3%20%25gcc%4013"' in lacking
     assert re.search(r"Similar names: <a href=\"/package/hdf5\">", lacking)
+    assert "spack install hdf6" not in lacking
     assert "textarea" in text and "hdf5@1.14 +mpi\nhdf5@99" in text
+
+
+@pytest.mark.asyncio
+async def test_one_block_installs_all_that_have_a_binary(datasette: Any) -> None:
+    """Each mirror is added once; each binary is named once, as the list of binaries names it."""
+    answer = await get(datasette, q=SPECS + "zlib\nhdf5@1.14 +mpi\n")
+    blocks = re.findall(r'data-copy="(spack mirror[^"]*)"', html.unescape(answer.text))
+    found = await get(datasette, ".json", q=SPECS)
+    having = [each for each in found.json()["specs"] if each["status"] == "binary"]
+    *mirrors, trust, install = blocks[0].splitlines()
+
+    assert len(blocks) == 1
+    assert mirrors == [
+        f"spack mirror add {release} {url}"
+        for release, url in dict.fromkeys((each["release"], each["mirror"]) for each in having)
+    ]
+    assert trust == "spack buildcache keys --install --trust"
+    words = install.removeprefix("spack install --cache-only ").split()
+    assert len(words) == len(having) == 2
+    for word, each in zip(words, having, strict=True):
+        name, _, prefix = word.partition("/")
+        assert name == each["configuration"]["package"]
+        assert each["hash"].startswith(prefix) and len(prefix) >= 7
+
+
+def covered_node(number: int, **words: Any) -> CoveredNode:
+    """Return a node of a lockfile with a binary in a release."""
+    configuration = Configuration(f"p{number}", "1", "gcc", "rhel8", "linux", "zen3", ())
+    values: dict[str, Any] = {
+        "status": "binary",
+        "hash": str(number) * 32,
+        "is_root": True,
+        "mirror": "https://m",
+    }
+    return CoveredNode(f"p{number}@1", configuration=configuration, **(values | words))
+
+
+def test_commands_of_several_mirrors(lookups: Lookups) -> None:
+    """Two mirrors of one release have two names; roots stand for all of a lockfile."""
+    nodes = [
+        covered_node(2, release="develop"),
+        covered_node(3, release="develop", mirror="https://n"),
+        covered_node(4, release="v1", mirror=None),
+        covered_node(5, release="v1", is_root=False),
+        covered_node(6, release="laptop", status="installed"),
+    ]
+    found = commands_of(lookups.conn, nodes)
+
+    assert found is not None and found.note is not None
+    assert [*found.commands] == [
+        "spack mirror add develop https://m",
+        "spack mirror add develop-2 https://n",
+        "spack mirror add v1 URL-of-your-mirror",
+        "spack buildcache keys --install --trust",
+        "spack install --cache-only p2/2222222 p3/3333333 p4/4444444",
+        "spack load p6/6666666",
+    ]
+    assert commands_of(lookups.conn, []) is None
 
 
 @pytest.mark.asyncio

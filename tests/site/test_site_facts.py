@@ -45,10 +45,10 @@ async def test_a_mirror_of_ones_own_is_called_by_its_address(tmp_path: Path) -> 
     served = site(own_mirror(tmp_path))
     home = (await get(served, "/")).text
 
-    assert "<title>Build cache of cache.example.org: prebuilt packages</title>" in home
-    assert '<a href="https://cache.example.org/v1" rel="noopener">the mirror at cache' in home
-    assert "spack mirror add develop https://cache.example.org/v1" in home
-    assert "spack install --cache-only hdf5" in home
+    assert "<title>Build cache of cache.example.org: " in home
+    package = (await get(served, "/package/hdf5")).text
+    assert 'data-copy="spack mirror add develop https://cache.example.org/v1' in package
+    assert 'data-copy="spack install --cache-only hdf5' in package
     for path in PAGES:
         text = (await get(served, path)).text
         assert "Build cache of cache.example.org" in text, path
@@ -62,7 +62,7 @@ async def test_pages_are_the_public_cache(datasette: Any) -> None:
     home = (await get(datasette, "/")).text
     tables = (await get(datasette, "/spack-cache")).text
 
-    assert "<title>Spack build cache: prebuilt packages</title>" in home
+    assert "<title>Spack build cache: " in home
     assert "Spack&#39;s public build cache" in home
     assert 'href="https://cache.spack.io/"' in home
     assert 'href="https://cache.spack.io/"' in tables

@@ -14,7 +14,7 @@ from tests.site.cache import MPI, spec_hash
 from tests.site.conftest import IS_065, SQL
 
 PAGES = {
-    "/": "Find a prebuilt Spack package",
+    "/": "Is there a binary for my machine?",
     "/package/hdf5": "hdf5",
     f"/spec/{spec_hash(MPI)}": "Install",
     "/packages": "Packages",

@@ -182,7 +182,12 @@ class Cover:
     @property
     def counts(self) -> tuple[str, ...]:
         """How many specs have each status, if there is more than one; and each group's total."""
-        texts = [self.statuses] if "," in self.statuses else []
+        return (*([self.statuses] if "," in self.statuses else []), *self.groups)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Each group's total, in words, if there are several."""
+        texts = []
         specs = [each for each in self.specs if isinstance(each, CoveredSpec)]
         groups = dict.fromkeys(each.group for each in specs)
         for group in groups if len(groups) > 1 else ():

@@ -8,24 +8,27 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from spack_cache_db.query.answers import Found
 from spack_cache_db.query.conditions import Conditions, asked
-from spack_cache_db.query.configurations import HASHES_AT_ONCE, IN_STACK, configurations_by_id
-from spack_cache_db.query.database import Lookups, json_pieces, select
-from spack_cache_db.records import INSTALLED, Configuration
+from spack_cache_db.query.configurations import HASHES_AT_ONCE, IN_STACK
+from spack_cache_db.query.database import json_pieces, select
+from spack_cache_db.records import INSTALLED
 from spack_cache_db.releases import PUBLIC_SITE, is_public_mirror, public_mirror
 from spack_cache_db.schema import TARBALL_PATH
 
 TRUST_KEYS = "spack buildcache keys --install --trust"
+INSTALL = ("spack", "install", "--cache-only")
+"""Users who look for a binary do not want Spack to build one."""
 SHORTEST_HASH = 7
 MOST_TRIED = 50
 """Binaries, or releases, that are tried for one whose mirror has a known address."""
 EXAMPLES = ("hdf5", "py-numpy", "zlib-ng", "zlib", "cmake")
 """Packages for a new user to install: the first that a release has."""
 PLACEHOLDER = "URL-of-your-mirror"
+NO_ADDRESS = f"The address of the mirror is not known: put it in place of {PLACEHOLDER}."
 
 # Several mirrors of a release: first one that has the spec, then one with a known address, then
 # that of all stacks, then the one with most specs.
@@ -105,15 +108,30 @@ PUBLIC = "Spack's public build cache"
 MOST_NAMED = 3
 VARIANTS = ("+mpi", "+cuda", "+shared")
 """Well-known variants, the best known first."""
-OF_PACKAGE = """
-SELECT configurations.id FROM json_each(:names) AS wanted
-CROSS JOIN packages ON packages.name = wanted.value
-CROSS JOIN configurations
-  ON configurations.package = packages.id AND configurations.spec_count > 0
-ORDER BY wanted.key, configurations.spec_count DESC, configurations.id LIMIT 200
+SEARCHES = (
+    ("py-torch", "+cuda"),
+    ("hdf5", "+mpi"),
+    ("openmpi", ""),
+    ("petsc", ""),
+    ("py-numpy", ""),
+    ("cmake", ""),
+    ("gcc", ""),
+)
+"""Packages, each with a variant, that a first visitor may search for."""
+MOST_EXAMPLES = 4
+KNOWN_EXAMPLES = """
+SELECT packages.name, wanted.value ->> 1, EXISTS (
+  SELECT 1 FROM configurations
+  JOIN variant_set_members AS member ON member.variant_set = configurations.variants
+  JOIN variants ON variants.id = member.variant
+  WHERE configurations.package = packages.id AND configurations.spec_count > 0
+    AND variants.text = wanted.value ->> 1)
+FROM json_each(:examples) AS wanted
+JOIN packages ON packages.name = wanted.value ->> 0 AND packages.spec_count > 0
+ORDER BY wanted.key
 """
-LARGEST_CONFIGURATION = """
-SELECT id FROM configurations WHERE spec_count > 0 ORDER BY spec_count DESC, id LIMIT 1
+LARGEST = """
+SELECT name FROM packages WHERE spec_count > 0 ORDER BY spec_count DESC, name LIMIT 4
 """
 
 
@@ -139,9 +157,7 @@ class Install:
     @property
     def note(self) -> str | None:
         """The part of the commands to change; None if they are ready."""
-        if self.is_known:
-            return None
-        return f"The address of the mirror is not known: put it in place of {PLACEHOLDER}."
+        return None if self.is_known else NO_ADDRESS
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +192,7 @@ def installations_of(
 ) -> tuple[Installation, ...]:
     """Return the installations that have a spec, in their order."""
     rows = [*select(conn, INSTALLATIONS, hash=dag_hash)]
-    load = shlex.join(["spack", "load", _spec(conn, package, dag_hash)]) if rows else ""
+    load = command_of(conn, package, dag_hash, is_installed=True) if rows else ""
     return tuple(
         Installation(release, load, prefix, bool(is_explicit), installed_at)
         for release, prefix, is_explicit, installed_at in rows
@@ -205,12 +221,20 @@ def install_found(
     package = found[0].package
     of_package = (each.hashes or () for each in found if each.package == package)
     ways = (
-        install_listed(conn, package, dag_hash, releases)
+        install
         for dag_hash in islice(chain.from_iterable(of_package), MOST_TRIED)
-        for listed in ([row[0] for row in select(conn, LISTED, hash=dag_hash)],)
-        if (releases := [each for each in listed if release in (None, each)])
+        if (install := install_binary(conn, package, dag_hash, release)) is not None
     )
     return _first_known(ways)
+
+
+def install_binary(
+    conn: sqlite3.Connection, package: str, dag_hash: str, release: str | None = None
+) -> Install | Installation | None:
+    """Return the commands for a binary; None if no release, or not the one named, lists it."""
+    listed = [row[0] for row in select(conn, LISTED, hash=dag_hash)]
+    releases = [each for each in listed if release in (None, each)]
+    return install_listed(conn, package, dag_hash, releases) if releases else None
 
 
 def install_listed(
@@ -238,7 +262,7 @@ def install_spec(
     if _is_tree(conn, release):
         known = installations_of(conn, package, dag_hash)
         return next(each for each in known if each.release == release)
-    spec = _spec(conn, package, dag_hash)
+    spec = short_spec(conn, package, dag_hash)
     return _commands(release, mirror_url(conn, release, dag_hash), spec)
 
 
@@ -246,7 +270,13 @@ def _is_tree(conn: sqlite3.Connection, release: str) -> bool:
     return next(select(conn, KIND, release=release), None) == (INSTALLED,)
 
 
-def _spec(conn: sqlite3.Connection, package: str, dag_hash: str) -> str:
+def command_of(conn: sqlite3.Connection, package: str, dag_hash: str, *, is_installed: bool) -> str:
+    """Return the command that installs a binary from a mirror, or loads it from an installation."""
+    words = ["spack", "load"] if is_installed else INSTALL
+    return shlex.join([*words, short_spec(conn, package, dag_hash)])
+
+
+def short_spec(conn: sqlite3.Connection, package: str, dag_hash: str) -> str:
     """Return the shortest text for a spec: its package, and the beginning of its hash."""
     near = tuple(row[0] for row in select(conn, NEIGHBOURS, hash=dag_hash) if row[0] is not None)
     return f"{package}/{shortest_prefix(dag_hash, near)}"
@@ -309,8 +339,7 @@ def mirror_url(conn: sqlite3.Connection, release: str, dag_hash: str | None = No
 
 def _commands(release: str, url: str | None, spec: str) -> Install:
     mirror = shlex.join(["spack", "mirror", "add", release, url or PLACEHOLDER])
-    # Users who look for a binary do not want Spack to build one.
-    install = shlex.join(["spack", "install", "--cache-only", spec])
+    install = shlex.join([*INSTALL, spec])
     return Install(release, mirror, TRUST_KEYS, install, url is not None)
 
 
@@ -374,31 +403,12 @@ def _listed(names: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-class Examples(NamedTuple):
-    """Queries in Spack's syntax: a package, a compiler for a target, and both in one."""
-
-    package: str
-    platform: str
-    whole: str
-
-
-def read_examples(lookups: Lookups) -> Examples | None:
-    """Return queries that find something; None if the database has no binary."""
-    ids = [key for (key,) in select(lookups.conn, OF_PACKAGE, names=json.dumps(EXAMPLES))]
-    ids = ids or [key for (key,) in select(lookups.conn, LARGEST_CONFIGURATION)]
-    found = [each.configuration for each in configurations_by_id(lookups, ids)]
-    if not found:
-        return None
-    one = min((each for each in found if each.package == found[0].package), key=_known)
-    compiler, _, version = one.compiler.partition("@")
-    major = version.partition(".")[0]
-    target = f"target={one.target}"
-    package = " ".join([one.package, *VARIANTS[_known(one) :][:1]])
-    built_by = [f"%{compiler}@{major}"] if major else []
-    return Examples(package, " ".join([target, *built_by]), f"{package} {target}")
-
-
-def _known(each: Configuration) -> int:
-    """Return the place in `VARIANTS` of the best-known variant of a configuration."""
-    places = (place for place, text in enumerate(VARIANTS) if text in each.variants)
-    return next(places, len(VARIANTS))
+def read_examples(conn: sqlite3.Connection) -> tuple[str, ...]:
+    """Return specs that find something, the best known first; none if there is no binary."""
+    known = [*select(conn, KNOWN_EXAMPLES, examples=json.dumps(SEARCHES))]
+    found = [
+        f"{name} {variant}".strip() if has_variant else name for name, variant, has_variant in known
+    ]
+    largest = [name for (name,) in select(conn, LARGEST)]
+    named = {each[0] for each in known}
+    return (*found, *(name for name in largest if name not in named))[:MOST_EXAMPLES]

@@ -368,23 +368,35 @@ def recipe_links(conn: sqlite3.Connection, package: str) -> dict[str, str]:
     }
 
 
-def described_packages(conn: sqlite3.Connection, text: str, limit: int) -> list[PackageStatus]:
+def described_packages(
+    conn: sqlite3.Connection, text: str, limit: int, *, every_word: bool = False
+) -> list[PackageStatus]:
     """Return the packages whose name or description has most words of a text, the best first.
 
     Only package data has descriptions: without it, nothing is found.
+
+    Args:
+        conn: a connection to the database.
+        text: the words.
+        limit: the most packages to return.
+        every_word: only packages with all of the words.
     """
     words = [*dict.fromkeys(_WORD.findall(text.lower()))]
     words = [each for each in words if each not in _SMALL][:MOST_WORDS]
     ((count,),) = select(conn, _COUNT)
     scores: dict[int, float] = {}
+    found_words: Counter[int] = Counter()
     for word in words:
         rows = [*select(conn, _WITH_WORD, match=f'"{word}"')]
         rarity = log1p((count - len(rows) + 0.5) / (len(rows) + 0.5))
         for key, name, description, dependents in rows:
+            found_words[key] += 1
             if key not in scores:
                 scores[key] = _USE * log1p(dependents)
             scores[key] += _EVERY_WORD / len(words) + _NAME * (name == word)
             scores[key] += rarity * _weight(word, name, description)
+    if every_word:
+        scores = {key: score for key, score in scores.items() if found_words[key] == len(words)}
     best = nsmallest(limit, scores, key=lambda key: (-scores[key], key))
     found = {key: PackageStatus(*row) for key, *row in select_in(conn, _FOUND, best)}
     return [found[key] for key in best]

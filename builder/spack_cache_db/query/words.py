@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from spack_cache_db.query.conditions import VIRTUALS, Condition
+from spack_cache_db.query.conditions import Condition
 from spack_cache_db.query.configurations import providers_of, specs_beginning
 from spack_cache_db.query.database import Lookups, select
 from spack_cache_db.query.records import has_records
@@ -46,6 +46,11 @@ MOST_JOINED = 4
 """Most words that may be one name: `ml linux x86_64 cuda` is `ml-linux-x86_64-cuda`."""
 PREFIXES = ("", "py-", "r-", "perl-")
 """Prefixes of names that people leave out."""
+PACKAGE_COUNTS = """
+SELECT name, spec_count FROM packages
+UNION ALL SELECT name, 0 FROM known_packages WHERE name NOT IN (SELECT name FROM packages)
+ORDER BY name
+"""
 
 _WORDS = tomllib.loads(files("spack_cache_db.query").joinpath("words.toml").read_text("utf-8"))
 FILLERS, NEGATIONS, _SYSTEMS_OF_SPACK = (
@@ -57,6 +62,9 @@ _SYSTEMS: Mapping[str, str] = _WORDS["systems"]
 _COMPILERS: Mapping[str, str] = _WORDS["compilers"]
 _VARIANTS: Mapping[str, str] = _WORDS["variants"]
 _LANGUAGES: Mapping[str, str] = _WORDS["languages"]
+_PACKAGES: Mapping[str, str] = _WORDS["packages"]
+_FORMS = [(re.compile(form), name) for form, name in _WORDS["forms"].items()]
+_PROVIDERS: Mapping[str, str] = _WORDS["providers"]
 
 _SIGNED = re.compile(r"[@+~%^/]|[\w-]+:?==?\S")
 _NUMBER = re.compile(r"v?(\d[\w.:-]*?)(\.x)?")
@@ -72,6 +80,11 @@ _OTHER_COMMAND = re.compile(
 )
 _SYSTEM = re.compile(r"([a-z]+)([\d.]*)")
 _HASH = re.compile(r"/?([a-z2-7]{4,32})")
+_MACHINE = re.compile(r"target=:([\w.-]+)")
+_REPOSITORY = re.compile(
+    r"((?:\w+://|git@)?(?:[\w-]+\.)+\w+[/:])?([\w.-]+)/([\w.-]+?)(?:\.git)?([/?#].*)?"
+)
+"""The address of a repository, or `owner/name`: the groups are host, owner, name and the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +95,35 @@ class Reading:
         spec: what they are in Spack's syntax; empty for any spec.
         release: the release that they name.
         stack: the stack that they name.
+        host: the machine that they name.
         words: those that are looked for as they are.
         left_out: those that nothing here has, together with the others.
+        package: the package that they name; empty for none.
+        rest: the words that name no machine, release or stack.
+        switches: those that are the names of variants.
     """
 
     spec: str
     release: str | None = None
     stack: str | None = None
+    host: str | None = None
     words: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    package: str = ""
+    rest: tuple[str, ...] = ()
+    switches: tuple[str, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all words are read; variants without a package may describe one instead."""
+        return not (self.words or self.left_out or (self.switches and not self.package))
+
+    @property
+    def nouns(self) -> tuple[str, ...]:
+        """The words that may be names of packages, or describe one."""
+        unread = {*self.words, *self.left_out}
+        names = (self.package,) if self.package else ()
+        return (*names, *(word for word in self.rest if word in unread)) or self.switches
 
     def conditions(self) -> tuple[Condition, ...]:
         """Return what is asked beside the spec, the release and the stack."""
@@ -110,20 +143,61 @@ def match_of(words: Sequence[str]) -> str:
     return " ".join('"' + each.replace('"', '""') + '"' for each in words)
 
 
+def names_elsewhere(text: str) -> list[str]:
+    """Return the names that a package may have in Spack, given its name there or elsewhere."""
+    names = [text.lower().replace("_", "-")]
+    for name in names:
+        found = [_PACKAGES[name]] if name in _PACKAGES else []
+        fitting = ((form.fullmatch(name), wanted) for form, wanted in _FORMS)
+        found += [wanted.format(form[1]) for form, wanted in fitting if form is not None]
+        names += [each for each in found if each not in names]
+    return [*names, *(prefix + name for prefix in PREFIXES[1:] for name in names)]
+
+
+def package_counts(lookups: Lookups) -> dict[str, int]:
+    """Return the number of binaries of each package that a database knows, by name."""
+    return lookups.once(PACKAGE_COUNTS, lambda: dict(select(lookups.conn, PACKAGE_COUNTS)))
+
+
+def package_called(lookups: Lookups, text: str) -> str | None:
+    """Return the package with a name, in Spack or elsewhere; one with a binary if any is."""
+    counts = package_counts(lookups)
+    names = [each for each in names_elsewhere(text) if each in counts]
+    return next((each for each in names if counts[each] or each == text), next(iter(names), None))
+
+
+def packages_providing(lookups: Lookups, virtual: str) -> list[str]:
+    """Return the known packages that provide a virtual package, those with most binaries first."""
+    counts = package_counts(lookups)
+    name = _LANGUAGES.get(virtual.lower(), virtual.lower())
+    names = {*providers_of(lookups.conn, name), *_PROVIDERS.get(name, "").split()}
+    return sorted(names & counts.keys(), key=lambda each: (-counts[each], each))
+
+
+def repository_name(lookups: Lookups, text: str) -> str | None:
+    """Return the name of the repository in an address, or in `owner/name` if a package has it."""
+    found = _REPOSITORY.fullmatch(text.strip())
+    if found is None:
+        return None
+    host, owner, name, more = found.groups()
+    if host is not None:
+        return name
+    is_spec = owner in package_counts(lookups) and specs_beginning(lookups.conn, name, 1)
+    is_known = more is None and not is_spec and package_called(lookups, name) is not None
+    return name if is_known else None
+
+
 def read_words(lookups: Lookups, text: str) -> Reading | None:
     """Return what plain words ask for; None where none of them means anything in this file."""
     words = plain_words(text)
     if not 0 < len(words) <= MOST_WORDS:
         return None
-    is_alone = len(words) == 1
-    if is_alone and (name := _LANGUAGES.get(words[0].lower(), words[0].lower())) in VIRTUALS:
-        return Reading(name)
     # Alone, a part of a name may be many packages.
-    prefixes = PREFIXES[:1] if is_alone else PREFIXES
+    is_alone = len(words) == 1
     # A variant may stand before the package whose variant it is.
-    package = _Reader(lookups, prefixes).package_of(words)
-    reader = _Reader(lookups, prefixes, package)
-    is_part = is_alone and not package and bool(_Reader(lookups, PREFIXES).package_of(words))
+    package = _Reader(lookups, is_alone).package_of(words)
+    reader = _Reader(lookups, is_alone, package)
+    is_part = is_alone and not package and package_called(lookups, words[0]) is not None
     rest = words if is_part else [*reader.unread(words)]
     found: list[str] = []
     for word in rest:
@@ -137,7 +211,7 @@ def read_words(lookups: Lookups, text: str) -> Reading | None:
         prefix = _HASH.fullmatch(words[0].lower()) if len(words) == 1 else None
         is_hash = prefix is not None and specs_beginning(lookups.conn, prefix[1], 1)
         return Reading(f"/{prefix[1]}") if prefix is not None and is_hash else None
-    return reader.reading(tuple(found), tuple(each for each in rest if each not in found))
+    return reader.reading(words, tuple(found), tuple(each for each in rest if each not in found))
 
 
 class _Reader:
@@ -146,9 +220,9 @@ class _Reader:
     `package` is the one that is meant; empty for the first whose name is read, and any variants.
     """
 
-    def __init__(self, lookups: Lookups, prefixes: Sequence[str], package: str = "") -> None:
+    def __init__(self, lookups: Lookups, is_alone: bool, package: str = "") -> None:
         self._conn = lookups.conn
-        self._prefixes = prefixes
+        self._is_alone = is_alone
         self._lookups = lookups
         self._package_meant = package
         # What only others depend on has no binary of its own.
@@ -162,6 +236,8 @@ class _Reader:
         self._dependencies: list[str] = []
         self._places: dict[str, str] = {}
         self._variant_before = self._target_family = ""
+        self._of_address: dict[str, bool] = {}
+        self._switches: list[str] = []
 
     def package_of(self, words: Sequence[str]) -> str:
         """Return the package that words name; empty where they name none."""
@@ -176,8 +252,20 @@ class _Reader:
                 return name
         return self._name
 
-    def reading(self, words: tuple[str, ...], left_out: tuple[str, ...]) -> Reading:
+    def _is_known(self, name: str) -> bool:
+        return name in self._packages or any(select(self._conn, KNOWN_PACKAGE, name=name))
+
+    def reading(
+        self, every: Sequence[str], words: tuple[str, ...], left_out: tuple[str, ...]
+    ) -> Reading:
         """Return what all words ask for, in the order in which Spack reads it."""
+        machine = _MACHINE.fullmatch(self._conditions.get("target", ""))
+        host = machine and machine[1]
+        if host is not None:
+            del self._conditions["target"]
+        # A family of targets is no machine: without one its words stay.
+        kept = {word for word, is_target in self._of_address.items() if is_target and not host}
+        rest = tuple(word for word in every if word in kept or word not in self._of_address)
         parts = (
             self._name + self._version,
             *self._conditions.values(),
@@ -185,7 +273,16 @@ class _Reader:
             *self._dependencies,
         )
         spec = " ".join(filter(None, parts))
-        return Reading(spec, **self._places, words=words, left_out=left_out)
+        return Reading(
+            spec,
+            **self._places,
+            host=host,
+            words=words,
+            left_out=left_out,
+            package=self._name,
+            rest=rest,
+            switches=tuple(self._switches),
+        )
 
     def unread(self, words: Sequence[str]) -> Iterator[str]:
         """Read all words, of which several may be one name; yield those without a meaning.
@@ -197,12 +294,17 @@ class _Reader:
             if words[place].lower() in NEGATIONS:
                 place, is_off = place + 1, True
                 continue
+            target, places = self._conditions.get("target"), len(self._places)
             length = self._joined(words[place : place + MOST_JOINED])
             word = words[place]
             is_of_unread = is_unread and _NUMBER.fullmatch(word.lower()) is not None
             is_unread = not length and (
                 is_of_unread or not (self._variant(word, "~") if is_off else self.read(word))
             )
+            is_target = self._conditions.get("target") != target
+            if is_target or len(self._places) != places:
+                read = words[place : place + (length or 1)]
+                self._of_address |= dict.fromkeys(read, is_target)
             if is_unread:
                 yield f"without {word}" if is_off else word
             place, is_off = place + (length or 1), False
@@ -229,9 +331,9 @@ class _Reader:
             or self._package(name, version)
             or self._compiler(name, version)
             or self._number(word, variant)
-            or self._variant(word, "+")
+            or self._switch(word, word)
             or self._dependency(name, version)
-            or self._variant(_VARIANTS.get(name, ""), "+")
+            or self._switch(word, _VARIANTS.get(name, ""))
             or self._virtual(name)
         )
 
@@ -303,9 +405,7 @@ class _Reader:
     def _package(self, name: str, version: str) -> bool:
         """Read the name of a package that has binaries, with the version that stands behind it."""
         name = name.lower()
-        names = [each + name for each in self._prefixes] if name else []
-        if name.startswith("python-"):
-            names.append(name.replace("python-", "py-", 1))
+        names = [name] if self._is_alone else names_elsewhere(name)
         meant = self._package_meant
         fitting = (each for each in names if (each == meant if meant else self._packages.get(each)))
         found = next(fitting, None)
@@ -339,6 +439,11 @@ class _Reader:
         else:
             return False
         return True
+
+    def _switch(self, word: str, name: str) -> bool:
+        is_read = self._variant(name, "+")
+        self._switches += [word] * is_read
+        return is_read
 
     def _variant(self, word: str, sign: str) -> bool:
         """Read the name of a variant that can be on and off, as this file writes it."""

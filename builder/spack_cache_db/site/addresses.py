@@ -62,11 +62,10 @@ def check_fields(request: Request, fields: Collection[str]) -> None:
     Raises:
         BadAddress: a field is not known.
     """
-    is_data = request.path.endswith((".json", ".csv", ".atom"))
     for name, _ in request.pairs:
         if name in fields or name.startswith("_"):
             continue
-        if is_data or difflib.get_close_matches(name, fields, cutoff=_TYPO):
+        if request.is_data or difflib.get_close_matches(name, fields, cutoff=_TYPO):
             raise BadAddress(f"this address has no field {name!r}; {near(name, fields)}")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup, escape
 
 from spack_cache_db.query.database import Lookups, read_lookups
-from spack_cache_db.site.pages.filters import HIDEABLE, LABELS, options
+from spack_cache_db.site.pages.filters import LABELS, options
 from spack_cache_db.site.pages.site_facts import SiteFacts, read_site_facts
 
 MOST_FIELDS = 200
@@ -96,6 +96,11 @@ class Request:
     menu: tuple[Link, ...] = ()
     databases: tuple[str, ...] = ()
     first: int = 0
+
+    @property
+    def is_data(self) -> bool:
+        """Whether a program asks, for JSON, CSV or a feed."""
+        return self.path.endswith((".json", ".csv", ".atom"))
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -219,7 +224,6 @@ class Site:
             "metadata": {**facts.described, **settings.metadata},
             "urls": self.urls,
             "labels": LABELS,
-            "hideable": HIDEABLE,
             "options": options,
             "links_to": links_to(self.urls),
             "links": None,
@@ -231,17 +235,27 @@ class Site:
         self, request: Request, template: str, context: Mapping[str, Any], status: int = 200
     ) -> Answer:
         """Return the page that a template makes."""
-        asked = {"path": self.urls.path(request.path), "args": request.args}
+        others = urlencode([pair for pair in request.pairs if pair[0] != "host"])
+        asked = {
+            "path": self.urls.path(request.path),
+            "args": request.args,
+            "origin": request.origin,
+            "without_host": others and f"?{others}",
+        }
         found = self.environment.get_template(template)
-        html = found.render(context, request=asked, menu=request.menu)
-        return Answer(html.encode(), status)
+        shared = {"request": asked, "menu": request.menu}
+        shared["canonical"] = self.absolute(request, request.path)
+        return Answer(found.render(context, **shared).encode(), status)
 
     def absolute(self, request: Request, path: str) -> str:
         """Return the whole address of a path, with scheme and host."""
         return request.origin + self.urls.path(path)
 
     def redirect(
-        self, path: str, query: Mapping[str, str] | None = None, status: int = 302
+        self,
+        path: str,
+        query: Mapping[str, str] | Sequence[tuple[str, str]] = (),
+        status: int = 302,
     ) -> Answer:
         """Return an answer that leads to another of our pages."""
         address = self.urls.path(path) + (f"?{urlencode(query)}" if query else "")

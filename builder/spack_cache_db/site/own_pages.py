@@ -113,7 +113,9 @@ async def _asked(datasette: Any, request: Any, form: str | None) -> Request:
         str(datasette.absolute_url(request, "/")).rstrip("/"),
         form,
         tuple(links),
-        tuple([name for name in beside if path == "/" and await may_view(datasette, actor, name)]),
+        tuple(
+            [name for name in beside if path == "/about" and await may_view(datasette, actor, name)]
+        ),
     )
 
 

@@ -7,7 +7,8 @@ functions of `pages`, and returns an `Answer`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
 from itertools import chain, islice
@@ -18,7 +19,7 @@ from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.answers import found_part, found_rows
 from spack_cache_db.query.names import known_name, read_spellings
 from spack_cache_db.query.packages import PackageData, read_binaries, read_package_data
-from spack_cache_db.query.words import read_words
+from spack_cache_db.query.words import Reading
 from spack_cache_db.row_forms import Rows, csv_text, json_text
 from spack_cache_db.site.addresses import check_fields, respelled, spans_of
 from spack_cache_db.site.answers import (
@@ -29,9 +30,16 @@ from spack_cache_db.site.answers import (
     Request,
     Site,
     data,
+    moved,
     refused,
 )
-from spack_cache_db.site.pages.changes import Sides, difference_of, load_changes
+from spack_cache_db.site.pages.changes import (
+    Sides,
+    difference_of,
+    latest_changes,
+    load_changes,
+    with_defaults,
+)
 from spack_cache_db.site.pages.coverage import CoverageFilters, load_coverage
 from spack_cache_db.site.pages.dependency_tree import tree_rows
 from spack_cache_db.site.pages.feeds import Topic, load_feed
@@ -56,7 +64,6 @@ from spack_cache_db.site.pages.names import (
     having,
     load_close,
     load_names,
-    load_virtuals,
     named,
     suggested,
 )
@@ -74,6 +81,7 @@ from spack_cache_db.site.pages.search import (
     kept_matching,
     kept_question,
     load_find,
+    page_filters,
     reasons_of,
 )
 from spack_cache_db.site.pages.spec import (
@@ -81,6 +89,7 @@ from spack_cache_db.site.pages.spec import (
     is_hash_prefix,
     load_candidates,
     load_spec,
+    spec_line,
 )
 from spack_cache_db.site.sandbox.sql_functions import parse
 
@@ -136,6 +145,10 @@ def respond(site: Site, number: int, request: Request) -> Answer:
     if found is None:
         raise ValueError(f"{request.path} is no address of {route.pattern}")
     check_fields(request, route.fields)
+    filled = [pair for pair in request.pairs if pair[1]]
+    if len(filled) < len(request.pairs) and request.form is None and not request.is_data:
+        query = f"?{urlencode(filled)}" if filled else ""
+        return moved(site.urls.path(request.path) + query, 302)
     if (answer := respelled(site, request.path, spans_of(found), request.pairs)) is not None:
         return answer
     names = {name: value and unquote(value) for name, value in found.groupdict().items()}
@@ -149,9 +162,7 @@ def respond(site: Site, number: int, request: Request) -> Answer:
 
 def home(site: Site, request: Request) -> Answer:
     """`/`."""
-    page, settings = load_home(site.lookups), site.settings
-    context = {"page": page, "size": settings.size, "sha256": settings.sha256}
-    context |= {"others": request.databases, "feed": Topic().feed}
+    context = {"page": load_home(site.lookups), "size": site.settings.size, "feed": Topic().feed}
     return site.page(request, "home.html", context)
 
 
@@ -250,7 +261,9 @@ def listed(site: Site, request: Request, kind: str, form: str | None) -> Answer:
 
 def about(site: Site, request: Request) -> Answer:
     """`/about`."""
-    return site.page(request, "about.html", {"page": load_about(site.lookups)})
+    context = {"page": load_about(site.lookups), "others": request.databases}
+    context |= {"size": site.settings.size, "sha256": site.settings.sha256}
+    return site.page(request, "about.html", context)
 
 
 def suggest(site: Site, request: Request) -> Answer:
@@ -263,56 +276,67 @@ def names_of(site: Site) -> Any:
     return site.lookups.once(load_names, lambda: load_names(site.lookups))
 
 
-def to_package(site: Site, name: str, narrowing: Narrowing) -> Answer:
+def to_package(
+    site: Site, name: str, narrowing: Narrowing, filters: Sequence[tuple[str, str]] = ()
+) -> Answer:
     """Lead to the page of a package, or to its rows where the page would show more."""
     if narrowing.explicit:
-        return site.redirect("/find", {"q": f"{name}@:", **dict(narrowing.pairs)})
-    return site.redirect(f"/package/{quote(name)}", dict(narrowing.pairs))
+        return site.redirect("/find", [("q", f"{name}@:"), *narrowing.pairs])
+    return site.redirect(f"/package/{quote(name)}", [*filters, *narrowing.pairs])
 
 
 def find(site: Site, request: Request) -> Answer:
     """`/find?q=`."""
     text = (request.args.get("q") or "").strip()
-    narrowing = Narrowing.parse(request.pairs)
-    lookups, names = site.lookups, names_of(site)
-    spellings = read_spellings(lookups)
-    virtuals = lookups.once(load_virtuals, lambda: load_virtuals(lookups))
-    is_virtual = spellings.canonical("virtual", text) in virtuals
-    name, parts = named(names, spellings, text), [] if is_virtual else having(names, text)
+    narrowing, lookups, names = Narrowing.parse(request.pairs), site.lookups, names_of(site)
+    name = named(names, read_spellings(lookups), text)
     if name is not None:
         if name.kind == "package":
             return to_package(site, name.name, narrowing)
         return site.redirect(name.address)
     word = text.removeprefix("/").lower()
-    text = word if is_hash_prefix(word) else text
-    if parts and text != word:
-        reading = read_words(lookups, text)
-        listed = {"names": parts, "search_text": text, "reading": reading, "narrowing": narrowing}
-        return site.page(request, "names.html", listed)
+    searched = word if is_hash_prefix(word) else text
     number, opened = page_number(request.args.get("page")), request.args.get("open")
-    page = load_find(lookups, text, number, narrowing, opened)
-    if page.reading is not None:
-        narrowing = narrowing.within(page.reading.release, page.reading.stack)
-        if page.answer is None and not page.reading.spec:
-            return site.redirect("/packages", dict(narrowing.pairs))
-        if page.answer is None:
-            return site.redirect("/find", {"q": page.reading.spec, **dict(narrowing.pairs)})
+    page = load_find(lookups, searched, number, narrowing, opened)
+    if page.reading is not None and page.is_elsewhere:
+        return to_reading(site, page.reading, narrowing)
     if page.package is not None:
         return to_package(site, page.package, narrowing)
     if page.hashes:
-        kept = {"release": narrowing.release} if narrowing.release else {}
+        kept = [("release", narrowing.release)] if narrowing.release else []
         return site.redirect(f"/spec/{page.prefix}", kept)
-    if parts:
-        listed = {"names": parts, "search_text": text, "narrowing": narrowing}
-        return site.page(request, "names.html", listed)
+    if page.reading is not None:
+        narrowing = narrowing.within(page.reading.release, page.reading.stack)
     has_rows = page.answer and page.answer.rows and page.reading is None
     query = f"?{urlencode([('q', text), *narrowing.pairs])}"
     links = DataLinks.of_page("/find", query) if has_rows else None
     is_spec = page.answer is not None and page.reading is None
     topic = Topic(text, stack=narrowing.stack, host=narrowing.host)
     context = {"page": page, "search_text": text, "links": links, "narrowing": narrowing}
+    context["others"] = [
+        each
+        for each in having(names, text)
+        if each.kind != "package" and f"-{text.lower()}" in f"-{each.name.lower()}"
+    ]
     context["feed"] = topic.feed if is_spec else None
     return site.page(request, "find.html", context)
+
+
+def to_reading(site: Site, reading: Reading, narrowing: Narrowing) -> Answer:
+    """Lead to what words ask for: on their machine, and with no more than they say."""
+    narrowing = narrowing.within(reading.release, reading.stack)
+    narrowing = replace(narrowing, host=reading.host or narrowing.host)
+    # One word is no spec: it may be the name of a package elsewhere, or describe several.
+    is_word = len(reading.rest) == 1 and reading.spec in (reading.package, f"+{reading.rest[0]}")
+    is_own = reading.package in map(str.lower, reading.rest)
+    is_spec = not (reading.words or reading.left_out) and (is_own or not is_word)
+    text = reading.spec if is_spec else " ".join(reading.rest)
+    if not text:
+        return site.redirect("/packages", narrowing.pairs)
+    filters = page_filters(site.lookups, text, narrowing) if is_spec else None
+    if filters is not None:
+        return to_package(site, reading.package, narrowing, filters)
+    return site.redirect("/find", [("q", text), *narrowing.pairs])
 
 
 def find_rows(site: Site, request: Request, form: str) -> Answer:
@@ -352,7 +376,9 @@ def cover(site: Site, request: Request, form: str | None) -> Answer:
     if request.form is not None and is_short:
         return site.redirect(f"/cover?{pasted.query}", status=303)
     page = load_cover(site.lookups, pasted)
-    return site.page(request, "cover.html", {"page": page, "pasted": pasted, "is_short": is_short})
+    context = {"page": page, "pasted": pasted, "is_short": is_short}
+    context |= {"spec_line": spec_line, "quoted": shlex.quote}
+    return site.page(request, "cover.html", context)
 
 
 def changes(site: Site, request: Request, old: str, new: str, form: str | None) -> Answer:
@@ -363,6 +389,8 @@ def changes(site: Site, request: Request, old: str, new: str, form: str | None) 
     page = load_changes(site.lookups, sides)
     links = DataLinks(None, sides.address("json"), sides.address("csv"))
     context = {"page": page, "sides": sides, "links": None if page.error else links}
+    topic = Topic(package=sides.package, stack=sides.stack, host=sides.host)
+    context["feed"] = None if page.error else topic.feed
     return site.page(request, "changes.html", context, 404 if page.error else 200)
 
 
@@ -381,8 +409,12 @@ def form_of(document: Any, rows: Rows, form: str) -> str:
 
 
 def compare(site: Site, request: Request) -> Answer:
-    """`/diff?old=&new=`: where a form with two releases leads."""
-    return site.redirect(Sides.parse(request.pairs).address())
+    """`/diff`: the form that chooses two releases, and where it leads."""
+    sides = Sides.parse(request.pairs)
+    if sides.old and sides.new:
+        return site.redirect(sides.address())
+    context = {"sides": with_defaults(site.lookups, sides), "latest": latest_changes(site.lookups)}
+    return site.page(request, "compare.html", context)
 
 
 def changes_feed(site: Site, request: Request, of: str) -> Answer:

@@ -8,6 +8,9 @@ from functools import cache
 
 import archspec.cpu
 
+_MAKERS = {"AuthenticAMD": "AMD", "GenuineIntel": "Intel", "ARM": "Arm", "Nvidia": "NVIDIA"}
+"""Makers that archspec calls otherwise."""
+
 
 def known_targets() -> tuple[str, ...]:
     """Return the names of all targets that archspec knows, sorted."""
@@ -19,6 +22,15 @@ def ancestors(name: str) -> tuple[str, ...]:
     """Return the targets whose binaries also run on `name`, nearest first, without itself."""
     target = archspec.cpu.TARGETS.get(name)
     return () if target is None else tuple(ancestor.name for ancestor in target.ancestors)
+
+
+@cache
+def maker(name: str) -> str:
+    """Return the maker of a processor, as people call it; for a level of a family, the family."""
+    target = archspec.cpu.TARGETS.get(name)
+    if target is None or target.vendor == "generic":
+        return f"Any {family(name)}"
+    return _MAKERS.get(target.vendor, str(target.vendor))
 
 
 def is_known(name: str) -> bool:

@@ -24,6 +24,7 @@ def test_dependencies_unfold(browser: Browser, index_server: Server, script: boo
     visit = Visit(browser, index_server, viewport=NARROW, java_script_enabled=script)
     page = visit.page
     page.goto(FLEX)
+    page.get_by_role("heading", name="9 dependencies").click()
     tree = page.get_by_role("list", name="To run")
     below = tree.locator("details").get_by_role("link", name="glibc@2.36")
     expect(below).to_be_hidden()
@@ -51,9 +52,7 @@ def test_everyone_can_read_dependencies(
     visit = Visit(browser, index_server, viewport=size, color_scheme=scheme)
     for path in (FLEX, "/package/gcc"):
         visit.page.goto(path)
-        visit.page.evaluate(
-            "document.querySelectorAll('.tree details').forEach(d => d.open = true)"
-        )
+        visit.page.evaluate("document.querySelectorAll('main details').forEach(d => d.open = true)")
         width = visit.page.evaluate("document.documentElement.scrollWidth")
         assert width <= size["width"], path
         violations = Axe().run(visit.page).response["violations"]

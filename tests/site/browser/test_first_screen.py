@@ -10,12 +10,15 @@ from tests.site.browser.visitors import NARROW, WIDE, Visit
 
 pytestmark = pytest.mark.slow
 
+HIGHEST_ROW = 450
+"""Pixels above the first row of a package's page in a wide window."""
+
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_rows_begin_on_the_first_screen(
     browser: Browser, server: Server, size: dict[str, int]
 ) -> None:
-    """Whoever opens a table or a list sees the first row of it without scrolling, and "Install"."""
+    """Whoever opens a page sees the first row, or what to type, without scrolling."""
     visit = Visit(browser, server, viewport=size)
     places, links = {}, {}
     for path in (
@@ -29,14 +32,16 @@ def test_rows_begin_on_the_first_screen(
         places[path] = row["y"] if row else None
     for path in ("/package/hdf5", "/package/hdf5?release=develop&host=zen3&variant=%2Bmpi"):
         visit.page.goto(path)
-        row = visit.page.locator("#configurations tbody tr:not(.machines)").first.bounding_box()
-        places[f"{path}: row"] = row["y"] + 20 if row else None
-    for path in ("/package/hdf5", "/find?q=hdf5+%2Bmpi", "/find?q=%2Bmpi"):
-        visit.page.goto(path)
-        link = visit.page.get_by_role("link", name="Install").first.bounding_box()
-        links[path] = link is not None and link["x"] + link["width"] <= size["width"]
+        button = visit.page.get_by_role("button", name="Copy all").bounding_box()
+        places[path] = button["y"] if button else None
+        row = visit.page.locator("#configurations tbody tr").first.bounding_box()
         if size is WIDE:
-            places[path] = link["y"] if link else None
+            assert row is not None and row["y"] < HIGHEST_ROW
+    for path in ("/find?q=hdf5+%2Bmpi", "/find?q=%2Bmpi"):
+        visit.page.goto(path)
+        button = visit.page.get_by_role("button", name="Copy").first.bounding_box()
+        links[path] = button is not None and button["x"] + button["width"] <= size["width"]
+        places[path] = button["y"] if button else None
     visit.context.close()
 
     assert all(links.values()), links

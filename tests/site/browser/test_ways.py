@@ -1,22 +1,20 @@
-"""The ways that people go through the site, with their number of steps, in a real browser.
-
-A step is what somebody does before something else is on the screen, or in the clipboard: to type a
-text and send it, to choose a value, to follow a link, to press a button.
-"""
+"""The tasks that people come with, each from the first page to its answer, in a real browser."""
 
 from __future__ import annotations
 
 import csv
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Browser, expect
 
 from tests.serving import Server
 from tests.site.browser.visitors import NARROW, WIDE, Visit
 from tests.site.cache import MPI, spec_hash
+from tests.site.conftest import SQL
 
 pytestmark = pytest.mark.slow
 
@@ -24,129 +22,171 @@ COPIED = """() => {
   window.copied = [];
   navigator.clipboard.writeText = async (text) => { window.copied.push(text); };
 }"""
+CUDA = "py-torch 2.5.1 x86_64_v3 gcc@13.2.0 ('+cuda', 'build_system=python_pip') 0"
+"""The seed of the hash of the only py-torch with +cuda."""
 
 
 class Walk:
-    """A visitor who counts the steps."""
+    """A visitor whose keys and clicks are counted."""
 
-    def __init__(self, visit: Visit, *, script: bool) -> None:
-        self.page, self.script, self.steps = visit.page, script, 0
+    def __init__(self, visit: Visit) -> None:
+        self.page, self.keys, self.clicks = visit.page, 0, 0
         self.address = visit.server.address
 
     def search(self, text: str) -> None:
-        """Type into the box of the first page and send it."""
-        self.page.get_by_label("Package, hash or spec").fill(text)
-        self.page.keyboard.press("Enter")
-        self.steps += 1
+        """Type into the box of the page and send it."""
+        box = self.page.locator("input[type=search][name=q]").first
+        box.fill(text)
+        box.press("Enter")
+        self.page.wait_for_load_state()
+        self.keys += len(text) + 1
 
-    def choose(self, label: str, value: str) -> None:
-        """Choose a value."""
-        self.page.get_by_label(label, exact=True).select_option(value)
-        self.steps += 1
+    def follow(self, name: str) -> None:
+        """Follow the first link of this name that can be seen."""
+        self.page.get_by_role("link", name=name).locator("visible=true").first.click()
+        self.page.wait_for_load_state()
+        self.clicks += 1
 
-    def press(self, what: Locator) -> None:
-        """Follow a link or press a button."""
-        what.click()
-        self.steps += 1
+    def copy(self, name: str) -> str:
+        """Return the text that the first button of this name copies."""
+        self.page.evaluate(COPIED)
+        self.page.get_by_role("button", name=name).first.click()
+        expect(self.page.locator("#announce")).to_have_text("Copied")
+        self.clicks += 1
+        (copied,) = self.page.evaluate("window.copied")
+        return str(copied)
 
-    def copy(self, name: str, command: str) -> None:
-        """Copy a command by its button; without scripts by hand."""
-        expect(self.page.get_by_text(command).first).to_be_visible()
-        if self.script:
-            self.page.evaluate(COPIED)
-            self.page.get_by_role("button", name=f"Copy {name}").click()
-            expect(self.page.locator("#announce")).to_have_text("Copied")
-            (copied,) = self.page.evaluate("window.copied")
-            assert copied.startswith(command)
-        self.steps += 1
-
-    def link(self, name: str) -> Locator:
-        """The first link of this name that can be seen."""
-        return self.page.get_by_role("link", name=name).locator("visible=true").first
-
-    def button(self, name: str) -> Locator:
-        """The button of this name in the page, not in the bar above it."""
-        return self.page.get_by_role("main").get_by_role("button", name=name).first
+    @property
+    def path(self) -> str:
+        """The address of the page, below the site."""
+        return self.page.url.removeprefix(self.address)
 
 
-@pytest.fixture(
-    params=[
-        pytest.param((WIDE, True), id="wide-script"),
-        pytest.param((NARROW, False), id="narrow-no-script"),
-    ]
-)
+@pytest.fixture(params=[pytest.param(WIDE, id="wide"), pytest.param(NARROW, id="narrow")])
 def walk(request: pytest.FixtureRequest, browser: Browser, server: Server) -> Any:
-    """A visitor on the first page, on a desk or a phone, with scripts or without."""
-    size, script = request.param
-    visit = Visit(browser, server, viewport=size, java_script_enabled=script)
+    """A visitor on the first page, at a desk or with a phone."""
+    visit = Visit(browser, server, viewport=request.param)
     visit.page.goto("/")
-    yield Walk(visit, script=script)
+    yield Walk(visit)
     visit.context.close()
     assert visit.faults == []
 
 
 def test_a_cuda_build_for_ones_machine(walk: Walk) -> None:
-    """For zen3 and gcc 13 in the newest release, to the copied command: six steps."""
-    walk.search("py-torch +cuda %gcc@13")
-    walk.choose("Release", "v0.23.1")
-    walk.choose("Runs on", "zen3")
-    walk.press(walk.button("Search"))
-    expect(walk.page.locator("#configurations tbody tr:not(.machines)")).to_have_count(1)
-    walk.press(walk.link("Install"))
-    expect(walk.page.get_by_text("spack mirror add v0.23.1")).to_be_visible()
-    walk.copy("the install command", "spack install --cache-only py-torch/")
+    """The command for py-torch with CUDA on a zen3 takes 25 keys and one click."""
+    walk.search("pytorch +cuda zen3 gcc13")
+    commands = walk.copy("Copy all").splitlines()
 
-    assert walk.steps <= 6
+    assert commands[-1] == f"spack install --cache-only py-torch/{spec_hash(CUDA)[:7]}"
+    assert commands[0].startswith("spack mirror add ")
+    assert (walk.keys, walk.clicks) <= (25, 1)
+
+
+def test_what_installs_an_environment(walk: Walk) -> None:
+    """Of an environment of twelve, one button copies what installs the eight with a binary."""
+    having = "hdf5 hdf5@1.9 hdf5~mpi py-torch+cuda py-torch~cuda py-torchvision netcdf-c zlib"
+    lacking = "nothing hdf5@99 zlib+nothing py-torch@9:"
+    walk.follow("Check my spack.yaml")
+    walk.page.locator("textarea").fill("\n".join(f"{having} {lacking}".split()))
+    walk.page.get_by_role("main").get_by_role("button").first.click()
+    expect(walk.page.get_by_role("heading", level=1)).to_contain_text("8 of 12")
+    commands = walk.copy("Copy all").splitlines()
+
+    assert len(commands[-1].removeprefix("spack install --cache-only ").split()) == 8
+
+
+def test_what_changed_for_a_stack(walk: Walk) -> None:
+    """Two clicks lead from the first page to the changes of e4s in the newest snapshot."""
+    walk.follow("What changed")
+    walk.follow("e4s")
+
+    assert walk.path == "/diff/develop-2025-04-13...develop-2025-04-20?stack=e4s"
+    expect(walk.page.get_by_role("main")).to_contain_text("1.14.10")
+    assert walk.clicks <= 3
+
+
+def test_a_package_in_pandas(walk: Walk, conn: sqlite3.Connection) -> None:
+    """One copied line reads all binaries of a package; CSV and JSON have the same rows."""
+    walk.search("hdf5")
+    line = walk.copy("Copy for pandas")
+    (address,) = re.findall(r'^pd\.read_csv\("(.*)"\)$', line)
+    text = walk.page.request.get(address).text()
+    link = walk.page.get_by_role("link", name="JSON", exact=True).get_attribute("href")
+    records = walk.page.request.get(f"{walk.address}{link}").json()
+    expected = {row[0] for row in conn.execute("SELECT hash FROM builds WHERE package = 'hdf5'")}
+
+    assert {row["hash"] for row in csv.DictReader(text.splitlines())} == expected
+    assert {row["hash"] for row in records} == expected
+
+
+def test_binaries_by_compiler(walk: Walk, conn: sqlite3.Connection) -> None:
+    """A statement about a release, in an address, is answered with its rows."""
+    statement = "select compiler, count(*) from build_listings where release = 'develop' group by 1"
+    walk.page.goto(f"{SQL}?sql={statement}")
+    rows = walk.page.locator("table.rows-and-columns tbody tr")
+
+    assert [row.split() for row in rows.all_inner_texts()] == [
+        [compiler, str(count)] for compiler, count in conn.execute(statement)
+    ]
+
+
+def test_how_to_follow_a_package(walk: Walk) -> None:
+    """The feed of a package stands on the first screen of its page at a desk."""
+    walk.search("hdf5")
+    place = walk.page.get_by_role("link", name="Feed of hdf5").bounding_box()
+    height = walk.page.viewport_size["height"] if walk.page.viewport_size else 0
+
+    assert place is not None
+    assert walk.page.viewport_size == NARROW or place["y"] < height
+
+
+def test_the_newest_release_for_a_machine(walk: Walk) -> None:
+    """The newest release with a binary for a Neoverse is read, not computed."""
+    walk.page.goto("/packages?host=neoverse_v2")
+
+    expect(walk.page.get_by_role("main")).to_contain_text(
+        re.compile("newest release with .* is develop")
+    )
+
+
+def test_a_filtered_view_is_shared(walk: Walk) -> None:
+    """Two filters make an address of at most 80 characters, without empty fields."""
+    walk.search("hdf5")
+    walk.page.get_by_role("link", name="+mpi").first.click()
+    walk.page.wait_for_url("**variant=*")
+    walk.page.get_by_role("link", name="1.14.10").first.click()
+    walk.page.wait_for_url("**version=*")
+
+    assert len(walk.path) <= 80
+    assert "=&" not in walk.path and not walk.path.endswith("=")
+
+
+@pytest.mark.parametrize(
+    "text", ["HDF5", "hdf", "hdff5", "hdf5@1.14", "hdf5-1.14.5", "libhdf5-dev", "hdf5 1.14"]
+)
+def test_no_dead_end(walk: Walk, text: str) -> None:
+    """Capitals, typos, names of distributions and versions in a name lead to the package."""
+    walk.search(text)
+    if not walk.path.startswith("/package/hdf5"):
+        walk.page.locator("main a[href^='/package/hdf5']").first.click()
+    expect(walk.page.get_by_role("heading", level=1)).to_contain_text("hdf5")
 
 
 def test_which_releases_list_a_hash(walk: Walk) -> None:
-    """One step: all releases that list it stand on its page."""
+    """The first characters of a hash, in capitals too, lead to its page with all releases."""
     walk.search(spec_hash(MPI)[:9].upper())
-    expect(walk.page.get_by_role("heading", name="In 4 releases")).to_be_visible()
+
+    main = walk.page.get_by_role("main")
     for name in ("develop", "develop-2025-04-20", "develop-2025-04-13", "v0.23.1"):
-        expect(walk.page.locator("#listings ~ table").get_by_text(name, exact=True)).to_be_visible()
-
-    assert walk.steps == 1
-
-
-def test_what_a_stack_lost(walk: Walk) -> None:
-    """Two links from the first page to what a stack lost between the last two snapshots."""
-    walk.press(walk.link("e4s"))
-    walk.press(walk.link("develop-2025-04-20 since develop-2025-04-13"))
-    expect(walk.page.get_by_role("heading", level=1)).to_contain_text("→")
-    expect(walk.page.get_by_text("e4s").first).to_be_visible()
-
-    assert walk.steps <= 3
+        expect(main.get_by_role("link", name=name, exact=True).first).to_be_attached()
 
 
 def test_the_whole_database(walk: Walk, database: Path, tmp_path: Path) -> None:
-    """Two steps to the file, byte for byte."""
-    walk.press(walk.link("Download"))
+    """Two clicks lead to the file, byte for byte."""
+    walk.follow("Take the data")
     with walk.page.expect_download() as download:
-        walk.press(walk.link("Download spack-cache.db"))
+        walk.follow("Download spack-cache.db")
     download.value.save_as(tmp_path / "got.db")
 
     assert (tmp_path / "got.db").read_bytes() == database.read_bytes()
-    assert walk.steps == 2
-
-
-def test_every_build_as_csv(walk: Walk, conn: sqlite3.Connection) -> None:
-    """Two steps to the rows of all builds."""
-    walk.press(walk.link("Download"))
-    address = walk.link("All binaries as CSV").get_attribute("href")
-    walk.steps += 1
-    text = walk.page.request.get(f"{walk.address}{address}").text()
-    rows = {row["hash"] for row in csv.DictReader(text.splitlines())}
-
-    assert rows == {row[0] for row in conn.execute("SELECT hash FROM builds")}
-    assert walk.steps == 2
-
-
-def test_three_commands_that_fit_together(walk: Walk) -> None:
-    """A newcomer copies three commands from the first page, all of one release."""
-    mirror = "spack mirror add develop https://binaries.spack.io/develop"
-    walk.copy("the command that adds the mirror", mirror)
-    walk.copy("the command that trusts the keys", "spack buildcache keys --install --trust")
-    walk.copy("the install command", "spack install --cache-only ")
-
-    assert walk.steps == 3
+    assert walk.clicks == 2

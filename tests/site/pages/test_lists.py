@@ -26,6 +26,11 @@ def packages(lookups: Lookups, **asked: str) -> ListPage:
     return load_packages(lookups, ListFilters.parse([*asked.items()]))
 
 
+def release_names(lookups: Lookups) -> list[str]:
+    """Return the names of all releases, in order."""
+    return [each.name for each in lookups.releases.values()]
+
+
 def names(page: ListPage) -> list[str]:
     """Return the names of a list, in its order."""
     return [row["name"] for row in page.in_order()]
@@ -180,9 +185,24 @@ def test_every_column_of_a_narrowed_list_says_what_the_narrowing_has(lookups: Lo
     assert not [each.title for each in whole.columns if "overall" in each.title]
 
 
+@pytest.mark.parametrize(
+    "asked", [{"host": "zen3"}, {"target": "aarch64"}, {"compiler": "gcc", "os": "rhel8"}]
+)
+def test_the_newest_release_with_a_binary_is_named(lookups: Lookups, asked: dict[str, str]) -> None:
+    """It is the first release whose own list is not empty, with as many packages as that has."""
+    lists = {name: packages(lookups, release=name, **asked) for name in release_names(lookups)}
+    name, own = next((name, page) for name, page in lists.items() if page.rows)
+    found = packages(lookups, **asked).newest
+
+    assert found == (", ".join(asked.values()), name, len(own.rows))
+    assert own.newest is None
+    assert packages(lookups, host="power9le").newest is None
+    assert packages(lookups).newest is None
+
+
 def test_packages_of_one_release_and_not_of_another(lookups: Lookups) -> None:
     """`has` and `lacks` take releases: each pair is the difference of the lists of both."""
-    releases = [each.name for each in lookups.releases.values()]
+    releases = release_names(lookups)
     of = {name: set(names(packages(lookups, release=name))) for name in releases}
     for one, other in product(releases, repeat=2):
         page = packages(lookups, has=one, lacks=other)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.database import Lookups, read_lookups, select
+from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.site.pages import coverage
 from spack_cache_db.site.pages.coverage import CoverageFilters, CoveragePage, load_coverage
 from spack_cache_db.site.pages.filters import Filters
-from spack_cache_db.site.pages.home import load_about, load_home, newest_snapshot
-from spack_cache_db.site.pages.package import Lane, Timeline, load_package
+from spack_cache_db.site.pages.home import age_of, load_about, load_home, newest_snapshot
+from spack_cache_db.site.pages.package import load_package
+from spack_cache_db.site.pages.package_versions import Lane, Timeline
 from spack_cache_db.site.pages.releases_and_stacks import load_release, load_stack
-from spack_cache_db.site.pages.spec import load_spec
 from spack_cache_db.spack.targets import family
 from tests.conftest import Build
 from tests.indexes import index, node, record
@@ -25,32 +26,39 @@ from tests.site.cache import BUILDS
 
 
 def test_home_counts_everything(lookups: Lookups) -> None:
-    """The totals on the first page are those of the file, and it starts with a release."""
+    """The totals on the first page are those of the file."""
     page = load_home(lookups)
 
     assert (page.totals.packages, page.totals.releases) == (6, 4)
-    assert [name for name, _ in page.over_time] == ["develop-2025-04-13", "develop-2025-04-20"]
+    assert page.change is not None and page.change.sides.new == "develop-2025-04-20"
+    assert [name for name, _ in load_about(lookups).over_time] == [
+        "develop-2025-04-13",
+        "develop-2025-04-20",
+    ]
 
 
-def test_the_first_page_and_a_spec_page_name_one_release(lookups: Lookups) -> None:
-    """The release to install from is the first one that lists the binary, on both pages."""
-    install = load_home(lookups).install
-    assert install is not None
-    sql = "SELECT hash FROM build_listings WHERE release = :release"
-    hashes = [dag_hash for (dag_hash,) in select(lookups.conn, sql, release=install.release)]
-    assert hashes
-    for dag_hash in hashes:
-        page = load_spec(lookups, dag_hash)
-        assert page is not None and page.install is not None
-        assert page.install.release == install.release
+@pytest.mark.parametrize(
+    ("day", "age"),
+    [
+        ("2026-01-01", None),
+        ("2025-12-31", "1 month old"),
+        ("2025-07-13", "6 months old"),
+        ("2025-02-01", "1 year old"),
+        ("2023-01-01", "3 years old"),
+        ("no day", None),
+        (None, None),
+    ],
+)
+def test_old_data_says_its_age(day: str | None, age: str | None) -> None:
+    """A snapshot of more than 30 days has its age beside its day."""
+    assert age_of(day, date(2026, 1, 31)) == age
 
 
 def test_what_is_no_binary_is_not_counted(real_index: sqlite3.Connection) -> None:
     """Externals of an index, and packages that only they have, are in no total and no list."""
-    page = load_home(read_lookups(real_index))
+    page = load_about(read_lookups(real_index))
 
     assert (page.totals.packages, page.totals.specs) == (226, 883)
-    assert min(count for _, count in page.largest) > 0
     assert sum(count for _, count in page.families) == 883
 
 

@@ -1,8 +1,9 @@
-"""The page of a package: its rows, its filters with counts, its grid."""
+"""The page of a package: its commands, its rows, its filters with counts."""
 
 from __future__ import annotations
 
 import sqlite3
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -24,21 +25,41 @@ def hdf5(lookups: Lookups, filters: Filters) -> PackagePage:
     return page
 
 
-def test_common_values_are_folded(lookups: Lookups) -> None:
-    """What is the same in all rows stands once above the table, and in no row."""
+def test_shared_variants_stand_once(lookups: Lookups) -> None:
+    """Variants that all rows have stand once below the table, and in no row."""
     page = hdf5(lookups, Filters(version="1.14.5", target="x86_64_v3"))
 
-    assert ("compiler", "gcc@13.2.0") in page.common
     assert page.common_variants == ("build_system=cmake", "~cxx")
     assert sorted(row.variants for row in page.rows) == [("+mpi",), ("~mpi",)]
 
 
-def test_common_values_can_be_shown(lookups: Lookups) -> None:
-    """On request every row says everything."""
-    page = hdf5(lookups, Filters(version="1.14.5", common=True))
+@pytest.mark.parametrize("host", [None, "zen3", "neoverse_v2"])
+def test_the_commands_are_for_the_first_row(lookups: Lookups, host: str | None) -> None:
+    """The page opens with the commands for its first row, whatever page of the rows it shows."""
+    page = hdf5(lookups, Filters(host=host))
+    assert page.install is not None and page.first is not None
 
-    assert page.common == ()
-    assert all("build_system=cmake" in row.variants for row in page.rows)
+    assert page.first == page.rows[0].configuration
+    assert page.install.commands[-1] == page.rows[0].command
+    assert hdf5(lookups, Filters(host=host, page=2)).first == page.first
+
+
+def test_no_commands_where_nothing_runs(lookups: Lookups) -> None:
+    """For a machine on which no binary runs, nothing is offered to type."""
+    page = hdf5(lookups, Filters(host="power9le"))
+
+    assert (page.install, page.first, page.rows) == (None, None, ())
+
+
+@pytest.mark.parametrize("chosen", [Filters(), Filters(host="zen3"), Filters(variants=("+mpi",))])
+def test_offered_filters_narrow(lookups: Lookups, chosen: Filters) -> None:
+    """Each filter that is offered above the rows leaves as many as it says, and fewer than now."""
+    page = hdf5(lookups, chosen)
+    assert page.offers
+
+    for offer in page.offers:
+        narrowed = hdf5(lookups, chosen.with_value(offer.name, offer.value))
+        assert 0 < narrowed.configuration_count == offer.configurations < page.configuration_count
 
 
 def test_a_package_that_is_known_as_a_dependency_only(real_index: sqlite3.Connection) -> None:
@@ -48,17 +69,17 @@ def test_a_package_that_is_known_as_a_dependency_only(real_index: sqlite3.Connec
 
     assert page is not None
     assert (page.package.release_count, page.package.newest_version) == (0, None)
-    assert (page.rows, page.choices, page.grid.rows, page.spec_count) == ((), (), (), 0)
+    assert (page.rows, page.choices, page.runs.versions, page.spec_count) == ((), (), (), 0)
 
 
 def test_externals_are_no_configurations_of_a_package(real_index: sqlite3.Connection) -> None:
-    """Rows, grid and filters of a package that also has an external have its binaries only."""
+    """Rows, versions and filters of a package that also has an external have its binaries only."""
     lookups = read_lookups(real_index)
     page = load_package(lookups, "llvm", Filters.parse([]))
 
     assert page is not None
     assert page.spec_count == page.package.spec_count > 0
-    assert "17.0.6" not in str((page.rows, page.grid, page.choices))
+    assert "17.0.6" not in str((page.rows, page.runs, page.choices))
 
 
 def test_an_opened_row_shows_every_hash(lookups: Lookups) -> None:
@@ -134,30 +155,28 @@ def test_a_variant_can_be_switched(lookups: Lookups) -> None:
     assert (mpi.label, dict(mpi.values)) == ("mpi", {"+mpi": 4, "~mpi": 1})
 
 
-def test_machines_stand_by_family(lookups: Lookups) -> None:
-    """Each machine on which something runs is offered, those of one family side by side."""
+def test_machines_stand_by_maker(lookups: Lookups) -> None:
+    """Each machine on which something runs is offered, those of one maker side by side."""
     hosts = choice(hdf5(lookups, Filters()), "host")
 
     assert hosts["zen3"] == 4
     assert hosts["icelake"] == 3
     assert hosts["neoverse_v2"] == 1
     assert "power9le" not in hosts
-    assert list(hosts).index("neoverse_v2") < list(hosts).index("icelake")
+    assert list(hosts).index("zen3") < list(hosts).index("icelake") < list(hosts).index("x86_64_v3")
 
 
-def test_versions_come_newest_first(lookups: Lookups) -> None:
-    """Versions stand in Spack's order, not in that of text: 1.14.10 before 1.14.5 before 1.9."""
-    page = hdf5(lookups, Filters())
+def test_where_it_runs_counts_binaries(lookups: Lookups) -> None:
+    """Binaries are counted by version, newest first in Spack's order, and by kind of machine."""
+    runs = hdf5(lookups, Filters(host="zen3")).runs
 
-    assert [version for version, _ in page.grid.rows] == ["1.14.10", "1.14.5", "1.9"]
-
-
-def test_cells_count_binaries(lookups: Lookups) -> None:
-    """A cell says how many binaries there are of a version for a target, None for none."""
-    grid = hdf5(lookups, Filters(version="1.14.5")).grid
-
-    assert grid.targets == ("aarch64", "x86_64_v3")
-    assert grid.rows == (("1.14.5", (2, 10)),)
+    assert runs.machines == ("x86_64", "aarch64")
+    assert [row.version for row in runs.versions] == ["1.14.10", "1.14.5", "1.9"]
+    assert [count for count, _ in runs.versions[1].counts] == [10, 2]
+    for row in runs.versions:
+        for count, address in row.counts:
+            filters = Filters.parse(parse_qsl(address.removeprefix("?")))
+            assert hdf5(lookups, filters).spec_count == count
 
 
 def test_rows_that_differ_by_hash_alone_say_in_what(real_index: sqlite3.Connection) -> None:
@@ -202,20 +221,18 @@ def test_one_order_holds_for_every_answer(machines: sqlite3.Connection, host: st
     searched = load_find(lookups, "foo@0:", narrowing=Narrowing(host=host)).answer
     asked = load_find(lookups, f"foo@0: target=:{host}").answer if host else searched
     assert package is not None and searched is not None and asked is not None
-    rows = [(each.machines, each.configuration) for each in package.rows]
+    rows = [each.configuration for each in package.rows]
     covered = [
         *cover(machines, ["foo"], host=host).specs,
         *cover(machines, [f"foo target=:{host}" if host else "foo"]).specs,
     ]
 
     for answer in (searched, asked):
-        assert rows == [(each.machines, each.configuration) for each in answer.rows]
-    assert [each.configuration for each in find(machines, "foo", host=host)] == [
-        each for _, each in rows
-    ]
-    assert {each.configuration for each in covered} == {rows[0][1]}
+        assert rows == [each.configuration for each in answer.rows]
+    assert [each.configuration for each in find(machines, "foo", host=host)] == rows
+    assert {each.configuration for each in covered} == {rows[0]}
     usual = [("1.14.7", "x86_64")]
-    assert [(each.version, each.target) for _, each in rows] == {
+    assert [(each.version, each.target) for each in rows] == {
         None: [
             *usual,
             *(("1.14.6", target) for target in ("haswell", "x86_64", "zen2", "zen3")),

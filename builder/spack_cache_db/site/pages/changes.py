@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.changes import (
+    Amount,
     ChangedConfiguration,
     Changes,
     Diff,
@@ -18,7 +19,6 @@ from spack_cache_db.query.changes import (
     compare,
     configurations_in_words,
     named,
-    sentence,
     side_of,
 )
 from spack_cache_db.query.comparison import Cause
@@ -46,6 +46,12 @@ class Sides(AddressFields):
     host: str | None = None
 
     @property
+    def topic(self) -> str:
+        """What is compared of the two sides, in words; empty for everything."""
+        words = [self.package or "", self.stack or "", self.target or ""]
+        return ", ".join(filter(None, [*words, self.host and f"on {self.host}"]))
+
+    @property
     def narrowing(self) -> list[tuple[str, str]]:
         """The names that narrow the comparison, by what they are of."""
         return [(name, value) for name, value in self.pairs if name not in ("old", "new")]
@@ -63,35 +69,32 @@ class TooManyChanges(BuilderError):
 
 
 class PackageChanges(NamedTuple):
-    """Configurations of one package; those that are shown are `rows`."""
+    """The configurations of one package that changed in one way.
+
+    Attributes:
+        rows: those that are shown.
+        versions: the versions that only one side has, the oldest first.
+        is_whole: whether only one side has the package.
+    """
 
     package: str
     configurations: int
-    rows: tuple[ChangedConfiguration, ...]
+    rows: tuple[ChangedConfiguration, ...] = ()
+    versions: tuple[str, ...] = ()
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Everything that changed in one way.
+    """Everything that changed in one way: packages, and stacks that only one side has."""
 
-    Attributes:
-        name: a word of `schema.CHANGE_WORDS`.
-        packages: names of packages that only one side has.
-        versions: the versions that only one side has, by package, the oldest first.
-        stacks: names of stacks that only one side has.
-        configurations: the configurations that changed so, by package.
-    """
-
-    name: str
-    packages: tuple[str, ...]
-    versions: tuple[tuple[str, tuple[str, ...]], ...]
+    packages: tuple[PackageChanges, ...]
     stacks: tuple[str, ...]
-    configurations: tuple[PackageChanges, ...]
 
     @property
     def count(self) -> int:
         """How many configurations it has."""
-        return sum(each.configurations for each in self.configurations)
+        return sum(each.configurations for each in self.packages)
 
 
 class Upgrade(NamedTuple):
@@ -102,18 +105,22 @@ class Upgrade(NamedTuple):
     added: tuple[str, ...]
 
 
+NO_SPECS = Amount(0, 0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class ChangesPage:
     """Everything the page shows.
 
     Attributes:
-        total: how much changed, as a sentence.
+        specs: how many binaries were kept, added and removed.
+        parts: those that are not empty, by the words of `schema.CHANGE_WORDS`.
         causes: None where too much changed to look for them.
         error: why there is no comparison.
     """
 
-    total: str = ""
-    parts: tuple[Part, ...] = ()
+    specs: Amount = NO_SPECS
+    parts: Mapping[str, Part] = field(default_factory=dict)
     upgrades: tuple[Upgrade, ...] = ()
     causes: tuple[Cause, ...] | None = ()
     error: str | None = None
@@ -125,28 +132,28 @@ def load_changes(lookups: Lookups, sides: Sides) -> ChangesPage:
         found = _changes_of(lookups, sides)
     except UnknownNameError as error:
         return ChangesPage(error=str(error))
-    versions = [dict(_by_package(some)) for some in (found.versions.removed, found.versions.added)]
-    upgraded = versions[0].keys() & versions[1].keys()
-    only_versions = {
-        change: tuple(each for each in some.items() if each[0] not in upgraded)
-        for change, some in zip(("removed", "added"), versions, strict=True)
+    added, removed = (
+        dict(_by_package(some)) for some in (found.versions.added, found.versions.removed)
+    )
+    upgraded = sorted(added.keys() & removed.keys())
+    versions = {"added": added, "removed": removed}
+
+    def part_of(change: str, packages: Iterable[PackageChanges]) -> Part:
+        own, names = versions.get(change, {}), getattr(found.packages, change, ())
+        marked = (
+            each._replace(versions=own.get(each.package, ()), is_whole=each.package in names)
+            for each in packages
+        )
+        return Part(tuple(marked), getattr(found.stacks, change, ()))
+
+    parts = {
+        change: part_of(change, some) for change, some in _folded(lookups, found, sides.package)
     }
     return ChangesPage(
-        total=sentence(found),
-        parts=tuple(
-            Part(
-                change,
-                getattr(found.packages, change, ()),
-                only_versions.get(change, ()),
-                getattr(found.stacks, change, ()),
-                configurations,
-            )
-            for change, configurations in _folded(lookups, found, bool(sides.package))
-        ),
-        upgrades=tuple(
-            Upgrade(key, versions[0][key], versions[1][key]) for key in sorted(upgraded)
-        ),
-        causes=causes_in_words(lookups, found, MOST_EXPLAINED),
+        found.specs,
+        {change: part for change, part in parts.items() if part.packages or part.stacks},
+        tuple(Upgrade(key, removed[key], added[key]) for key in upgraded),
+        causes_in_words(lookups, found, MOST_EXPLAINED),
     )
 
 
@@ -164,6 +171,15 @@ def difference_of(lookups: Lookups, sides: Sides) -> Diff:
             " add package, stack, target or host, or use the command diff on the downloaded file"
         )
     return named(lookups, found, MOST_EXPLAINED)
+
+
+def with_defaults(lookups: Lookups, sides: Sides) -> Sides:
+    """Return sides with the two newest snapshots, or the first releases, where one is missing."""
+    releases = [*lookups.releases.values()]
+    snapshots = [each.name for each in releases if each.kind == "snapshot"]
+    names = snapshots if len(snapshots) > 1 else [each.name for each in releases]
+    new, old, *_ = [*names[:2], "", ""]
+    return replace(sides, old=sides.old or old, new=sides.new or new)
 
 
 def latest_changes(lookups: Lookups, **narrowed: str) -> tuple[Sides, ...]:
@@ -189,29 +205,26 @@ def _changes_of(lookups: Lookups, sides: Sides) -> Changes:
 
 
 def _folded(
-    lookups: Lookups, found: Changes, one_package: bool
+    lookups: Lookups, found: Changes, package: str | None
 ) -> Iterator[tuple[str, tuple[PackageChanges, ...]]]:
     """Yield each change with its packages, and with rows if the page shows them.
 
     Rows are read only if they are shown: two snapshots differ in thousands of configurations.
     """
-    if len(found.amounts) > MOST_ROWS and not one_package:
+    if len(found.amounts) > MOST_ROWS and not package:
         names = lookups.words["package"]
         package_of = lookups.column("configurations", "package")
         for change, keys in found.by_change.items():
             counts = Counter(names[package_of[key]] for key in keys)
             yield (
                 change,
-                tuple(PackageChanges(name, count, ()) for name, count in sorted(counts.items())),
+                tuple(PackageChanges(name, count) for name, count in sorted(counts.items())),
             )
         return
     for change, rows in configurations_in_words(lookups, found).items():
         of_packages = groupby(rows, key=lambda each: each.configuration.package)
-        every = ((package, [*some]) for package, some in of_packages)
+        every = ((name, [*some]) for name, some in of_packages)
         yield (
             change,
-            tuple(
-                PackageChanges(package, len(some), tuple(some[:MOST_ROWS]))
-                for package, some in every
-            ),
+            tuple(PackageChanges(name, len(some), tuple(some[:MOST_ROWS])) for name, some in every),
         )

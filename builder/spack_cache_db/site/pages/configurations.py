@@ -20,6 +20,7 @@ from spack_cache_db.query.configurations import (
     specs_in_scope,
 )
 from spack_cache_db.query.database import Lookups, select, select_in
+from spack_cache_db.query.installation import command_of
 from spack_cache_db.records import Configuration
 
 SIZES = """
@@ -60,22 +61,22 @@ class ConfigurationRow:
     """One line of the table: a configuration and what belongs beside it.
 
     Attributes:
-        machines: the system and the family of CPUs that it is for.
         variants: those that do not stand above the table.
         spec_count: how many specs match the filters or the search.
         presence: the releases and stacks that show the configuration, and since when.
         hashes: the specs, what is current first; of a row that is not opened the first alone.
+        command: the command that installs or loads the first of the specs.
         apart: what tells its specs apart, such as `openmpi@5.0.3`; the most frequent first.
         specs: the specs of a row that is opened, empty for others.
         is_installed: whether an installed tree has the first of the specs.
     """
 
     configuration: Configuration
-    machines: tuple[str, str]
     variants: tuple[str, ...]
     spec_count: int
     presence: Presence
     hashes: tuple[str, ...]
+    command: str = ""
     apart: tuple[str, ...] = ()
     specs: tuple[LookAlike, ...] = ()
     is_installed: bool = False
@@ -105,16 +106,19 @@ def table_rows(
     apart = _apart(lookups, {key: some for key, some in specs.items() if len(some) > 1})
     installed = installed_among(lookups.conn, (some[0].hash for some in specs.values()))
 
+    def command(package: str, dag_hash: str) -> str:
+        return command_of(lookups.conn, package, dag_hash, is_installed=dag_hash in installed)
+
     def row(each: Counted) -> ConfigurationRow:
         words, known = each.configuration, specs.get(each.id, [])
         is_open = bool(known) and known[0].hash == opened
         return ConfigurationRow(
             words,
-            machines=(words.platform, lookups.families[words.target]),
             variants=tuple(text for text in words.variants if text not in hidden),
             spec_count=each.spec_count,
             presence=presence[each.id],
             hashes=tuple(spec.hash for spec in (known if is_open else known[:1])),
+            command=command(words.package, known[0].hash) if known else "",
             apart=apart.get(each.id, ()),
             specs=_compared(lookups, known) if is_open else (),
             is_installed={spec.hash for spec in known[:1]} <= installed,

@@ -12,7 +12,7 @@ from functools import lru_cache
 from html import escape
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
-from urllib.parse import quote, quote_plus, urlencode
+from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
@@ -23,7 +23,13 @@ from spack_cache_db.query.packages import VariantNote
 from spack_cache_db.query.records import explicitly
 from spack_cache_db.spack.constraints import CompilerConstraint
 from spack_cache_db.spack.normal_forms import NO_COMPILER
-from spack_cache_db.spack.targets import ancestors, family, known_targets, runs_on, target_matches
+from spack_cache_db.spack.targets import (
+    ancestors,
+    known_targets,
+    maker,
+    runs_on,
+    target_matches,
+)
 
 NameCounts = tuple[tuple[str, int], ...]
 """Names, each with how many there are of it."""
@@ -116,9 +122,6 @@ LABELS = {
     "variant": "Variant",
 }
 
-HIDEABLE = ("compiler", "os", "platform", "target", "variants", "stacks", "releases", "hashes")
-"""Columns of the table of configurations that a reader may leave out."""
-
 LAST_PAGE = 100_000
 
 _MOST = 20
@@ -127,12 +130,11 @@ _LONGEST = 300
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The state of a package page: filters, page number and how the table is shown.
+    """The state of a package page: filters, page number and the row that is open.
 
     Attributes:
         host: the CPU target of a machine on which it must run; `target` is that very target.
         opened: the first hash of the configuration whose hashes and releases are all shown.
-        hides_defaults: whether variants that are Spack's default are left out of the rows.
     """
 
     release: str | None = None
@@ -144,9 +146,6 @@ class Filters:
     platform: str | None = None
     target: str | None = None
     variants: tuple[str, ...] = ()
-    hidden: tuple[str, ...] = ()
-    common: bool = False
-    hides_defaults: bool = False
     all_versions: bool = False
     opened: str | None = None
     page: int = 1
@@ -154,7 +153,7 @@ class Filters:
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Return the names of the fields of a query string."""
-        return (*SINGLE, "variant", "hide", "common", "default", "versions", "page", "open")
+        return (*SINGLE, "variant", "versions", "page", "open")
 
     @classmethod
     def parse(cls, pairs: Sequence[tuple[str, str]]) -> Self:
@@ -166,9 +165,6 @@ class Filters:
         return cls(
             **single,
             variants=_repeated(pairs, "variant"),
-            hidden=tuple(each for each in _repeated(pairs, "hide") if each in HIDEABLE),
-            common=("common", "show") in pairs,
-            hides_defaults=("default", "hide") in pairs,
             all_versions=("versions", "all") in pairs,
             opened=next(iter(_repeated(pairs, "open")), None),
             page=page_number(next((value for key, value in pairs if key == "page"), None)),
@@ -196,9 +192,7 @@ class Filters:
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return the pairs of the address that leads here."""
-        pairs = self.chosen() + [("hide", each) for each in self.hidden]
-        pairs += [("common", "show")] if self.common else []
-        pairs += [("default", "hide")] if self.hides_defaults else []
+        pairs = self.chosen()
         pairs += [("versions", "all")] if self.all_versions else []
         pairs += [("page", str(self.page))] if self.page > 1 else []
         pairs += [("open", self.opened)] if self.opened else []
@@ -214,11 +208,6 @@ class Filters:
         if name == "variant":
             return self.changed(variants=tuple(dict.fromkeys((*self.variants, value))))
         return self.changed(**{name: value})
-
-    def addresses(self, name: str, values: Iterable[str]) -> dict[str, str]:
-        """Return where each of some values of a single-valued filter leads: `with_value` in one."""
-        start, named, end = self.with_value(name, "").address().partition(f"{name}=")
-        return {value: f"{start}{named}{quote_plus(value)}{end}" for value in values}
 
     def without(self, name: str, value: str) -> Filters:
         """Return these filters without one of them."""
@@ -309,17 +298,27 @@ def _repeated(pairs: Sequence[tuple[str, str]], name: str) -> tuple[str, ...]:
 
 
 def hosts_of(targets: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-    """Return the CPU targets of machines on which something built for `targets` runs, by family."""
+    """Return the CPU targets of machines on which something built for `targets` runs.
+
+    They are grouped by maker, the newest processors first.
+    """
     return _hosts_of(tuple(sorted(targets)))
 
 
 @lru_cache(maxsize=256)
 def _hosts_of(targets: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
     hosts: dict[str, list[str]] = {}
-    for host in sorted({*known_targets(), *targets}):
+    newest_first = sorted(
+        {*known_targets(), *targets}, key=lambda each: (-len(ancestors(each)), each)
+    )
+    for host in newest_first:
         if any(runs_on(target, host) for target in targets):
-            hosts.setdefault(family(host), []).append(host)
-    return {name: tuple(hosts[name]) for name in sorted(hosts)}
+            hosts.setdefault(maker(host), []).append(host)
+    return {name: tuple(hosts[name]) for name in sorted(hosts, key=_maker_order)}
+
+
+def _maker_order(name: str) -> tuple[bool, bool, str]:
+    return name.startswith("Any "), name not in ("AMD", "Intel", "Arm", "Apple"), name
 
 
 _MATCHED = {"version", "compiler", "os", "platform", "target", "release"}

@@ -1,21 +1,15 @@
-"""The first page and the page about the site: how much there is, how old it is, its sources."""
+"""The first page, and the page about the site: its size, its age and its sources."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from datetime import date
+from typing import NamedTuple
 
 from spack_cache_db.query.database import Lookups, Release, select
-from spack_cache_db.query.installation import (
-    Examples,
-    Install,
-    Installation,
-    Origin,
-    install_first_example,
-    read_examples,
-    read_origin,
-)
-from spack_cache_db.records import INSTALLED
+from spack_cache_db.query.installation import read_examples, read_origin
+from spack_cache_db.site.pages.changes import Sides
 from spack_cache_db.site.pages.filters import NameCounts
 
 TOTALS = """
@@ -25,9 +19,7 @@ SELECT
   (SELECT count(*) FROM configurations WHERE spec_count > 0)
 """
 TARGETS = "SELECT value, spec_count FROM facet_counts WHERE release IS NULL AND facet = 'targets'"
-LARGEST = """
-SELECT name, spec_count FROM packages WHERE spec_count > 0 ORDER BY spec_count DESC, name LIMIT 24
-"""
+ADDED = "SELECT coalesce(sum(added), 0) FROM configuration_releases WHERE release = :release"
 PAGES = "SELECT format, count(*) FROM pages GROUP BY format ORDER BY format"
 MIRRORS = """
 SELECT releases.name, stacks.name, mirrors.url, mirrors.path, mirrors.format, mirrors.spec_count
@@ -36,13 +28,8 @@ ORDER BY releases.position, stacks.name, mirrors.path
 """
 PROBLEMS = "SELECT count(*) FROM problems"
 
-KINDS = (
-    (INSTALLED, "Installed"),
-    ("branch", "Branches"),
-    ("release", "Releases"),
-    ("snapshot", "Snapshots"),
-    ("other", "Other"),
-)
+OLD = 30
+"""Days after which a snapshot is called old."""
 BARS = 12
 
 
@@ -57,25 +44,31 @@ class Totals:
     stacks: int
 
 
+class LatestChange(NamedTuple):
+    """The binaries that the newest snapshot added and removed, and where all are shown."""
+
+    sides: Sides
+    added: int
+    removed: int
+
+
 @dataclass(frozen=True, slots=True)
 class Home:
     """Everything the first page shows.
 
     Attributes:
-        kinds: for each kind of release its name, a title, and the releases.
-        install: the commands that install a package, from the release that a spec's page names.
-        over_time: how many specs each snapshot has, oldest first.
+        owner: who publishes the binaries.
+        examples: specs that find something.
+        age: the age of the newest snapshot in words, where it is old.
+        change: None where there are no two snapshots.
     """
 
-    origin: Origin
-    examples: Examples | None
+    owner: str
+    examples: tuple[str, ...]
     totals: Totals
-    kinds: tuple[tuple[str, str, tuple[Release, ...]], ...]
-    install: Install | Installation | None
-    over_time: NameCounts
-    families: NameCounts
-    stacks: NameCounts
-    largest: NameCounts
+    targets: int
+    age: str | None
+    change: LatestChange | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +90,15 @@ class About:
     Attributes:
         example: a release of the file, to show what one is.
         pages: how many pages the file was built from, by their format.
+        over_time: the number of binaries in each snapshot, the oldest first.
+        families: the number of binaries for each family of targets.
+        stacks: the number of binaries in each of the largest stacks.
     """
 
     totals: Totals
+    over_time: NameCounts
+    families: NameCounts
+    stacks: NameCounts
     example: Release | None
     first_snapshot: str | None
     newest_snapshot: str | None
@@ -110,33 +109,54 @@ class About:
 
 def load_home(lookups: Lookups) -> Home:
     """Return the first page."""
-    releases = tuple(lookups.releases.values())
-    dated = sorted((each.date, each.name, each.spec_count) for each in releases if each.date)
-    stacks = sorted(lookups.stacks.values(), key=lambda each: (-each.spec_count, each.name))
     return Home(
-        origin=read_origin(lookups.conn),
-        examples=read_examples(lookups),
+        owner=read_origin(lookups.conn).owner,
+        examples=read_examples(lookups.conn),
         totals=read_totals(lookups),
-        kinds=tuple(
-            (kind, title, tuple(each for each in releases if each.kind == kind))
-            for kind, title in KINDS
-            if any(each.kind == kind for each in releases)
-        ),
-        install=install_first_example(lookups.conn),
-        over_time=tuple((name, count) for _, name, count in dated),
-        families=_families(lookups),
-        stacks=tuple((each.name, each.spec_count) for each in stacks[:BARS]),
-        largest=tuple((name, count) for name, count in select(lookups.conn, LARGEST)),
+        targets=len(lookups.families),
+        age=age_of(newest_snapshot(lookups), date.today()),
+        change=latest_change(lookups),
     )
+
+
+def latest_change(lookups: Lookups) -> LatestChange | None:
+    """Return how much the newest snapshot changed; None where there are no two."""
+    for release in lookups.releases.values():
+        before = lookups.before(release)
+        if release.kind == "snapshot" and before is not None:
+            (added,) = next(select(lookups.conn, ADDED, release=release.id))
+            removed = before.spec_count + added - release.spec_count
+            return LatestChange(Sides(before.name, release.name), added, removed)
+    return None
+
+
+def age_of(day: str | None, today: date) -> str | None:
+    """Return how old a day is, in words; None where it is not older than `OLD` days."""
+    try:
+        days = (today - date.fromisoformat(day or "")).days
+    except ValueError:
+        return None
+    if days <= OLD:
+        return None
+    months = days // 30
+    if months < 12:
+        return f"{months} month{'' if months == 1 else 's'} old"
+    return f"{days // 365 or 1} year{'s' if days >= 730 else ''} old"
 
 
 def load_about(lookups: Lookups) -> About:
     """Return the page about the site."""
-    dates = [each.date for each in lookups.releases.values() if each.date]
+    dated = sorted(
+        (each.date, each.name, each.spec_count) for each in lookups.releases.values() if each.date
+    )
+    stacks = sorted(lookups.stacks.values(), key=lambda each: (-each.spec_count, each.name))
     return About(
         totals=read_totals(lookups),
+        over_time=tuple((name, count) for _, name, count in dated),
+        families=_families(lookups),
+        stacks=tuple((each.name, each.spec_count) for each in stacks[:BARS]),
         example=next(iter(lookups.releases.values()), None),
-        first_snapshot=min(dates, default=None),
+        first_snapshot=dated[0][0] if dated else None,
         newest_snapshot=newest_snapshot(lookups),
         pages=tuple((name, count) for name, count in select(lookups.conn, PAGES)),
         mirrors=tuple(Mirror(*row) for row in select(lookups.conn, MIRRORS)),

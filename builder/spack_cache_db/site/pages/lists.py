@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -50,7 +51,10 @@ FROM release_specs AS shown JOIN configurations ON configurations.id = shown.con
 WHERE shown.release = :release
   AND shown.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
 """  # noqa: S608 - our own column
-
+RELEASES_WITH = """
+SELECT DISTINCT release FROM facet_counts
+WHERE facet = :facet AND release IS NOT NULL AND value IN (SELECT value FROM json_each(:values))
+"""
 
 MOST_COUNTED = 16
 """So many counts are kept in a process: a large one takes a megabyte."""
@@ -202,13 +206,26 @@ class ListFilters(AddressFields):
     page: str = ""
 
     @property
+    def narrowed(self) -> list[tuple[str, str]]:
+        """The pairs that ask for anything but an order."""
+        return replace(self, sort="", order="", page="").pairs
+
+    @property
     def is_narrowed(self) -> bool:
         """Whether anything but an order is asked."""
-        return replace(self, sort="", order="", page="") != ListFilters()
+        return bool(self.narrowed)
 
     def address(self, **changes: str) -> str:
         """Return the query string of the first page that asks the same but for `changes`."""
         return "?" + self.query_string(**{"page": "", **changes})
+
+
+class NewestRelease(NamedTuple):
+    """The newest release with a package that a list asks for, and how many it has."""
+
+    subject: str
+    release: str
+    packages: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +233,7 @@ class ListPage:
     """Everything a list shows.
 
     Attributes:
+        newest: where the list asks for a machine, a target, a compiler or a system in any release.
         total: how many rows there are before anything is asked of them.
         faults: what is asked for and not known, in words.
         package_query: what to add to a package's address so that it is narrowed as the list is.
@@ -228,6 +246,7 @@ class ListPage:
     columns: tuple[ListColumn, ...]
     faults: tuple[str, ...] = ()
     package_query: str = ""
+    newest: NewestRelease | None = None
 
     @property
     def sort(self) -> ListColumn:
@@ -310,7 +329,26 @@ def load_packages(lookups: Lookups, asked: ListFilters) -> ListPage:
         columns,
         _faults(lookups, asked),
         _package_query(lookups, asked),
+        newest_release(lookups, asked) if wanted else None,
     )
+
+
+def newest_release(lookups: Lookups, asked: ListFilters) -> NewestRelease | None:
+    """Return the newest release with a package that a list asks for; None if it names one."""
+    names = [name for name in OF_CONFIGURATIONS if getattr(asked, name)]
+    if asked.release or not names:
+        return None
+    having = set(lookups.releases)
+    for name in names:
+        column, holds = CONFIGURATION_COLUMNS[name], condition_of(name, getattr(asked, name)).holds
+        values = [word for word in lookups.words[column].values() if holds(word)]
+        facet = {"facet": f"{column}s", "values": json.dumps(values)}
+        having &= {release for (release,) in select(lookups.conn, RELEASES_WITH, **facet)}
+    for key, release in lookups.releases.items():
+        if key in having and (found := _counts(lookups, replace(asked, release=release.name))):
+            subject = ", ".join(getattr(asked, name) for name in names)
+            return NewestRelease(subject, release.name, len(found))
+    return None
 
 
 def _package_query(lookups: Lookups, asked: ListFilters) -> str:

@@ -19,7 +19,6 @@ SELECT packages.name, packages.spec_count, known_packages.description
 FROM packages LEFT JOIN known_packages ON known_packages.name = packages.name
 WHERE packages.release_count > 0 ORDER BY packages.name
 """
-VIRTUALS = "SELECT DISTINCT virtual FROM providers"
 UNBUILT = "SELECT name FROM package_status WHERE spec_count = 0 ORDER BY name"
 FACET = "SELECT value, spec_count FROM facet_counts WHERE release IS NULL AND facet = :facet"
 
@@ -67,11 +66,6 @@ def load_names(lookups: Lookups) -> tuple[Name, ...]:
             for name, count in sorted(select(lookups.conn, FACET, facet="oss"))
         ),
     )
-
-
-def load_virtuals(lookups: Lookups) -> frozenset[str]:
-    """Return the virtual packages that are known to be provided: a search finds the providers."""
-    return frozenset(name for (name,) in select(lookups.conn, VIRTUALS))
 
 
 def _targets(counts: Mapping[str, int]) -> Iterator[Name]:

@@ -1,9 +1,9 @@
-"""The page of one package: its configurations, filters with counts, a grid, and a timeline."""
+"""The page of a package: how to install it, where it runs, and its configurations."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -18,14 +18,23 @@ from spack_cache_db.query.configurations import (
     counts_in_scope,
     releases_of,
 )
-from spack_cache_db.query.database import Lookups, Release, select
+from spack_cache_db.query.database import Lookups, select
 from spack_cache_db.query.graph import Node, dependent_packages, read_nodes
+from spack_cache_db.query.installation import VARIANTS, Install, Installation, install_binary
 from spack_cache_db.query.names import KnownName, UnknownNameError, known_name, scope_of
 from spack_cache_db.query.packages import PackageData, VariantNote, read_package_data, recipe_links
+from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.facets import Choice, choices_of, matches_of
 from spack_cache_db.site.pages.filters import Filters, paginated
+from spack_cache_db.site.pages.package_versions import (
+    Timeline,
+    WhereItRuns,
+    timeline_of,
+    where_it_runs,
+)
+from spack_cache_db.site.pages.spec import spec_line
 
 PAGE_ROWS = 25
 
@@ -49,7 +58,9 @@ JOIN configurations ON configurations.version = versions.id AND configurations.s
 JOIN targets ON targets.id = configurations.target
 WHERE packages.name = :name ORDER BY targets.family
 """
-MOST_VERSIONS = 8
+MOST_OTHER_RELEASES = 24
+_OFFERED = {"version": 1, "variant": 3, "compiler": 1, "os": 1, "stack": 1}
+"""Filters that are offered above the rows, and how many values of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,45 +77,15 @@ class Package:
     last_seen: str | None
 
 
-class Lane(NamedTuple):
-    """The releases that have one version for one family of targets.
-
-    Attributes:
-        runs: (first place, number) of releases that follow each other; places are those of
-            `Timeline.releases`, from 0.
-        since: the first release that has it; of snapshots the day.
-        until: the last one; None where that is the newest of all.
-        releases: how many have it.
-    """
-
-    family: str
-    runs: tuple[tuple[int, int], ...]
-    since: str
-    until: str | None
-    releases: int
-
-
-class VersionTimeline(NamedTuple):
-    """One version: what to say of it, and its families, the first of them first."""
-
-    version: str
-    sentence: str
-    lanes: tuple[Lane, ...]
-
-
-class Timeline(NamedTuple):
-    """The versions of a package, the newest first, and all releases, the oldest first."""
-
-    releases: tuple[str, ...]
-    versions: tuple[VersionTimeline, ...]
-    version_count: int
-
-
 @dataclass(frozen=True, slots=True)
 class PackagePage:
     """Everything the page of a package shows.
 
     Attributes:
+        first: the configuration of the first row.
+        install: the commands for it.
+        releases: the releases that have it.
+        offers: filters that are offered above the rows.
         needed_by: packages that need it themselves, as far as the file knows.
         known: of a package without a binary the specs that others depend on.
         known_name: what is known of its name.
@@ -117,8 +98,11 @@ class PackagePage:
     configuration_count: int
     spec_count: int
     choices: tuple[Choice, ...]
-    grid: Grid
-    common: tuple[tuple[str, str], ...]
+    offers: tuple[Offer, ...]
+    first: Configuration | None
+    install: Install | Installation | None
+    releases: tuple[str, ...]
+    runs: WhereItRuns
     common_variants: tuple[str, ...]
     rows: tuple[ConfigurationRow, ...]
     page_count: int
@@ -132,6 +116,11 @@ class PackagePage:
     data: PackageData | None
     is_explicit: bool
     notes: Mapping[str, VariantNote]
+
+    @property
+    def entry(self) -> str:
+        """The first row as an entry of a spack.yaml."""
+        return f"- {json.dumps(spec_line(self.first))}" if self.first else ""
 
     @property
     def codes(self) -> Mapping[str, Markup]:
@@ -155,17 +144,18 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
     fitting = {each.id: each for each in here.fitting}
     order = configuration_ids(lookups, asks, every=True)
     matching = [fitting[key] for key in order if key in fitting]
-    common, common_variants = ((), ()) if filters.common else folded(matching)
+    common = shared_variants(matching)
     window = paginated(len(matching), filters.page, PAGE_ROWS)
     shown = matching[window.rows]
     choices = choices_of(lookups, filters, anywhere, here, releases)
     data = read_package_data(lookups.conn, name)
     notes = data.variant_notes(_variants(shown, choices)) if data is not None else {}
     defaults = {text for text, note in notes.items() if note.is_default}
-    hidden = defaults if filters.hides_defaults else set()
-    rows = table_rows(
-        lookups, shown, hidden.union(common_variants), scope or ANYWHERE, opened=filters.opened
+    rows = table_rows(lookups, shown, common, scope or ANYWHERE, opened=filters.opened)
+    first = (
+        rows[:1] if window.page == 1 else table_rows(lookups, matching[:1], (), scope or ANYWHERE)
     )
+    dag_hash = first[0].hashes[0] if first and first[0].hashes else None
     if defaults:
         rows = tuple(replace(row, variants=_others_first(row.variants, defaults)) for row in rows)
     return PackagePage(
@@ -174,11 +164,12 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
         configuration_count=len(matching),
         spec_count=sum(each.spec_count for each in matching),
         choices=choices,
-        grid=grid_of(matching, filters.all_versions),
-        common=common,
-        common_variants=tuple(
-            each for each in _others_first(common_variants, defaults) if each not in hidden
-        ),
+        offers=offers_of(choices, len(matching)),
+        first=first[0].configuration if first else None,
+        install=install_binary(lookups.conn, name, dag_hash, filters.release) if dag_hash else None,
+        releases=first[0].presence.releases[:MOST_OTHER_RELEASES] if first else (),
+        runs=where_it_runs(lookups, every, releases, all=filters.all_versions),
+        common_variants=_others_first(common, defaults),
         rows=rows,
         page_count=window.page_count,
         is_compiler=name in lookups.compilers,
@@ -211,21 +202,13 @@ def _known(conn: sqlite3.Connection, package: Package) -> tuple[Node, ...]:
     return tuple(sorted(read_nodes(conn, ids).values(), key=lambda each: each.place))
 
 
-def folded(
-    matching: Sequence[Counted],
-) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """Return the columns and the variants whose value is the same in all of several rows."""
+def shared_variants(matching: Sequence[Counted]) -> tuple[str, ...]:
+    """Return the variants that all of several configurations have."""
     if len(matching) < 2:
-        return (), ()
-    configurations = [each.configuration for each in matching]
-    columns = []
-    for name in ("version", "compiler", "os", "platform", "target"):
-        values = {getattr(each, name) for each in configurations}
-        if len(values) == 1:
-            columns.append((name, str(values.pop())))
-    first, *others = configurations
-    shared = set(first.variants).intersection(*(each.variants for each in others))
-    return tuple(columns), tuple(each for each in first.variants if each in shared)
+        return ()
+    first, *others = (each.configuration.variants for each in matching)
+    shared = set(first).intersection(*others)
+    return tuple(each for each in first if each in shared)
 
 
 def _scope(lookups: Lookups, filters: Filters) -> Conditions | None:
@@ -251,110 +234,32 @@ def _counted(lookups: Lookups, scope: Conditions | None, fitting: list[Counted])
     ]
 
 
-GRID_ROWS = 8
+class Offer(NamedTuple):
+    """A filter that is offered: its name, its value, and the configurations that it leaves."""
+
+    name: str
+    value: str
+    configurations: int
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """Counts of specs by version and target; `None` where there are none."""
-
-    targets: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[int | None, ...]], ...]
-    version_count: int
-
-
-def grid_of(matching: Sequence[Counted], every_version: bool) -> Grid:
-    """Return how many of the matching specs there are by version and target."""
-    counts: Counter[tuple[str, str]] = Counter()
-    for each in matching:
-        counts[each.configuration.version, each.configuration.target] += each.spec_count
-    newest_first = sorted(matching, key=lambda each: -each.position)
-    versions = list(dict.fromkeys(each.configuration.version for each in newest_first))
-    targets = tuple(sorted({each.configuration.target for each in matching}))
-    return Grid(
-        targets=targets,
-        rows=tuple(
-            (version, tuple(counts.get((version, target)) for target in targets))
-            for version in (versions if every_version else versions[:GRID_ROWS])
-        ),
-        version_count=len(versions),
-    )
+def offers_of(choices: Iterable[Choice], total: int) -> tuple[Offer, ...]:
+    """Return some filters that leave fewer than `total` configurations, the best known first."""
+    offered = []
+    for choice in choices:
+        if choice.chosen is not None or choice.name not in _OFFERED:
+            continue
+        values = [Offer(choice.name, *pair) for pair in choice.values if 0 < pair[1] < total]
+        if choice.name == "variant":
+            values = [each for each in values if each.value.startswith("+")]
+            values.sort(key=lambda each: (_place_of(each.value), -each.configurations))
+        elif choice.name != "version":
+            values.sort(key=lambda each: -each.configurations)
+        offered += values[: _OFFERED[choice.name]]
+    return tuple(sorted(offered, key=lambda each: [*_OFFERED].index(each.name)))
 
 
-def timeline_of(
-    lookups: Lookups,
-    every: Iterable[Counted],
-    releases: Mapping[int, Sequence[int]],
-    *,
-    every_version: bool,
-) -> Timeline:
-    """Return since when each version of a package is there.
-
-    Args:
-        lookups: the small tables of the file.
-        every: the configurations of the package.
-        releases: the releases that show each of them, by their ids.
-        every_version: whether to tell of more than the newest `MOST_VERSIONS`.
-    """
-    oldest_first = [*reversed(lookups.releases.values())]
-    place = {each.id: at for at, each in enumerate(oldest_first)}
-    found: dict[tuple[int, str], dict[str, set[int]]] = {}
-    for each in every:
-        if listing := releases[each.id]:
-            words = each.configuration
-            families = found.setdefault((each.position, words.version), {})
-            families.setdefault(lookups.families[words.target], set()).update(listing)
-    shown = sorted(found, reverse=True)[: None if every_version else MOST_VERSIONS]
-    versions = (_version(key[1], found[key], place, oldest_first) for key in shown)
-    return Timeline(tuple(each.name for each in oldest_first), tuple(versions), len(found))
-
-
-def _version(
-    name: str,
-    families: Mapping[str, Iterable[int]],
-    place: Mapping[int, int],
-    releases: Sequence[Release],
-) -> VersionTimeline:
-    lanes = [
-        _lane(family, sorted(map(place.__getitem__, ids)), releases)
-        for family, ids in families.items()
-    ]
-    lanes.sort(key=lambda lane: (lane.runs[0][0], lane.family))
-    first, *others = lanes
-    parts = [f"{name} since {first.since}"]
-    parts += [
-        f"on {each.family} since {each.since}" for each in others if each.since != first.since
-    ]
-    if len({each.until for each in lanes}) == 1:
-        parts += [f"last in {first.until}"] if first.until else []
-    else:
-        parts += [f"on {each.family} last in {each.until}" for each in lanes if each.until]
-    return VersionTimeline(name, ", ".join(parts), tuple(lanes))
-
-
-def _lane(family: str, places: Sequence[int], releases: Sequence[Release]) -> Lane:
-    # Releases without a day have their own order: a snapshot says more of when.
-    dated = [at for at in places if releases[at].date] or places
-    first, last = releases[dated[0]], releases[dated[-1]]
-    is_current = places[-1] == len(releases) - 1 or last == _newest(releases)
-    until = None if is_current else last.date or last.name
-    return Lane(family, tuple(_runs(places)), first.date or first.name, until, len(places))
-
-
-def _newest(releases: Sequence[Release]) -> Release:
-    """Return the newest snapshot; where there is none, the last release."""
-    return next((each for each in reversed(releases) if each.date), releases[-1])
-
-
-def _runs(places: Iterable[int]) -> list[tuple[int, int]]:
-    """Return first and length of each run of places that follow each other."""
-    runs: list[tuple[int, int]] = []
-    for at in places:
-        if runs and at == sum(runs[-1]):
-            runs[-1] = runs[-1][0], runs[-1][1] + 1
-        else:
-            runs.append((at, 1))
-    return runs
+def _place_of(variant: str) -> int:
+    return VARIANTS.index(variant) if variant in VARIANTS else len(VARIANTS)
 
 
 def load_badge(lookups: Lookups, name: str) -> str | None:

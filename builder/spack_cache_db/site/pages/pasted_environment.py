@@ -6,7 +6,10 @@ looked at the time after each spec.
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
@@ -15,6 +18,13 @@ from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.errors import BuilderError, Fault
 from spack_cache_db.query.coverage import Cover, CoveredSpec, cover_environment
 from spack_cache_db.query.database import Lookups, select
+from spack_cache_db.query.installation import (
+    INSTALL,
+    NO_ADDRESS,
+    PLACEHOLDER,
+    TRUST_KEYS,
+    short_spec,
+)
 from spack_cache_db.query.lockfiles import CoveredNode
 from spack_cache_db.query.names import known_names
 from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing
@@ -26,6 +36,8 @@ MOST_FORM_FIELDS = 20
 NAME = "what you pasted"
 HAVING = ("binary", "external", "installed")
 """The statuses of specs that need no binary any more."""
+
+Covered = CoveredSpec | CoveredNode
 
 TOO_LONG = "takes too long for a web page: check fewer specs at once, or use the command line"
 
@@ -44,6 +56,14 @@ class PastedText:
 
 
 @dataclass(frozen=True, slots=True)
+class Commands:
+    """Commands that install, or load, everything that an environment can have."""
+
+    commands: tuple[str, ...]
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CoverPage:
     """The page: the answer, or why there is none.
 
@@ -51,16 +71,14 @@ class CoverPage:
         found: the answer; None before anything was asked.
         lacking: the specs that lack a binary.
         having: those that have one.
-        total: how many have a binary, in words.
-        counts: how many have each status, and the total of each group, in words.
+        install: the commands for all that have one; None if none has.
         error: why the environment cannot be read.
     """
 
     found: Cover | None = None
-    lacking: tuple[CoveredSpec | CoveredNode, ...] = ()
-    having: tuple[CoveredSpec | CoveredNode, ...] = ()
-    total: str = ""
-    counts: tuple[str, ...] = ()
+    lacking: tuple[Covered, ...] = ()
+    having: tuple[Covered, ...] = ()
+    install: Commands | None = None
     error: str | None = None
 
 
@@ -110,10 +128,42 @@ def load_cover(lookups: Lookups, pasted: PastedText) -> CoverPage:
         found = covered(lookups, pasted)
     except BuilderError as error:
         return CoverPage(error=str(error))
+    having = tuple(each for each in found.specs if each.status in HAVING)
     return CoverPage(
         found,
         lacking=tuple(each for each in found.specs if each.status not in HAVING),
-        having=tuple(each for each in found.specs if each.status in HAVING),
-        total=found.sentence,
-        counts=found.counts,
+        having=having,
+        install=commands_of(lookups.conn, having),
     )
+
+
+def commands_of(conn: sqlite3.Connection, having: Sequence[Covered]) -> Commands | None:
+    """Return the commands that install all binaries from their mirrors, and load the installed.
+
+    Of a lockfile, the roots are named: what they need comes with them.
+    """
+    roots = [each for each in having if getattr(each, "is_root", True)] or having
+
+    def specs_of(status: str) -> list[str]:
+        some = [each for each in roots if each.status == status]
+        named = (
+            short_spec(conn, each.configuration.package, each.hash)
+            for each in some
+            if each.configuration and each.hash
+        )
+        return [*dict.fromkeys(named)]
+
+    binaries, installed = specs_of("binary"), specs_of("installed")
+    mirrors = {
+        each.mirror or PLACEHOLDER: each.release or "" for each in roots if each.status == "binary"
+    }
+    names = Counter[str]()
+    lines = []
+    for url, release in mirrors.items():
+        names[release] += 1
+        name = f"{release}-{names[release]}" if names[release] > 1 else release
+        lines.append(["spack", "mirror", "add", name, url])
+    lines += [TRUST_KEYS.split(), [*INSTALL, *binaries]] if binaries else []
+    lines += [["spack", "load", *installed]] if installed else []
+    note = NO_ADDRESS if PLACEHOLDER in mirrors else None
+    return Commands(tuple(map(shlex.join, lines)), note) if lines else None

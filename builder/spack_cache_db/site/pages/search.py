@@ -19,27 +19,29 @@ from spack_cache_db.query.configurations import (
     matching,
     specs_beginning,
 )
-from spack_cache_db.query.database import Lookups, select, select_in
+from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
-from spack_cache_db.query.names import (
-    UnknownNameError,
-    close_names,
-    known_names,
-    read_spellings,
-    scope_of,
-)
-from spack_cache_db.query.packages import PackageStatus, described_packages
+from spack_cache_db.query.installation import Install, Installation, install_binary
+from spack_cache_db.query.names import UnknownNameError, known_names, read_spellings, scope_of
 from spack_cache_db.query.records import question_of, respelled
-from spack_cache_db.query.words import Reading, match_of, plain_words, read_words
+from spack_cache_db.query.words import (
+    Reading,
+    package_called,
+    package_counts,
+    packages_providing,
+    plain_words,
+    read_words,
+    repository_name,
+)
+from spack_cache_db.site.pages.cards import Packages, packages_of
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.filters import (
     EVERYWHERE,
     LABELS,
-    NameCounts,
     Narrowing,
     paginated,
 )
-from spack_cache_db.site.pages.package import PAGE_ROWS, folded
+from spack_cache_db.site.pages.package import PAGE_ROWS, shared_variants
 from spack_cache_db.site.pages.spec import MOST_CANDIDATES, is_hash_prefix
 from spack_cache_db.site.sandbox.sql_functions import parse
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
@@ -47,22 +49,7 @@ from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import UnknownSpackVersion, todays_spec
 from spack_cache_db.spack.pasted_specs import PastedSpec, pasted_spec
 
-MOST_PACKAGES = 40
-MOST_DESCRIBED = 12
 NO_TIME = "the reason why nothing matches takes too long to find: name a package"
-
-PACKAGES_LIKE = """
-SELECT packages.name, packages.spec_count
-FROM packages_fts JOIN packages ON packages.id = packages_fts.rowid
-WHERE packages_fts MATCH :match AND packages.release_count > 0
-ORDER BY packages.spec_count DESC, packages.name LIMIT :limit
-"""
-
-WITH_NAMES = """
-SELECT configurations.id FROM packages_fts
-JOIN configurations ON configurations.package = packages_fts.rowid
-WHERE packages_fts MATCH :match AND configurations.id IN (SELECT value FROM json_each(:ids))
-"""
 
 _SIGNS = re.compile(r"[@~%^=/]|(?<![\w+])\+")
 """The signs of Spack's syntax; `c++` has none of them."""
@@ -93,7 +80,6 @@ class Answer:
 
     count: int
     rows: tuple[ConfigurationRow, ...]
-    common: tuple[tuple[str, str], ...]
     common_variants: tuple[str, ...]
     page: int
     page_count: int
@@ -106,26 +92,33 @@ class FindPage:
 
     Attributes:
         prefix: what was asked of a hash.
-        reading: what the words ask for, where the text is no spec of this file; rows are here
-            only if some of the words are no part of a spec.
+        reading: what the words ask for; without an answer or packages, that is elsewhere.
+        asked: the spec that is answered, in Spack's order.
         compiler: the spec of what the package that is asked for has compiled.
         error: why the text is no spec, or why the file cannot answer it.
         why: why nothing satisfies the spec, and what to search for instead.
         notes: what a reader should know of the answer.
-        described: the packages that are described by the words, the best first.
+        packages: the packages that the words may mean.
+        install: the commands for the first row.
     """
 
     package: str | None = None
     reading: Reading | None = None
+    asked: str = ""
     compiler: str | None = None
     prefix: str | None = None
     hashes: tuple[str, ...] = ()
-    packages: NameCounts = ()
     answer: Answer | None = None
     error: str | None = None
     why: WhyNot | None = None
     notes: tuple[str, ...] = ()
-    described: tuple[PackageStatus, ...] = ()
+    packages: Packages | None = None
+    install: Install | Installation | None = None
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the answer is at the address of what the words ask for."""
+        return self.reading is not None and self.answer is None and self.packages is None
 
 
 def asked_spec(lookups: Lookups, text: str, narrowing: Narrowing) -> PastedSpec:
@@ -155,15 +148,14 @@ def load_find(
     """
     try:
         search = _Search(lookups, narrowing.scope(lookups), page, opened)
+        repository = repository_name(lookups, text)
+        if repository is not None:
+            return search.load(repository)
         pasted = asked_spec(lookups, text, narrowing)
         found = search.load(pasted.spec)
     except (UnknownNameError, UnknownSpackVersion) as error:
         return FindPage(error=str(error))
-    found = replace(found, notes=(*pasted.notes_on(text), *found.notes))
-    if found.package is None and not found.hashes and not _SIGNS.search(pasted.spec):
-        described = described_packages(lookups.conn, pasted.spec, MOST_DESCRIBED)
-        found = replace(found, described=tuple(described))
-    return found
+    return replace(found, notes=(*pasted.notes_on(text), *found.notes))
 
 
 def reasons_of(lookups: Lookups, query: SpecQuery, scope: Conditions) -> tuple[str, ...]:
@@ -195,9 +187,12 @@ class _Search:
         if word and hashes and word[1] not in self.lookups.packages:
             return FindPage(prefix=word[1], hashes=hashes)
         name = read_spellings(self.lookups).canonical("package", text)
-        if name.strip() in self.lookups.packages:
+        count = package_counts(self.lookups).get(name.strip())
+        if count or (count == 0 and not packages_providing(self.lookups, text)):
             # Pages decide what packages are called: the name need not be one in a spec.
             return FindPage(package=name.strip())
+        if not _SIGNS.search(text) and text != "*":
+            return self._read(text) or self._of_words(plain_words(text))
         pinned = _PINNED.fullmatch(text)
         if pinned is not None and pinned[1] in self.lookups.packages:
             found = self._read(text)
@@ -207,23 +202,23 @@ class _Search:
             query, spelled = respelled(self.lookups, parse(text))
             question = kept_question(self.lookups, query, self.scope)
         except QuerySyntaxError as error:
-            found = self._read(text) or _refused(self.lookups.conn, text, error)
-            return replace(found, error=str(error))
+            return replace(self._read(text) or self._of_parts(text), error=str(error))
         except UnsupportedQuery as error:
             # `hdf5-1.14` is a package called `14`, in a namespace.
             if query.namespace is not None:
                 found = self._read(text)
                 if found is not None:
                     return found
-            refused = _refused(self.lookups.conn, text, error)
-            return self._explained(refused, why_corrected, query, self.scope)
+            found = replace(self._of_parts(text), error=str(error))
+            return self._explained(found, why_corrected, query, self.scope)
         if _is_name(query) and query.name in self.lookups.packages:
             return FindPage(package=query.name)
         is_virtual = isinstance(asked(question.conditions, "package"), OneOf)
         if query.name is not None and not is_virtual and query.name not in self.lookups.packages:
             found = self._read(text)
             # What has Spack's signs is answered as a spec, even if its name is not known.
-            if found is not None and (found.answer is None or _is_name(query)):
+            is_known = package_called(self.lookups, query.name) is not None
+            if found and found.answer is None and (is_known or found.packages is None):
                 return found
         prefix = asked(question.conditions, "hash")
         hashes = _hashes(self.lookups.conn, prefix)
@@ -231,26 +226,38 @@ class _Search:
         answer = self._answer(results, query)
         if answer.count == 1 and len(hashes) == 1:
             return FindPage(prefix=prefix, hashes=hashes)
-        notes = (*spelled, *notes_on(self.lookups, question))
         compiler = self._compiled(query)
-        found = FindPage(prefix=prefix, answer=answer, notes=notes, compiler=compiler)
+        found = FindPage(
+            asked=spec_text(query),
+            prefix=prefix,
+            answer=answer,
+            notes=(*spelled, *notes_on(self.lookups, question)),
+            compiler=compiler,
+            install=self._install(answer),
+        )
         if answer.count:
             return found
         if compiler is not None:
             return FindPage(reading=Reading(compiler))
-        found = replace(found, packages=_packages(self.lookups.conn, query.name))
         return self._explained(found, why_not, query, self.scope)
 
     def _read(self, text: str) -> FindPage | None:
-        """Return what a text asks for as plain words; None if that is nothing else than it says.
+        """Return what a text asks for as plain words; None if none of them means anything.
 
-        Where the words are more than a spec, this is the answer to them.
+        Words that are a spec, or name a machine, lead to another address. Packages come before
+        rows of configurations, which are shown only where no package is meant.
         """
+        if packages_providing(self.lookups, word := " ".join(plain_words(text))):
+            return self._of_words([word])
         reading = read_words(self.lookups, text)
-        if reading is None or reading.spec == text.strip():
+        if reading is None:
             return None
-        if not reading.words and not reading.left_out:
+        if reading.host or (reading.is_whole and reading.spec != text.strip()):
             return FindPage(reading=reading)
+        if not reading.is_whole and (not reading.package or reading.left_out):
+            found = self._of_words(reading.rest, reading.nouns)
+            if found.packages or reading.left_out:
+                return replace(found, reading=reading)
         scope = (*scope_of(self.lookups, reading.release, reading.stack), *self.scope)
         try:
             query = parse(reading.spec or "*")
@@ -258,23 +265,32 @@ class _Search:
         except (QuerySyntaxError, UnsupportedQuery):
             # A word is a part of a spec, such as `^[virtuals=c,cxx]`, that says nothing alone.
             return None
-        results = kept_matching(self.lookups, question.conditions)
-        found = [*results.ids] if query.name is None else []
-        if found:
-            match = " OR ".join(match_of((word,)) for word in plain_words(text))
-            first = {row[0] for row in select_in(self.lookups.conn, WITH_NAMES, found, match=match)}
-            results = replace(results, ids=sorted(found, key=lambda each: each not in first))
-        names = self.lookups.words["package"].values()
-        close = (each for word in reading.left_out for each in close_names(word, names))
-        read = FindPage(
+        answer = self._answer(kept_matching(self.lookups, question.conditions), query)
+        found = FindPage(
             reading=reading,
-            answer=self._answer(results, query),
+            asked=reading.spec,
+            answer=answer,
             notes=notes_on(self.lookups, question),
-            packages=() if query.name else _named(self.lookups.conn, [*close, *plain_words(text)]),
+            install=self._install(answer),
         )
-        if results.ids or reading.words:
-            return read
-        return self._explained(read, why_not, query, scope)
+        return found if answer.count else self._explained(found, why_not, query, scope)
+
+    def _of_words(self, words: Sequence[str], nouns: Sequence[str] | None = None) -> FindPage:
+        """Return the packages that words name or describe."""
+        nouns = words if nouns is None else nouns
+        return FindPage(packages=packages_of(self.lookups, words, nouns, self.scope))
+
+    def _of_parts(self, text: str) -> FindPage:
+        """Return the packages that the words of a spec may mean."""
+        return self._of_words(plain_words(" ".join(_WORD.findall(text))))
+
+    def _install(self, answer: Answer) -> Install | Installation | None:
+        """Return the commands for the first row."""
+        if answer.page > 1 or not answer.rows or not answer.rows[0].hashes:
+            return None
+        row, release = answer.rows[0], asked(self.scope, "release")
+        name = self.lookups.releases[release].name if release is not None else None
+        return install_binary(self.lookups.conn, row.configuration.package, row.hashes[0], name)
 
     def _explained(
         self,
@@ -305,11 +321,10 @@ class _Search:
         """Return the configurations that satisfy a query, newest versions first."""
         shown = paginated(len(results.ids), self.page, PAGE_ROWS)
         found = counted_part(self.lookups, results, shown.rows)
-        common, variants = folded(found) if shown.page_count == 1 else ((), ())
+        variants = shared_variants(found) if shown.page_count == 1 else ()
         return Answer(
             count=len(results.ids),
             rows=table_rows(self.lookups, found, variants, results.conditions, self.opened),
-            common=common,
             common_variants=variants,
             page=shown.page,
             page_count=shown.page_count,
@@ -317,16 +332,26 @@ class _Search:
         )
 
 
-def _refused(conn: sqlite3.Connection, text: str, error: Exception) -> FindPage:
-    """Return what is wrong with a text, and the packages that its words may mean."""
-    words = plain_words(" ".join(_WORD.findall(text)))
-    return FindPage(error=str(error), packages=_named(conn, words))
+def page_filters(lookups: Lookups, text: str, narrowing: Narrowing) -> list[tuple[str, str]] | None:
+    """Return the filters of a package's page that show what a spec finds.
 
-
-def _named(conn: sqlite3.Connection, words: Sequence[str]) -> NameCounts:
-    """Return the packages with one of some words in their name."""
-    packages = dict.fromkeys(each for word in words for each in _packages(conn, word))
-    return tuple(packages)[:MOST_PACKAGES]
+    Returns:
+        None if the spec asks for more than filters can, or finds nothing.
+    """
+    query = parse(text)
+    switches: dict[tuple[str, ...], str] = {("True",): "+", ("False",): "~"}
+    rest = replace(query, variants=(), os=None, platform=None, text="")
+    if rest != SpecQuery(name=query.name) or query.name not in lookups.packages:
+        return None
+    if any(each.propagate or each.values not in switches for each in query.variants):
+        return None
+    question = kept_question(lookups, query, narrowing.scope(lookups))
+    if not kept_matching(lookups, question.conditions).ids:
+        return None
+    return [
+        *(("variant", switches[each.values] + each.name) for each in query.variants),
+        *((kind, value) for kind in ("os", "platform") if (value := getattr(query, kind))),
+    ]
 
 
 def _is_name(query: SpecQuery) -> bool:
@@ -338,17 +363,6 @@ def _hashes(conn: sqlite3.Connection, prefix: str | None) -> tuple[str, ...]:
     if prefix is None or not is_hash_prefix(prefix):
         return ()
     return tuple(specs_beginning(conn, prefix, MOST_CANDIDATES).values())
-
-
-def _packages(conn: sqlite3.Connection, name: str | None) -> NameCounts:
-    """Return the packages whose name the searched name is part of."""
-    if not name:
-        return ()
-    match = '"' + name.replace('"', '""') + '"'
-    return tuple(
-        (found, count)
-        for found, count in select(conn, PACKAGES_LIKE, match=match, limit=MOST_PACKAGES)
-    )
 
 
 @dataclass(frozen=True, slots=True)

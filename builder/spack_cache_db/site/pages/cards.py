@@ -1,0 +1,271 @@
+"""The packages that words mean, as the cards of a search."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from spack_cache_db.query.conditions import Condition, Conditions, OneOf, asked
+from spack_cache_db.query.configurations import Counted, counted_part, matching, specs_in_scope
+from spack_cache_db.query.database import Lookups, json_pieces, select
+from spack_cache_db.query.installation import command_of
+from spack_cache_db.query.names import close_names
+from spack_cache_db.query.packages import described_packages, summary_of
+from spack_cache_db.query.words import package_called, package_counts, packages_providing
+from spack_cache_db.site.pages.configurations import installed_among
+from spack_cache_db.spack.normal_forms import NO_COMPILER
+from spack_cache_db.spack.versions import newest_version
+
+MOST_CARDS = 8
+MOST_DESCRIBED = 30
+MOST_RELEASES = 2
+MOST_GUESSED = 3
+"""Words for which similar names are looked for, which takes long where names are many."""
+MOST_COMPILERS = 2
+OPTIONS = ("+cuda", "+rocm", "+mpi", "+openmp", "+python", "+fortran")
+"""Options that people choose a binary by, the best known first."""
+LANGUAGES = {"python": "py", "perl": "perl", "r": "r-"}
+"""How names begin of what is written in a language."""
+SHORTEST_PART, LONG = 3, 5
+"""Shorter words are in too many names to begin or end them, or to be looked for inside them."""
+NOWHERE = 4
+
+SUMMARIES = """
+SELECT name, description FROM known_packages WHERE name IN (SELECT value FROM json_each(:names))
+"""
+FIRST_RELEASES = """
+SELECT name FROM releases WHERE EXISTS (
+  SELECT 1 FROM configuration_releases AS listed
+  WHERE listed.release = releases.id
+    AND listed.configuration IN (SELECT value FROM json_each(:ids)))
+ORDER BY position LIMIT :limit
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A package that has binaries.
+
+    Attributes:
+        reason: why it is found, if its name does not say so.
+        version: the newest version of its binaries that count.
+        spec_count: its binaries that count, and `total` all of them.
+        compilers: names and first parts of versions, such as `gcc 11` or a range of them.
+        variants: well-known options that a binary has.
+        releases: the first releases that list a binary.
+        command: the command for the best binary.
+    """
+
+    name: str
+    reason: str
+    summary: str
+    total: int
+    version: str = ""
+    spec_count: int = 0
+    compilers: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    releases: tuple[str, ...] = ()
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Packages:
+    """The packages that words mean, the best first.
+
+    Attributes:
+        words: the words.
+        more: names of packages with binaries that have no card.
+        unbuilt: names of packages that Spack has, and the database has no binary of.
+        reason: why the first of these is found, if its name does not say so.
+        unmatched: the words that no package has, if others have packages.
+        is_guess: whether no word is known, and the packages have similar names.
+    """
+
+    words: str
+    cards: tuple[Card, ...]
+    more: tuple[str, ...] = ()
+    unbuilt: tuple[str, ...] = ()
+    reason: str = ""
+    unmatched: tuple[str, ...] = ()
+    is_guess: bool = False
+
+    def __bool__(self) -> bool:
+        """Return whether there is a package."""
+        return bool(self.cards or self.unbuilt)
+
+
+def packages_of(
+    lookups: Lookups, words: Sequence[str], nouns: Sequence[str], scope: Conditions
+) -> Packages:
+    """Return the packages that words name or describe.
+
+    Args:
+        lookups: the small tables of the database.
+        words: what is looked for in descriptions.
+        nouns: those of the words that may be names.
+        scope: what narrows the binaries that count.
+    """
+    counts = package_counts(lookups)
+    reasons, unmatched = reasons_of(lookups, words, nouns)
+    is_guess = not reasons
+    if is_guess:
+        reasons = _close(counts, nouns[:MOST_GUESSED])
+    built = [name for name in reasons if counts[name]]
+    unbuilt = [name for name in reasons if not counts[name]]
+    cards = cards_of(lookups, {name: reasons[name] for name in built[:MOST_CARDS]}, scope)
+    return Packages(
+        words=" ".join(words),
+        cards=tuple(sorted(cards, key=lambda card: not card.spec_count)),
+        more=tuple(built[MOST_CARDS:]),
+        unbuilt=tuple(unbuilt),
+        reason=reasons[unbuilt[0]] if unbuilt else "",
+        unmatched=() if is_guess else unmatched,
+        is_guess=is_guess,
+    )
+
+
+def reasons_of(
+    lookups: Lookups, words: Sequence[str], nouns: Sequence[str]
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return why each package is found, the best first, and the nouns that no name has.
+
+    Names come before descriptions, but for a description with all of several words.
+    """
+
+    def named(name: str) -> dict[str, str]:
+        package, spelled = package_called(lookups, name), name.lower().replace("_", "-")
+        reason = "" if package == spelled else f"“{name}” is called {package} in Spack"
+        provided = dict.fromkeys(packages_providing(lookups, name), f"provides {name}")
+        return provided if package is None else {package: reason, **provided}
+
+    def described(some: Sequence[str], *, every_word: bool = False) -> dict[str, str]:
+        rows = described_packages(
+            lookups.conn, " ".join(some), MOST_DESCRIBED, every_word=every_word
+        )
+        return dict.fromkeys((each.name for each in rows), "")
+
+    parts = {name: _with_part(lookups, name.lower()) for name in nouns}
+    if len(nouns) == 1:
+        (name,) = nouns
+        is_word = name.isalnum()
+        return _joined(named(name), parts[name], described(nouns) if is_word else {}), ()
+    by_name = {name: named(name) for name in nouns}
+    first = _joined(named("-".join(words)), described(words, every_word=True))
+    others = _joined(*by_name.values(), *parts.values())
+    if not (first or others):
+        return described(nouns), ()
+    unmatched = tuple(name for name in nouns if not (first or by_name[name] or parts[name]))
+    by_words = sorted(others, key=lambda package: -_words_in(package, nouns))
+    return _joined(first, {package: others[package] for package in by_words}), unmatched
+
+
+def _close(counts: Mapping[str, int], words: Iterable[str]) -> dict[str, str]:
+    """Return packages with names like some words: those with a binary, if any are."""
+
+    def near(known: Collection[str]) -> dict[str, str]:
+        return {name: "" for word in words for name in close_names(word.lower(), known)}
+
+    return near([name for name in counts if counts[name]]) or near(counts)
+
+
+def _joined(*reasons: Mapping[str, str]) -> dict[str, str]:
+    """Return all reasons together: of each package the first, where it stands first."""
+    found: dict[str, str] = {}
+    for some in reasons:
+        for package, reason in some.items():
+            found.setdefault(package, reason)
+    return found
+
+
+def _words_in(package: str, words: Iterable[str]) -> int:
+    """Return how many words are in a name: `py-mpi4py` has `python` and `mpi`."""
+    return sum(LANGUAGES.get(word, word) in package for word in map(str.lower, words))
+
+
+def _with_part(lookups: Lookups, word: str) -> dict[str, str]:
+    """Return the packages whose name has a word, begins or ends with it, or contains a long one."""
+    counts = package_counts(lookups)
+
+    def place(name: str) -> int:
+        parts = name.split("-")
+        if len(word) < SHORTEST_PART:
+            return 0 if word in parts else NOWHERE
+        ways = (word in parts, f"-{word}" in f"-{name}", f"{word}-" in f"{name}-")
+        return (*ways, len(word) >= LONG and word in name, True).index(True)
+
+    places = {name: place(name) for name in counts if word in name}
+    found = (name for name, where in places.items() if where < NOWHERE)
+    return dict.fromkeys(sorted(found, key=lambda name: (places[name], -counts[name], name)), "")
+
+
+def cards_of(lookups: Lookups, reasons: Mapping[str, str], scope: Conditions) -> list[Card]:
+    """Return a card for each package, in their order."""
+    counts = package_counts(lookups)
+    names = OneOf(frozenset(reasons))
+    results = matching(lookups, (Condition("package", "", names), *scope))
+    groups: dict[str, list[Counted]] = defaultdict(list)
+    for each in counted_part(lookups, results, slice(None)):
+        groups[each.configuration.package].append(each)
+    # Configurations come in the order in which Spack would take them.
+    first = {group[0].id: name for name, group in groups.items()}
+    specs = specs_in_scope(lookups.conn, first, results.conditions)
+    hashes = {first[key]: found[0].hash for key, found in specs.items()}
+    installed = installed_among(lookups.conn, hashes.values())
+    summaries = dict(select(lookups.conn, SUMMARIES, names=json.dumps([*reasons])))
+
+    def card(name: str, group: Sequence[Counted]) -> Card:
+        summary = summary_of(summaries.get(name) or "")
+        if not group:
+            return Card(name, reasons[name], summary, counts[name])
+        found, dag_hash = [each.configuration for each in group], hashes.get(name)
+        options = {text for each in found for text in each.variants}
+        return Card(
+            name=name,
+            reason=reasons[name],
+            summary=summary,
+            total=counts[name],
+            version=newest_version({each.version for each in found}) or "",
+            spec_count=sum(each.spec_count for each in group),
+            compilers=_compilers(each.compiler for each in found),
+            variants=tuple(text for text in OPTIONS if text in options),
+            releases=_releases(lookups, [each.id for each in group], scope),
+            command=""
+            if dag_hash is None
+            else command_of(lookups.conn, name, dag_hash, is_installed=dag_hash in installed),
+        )
+
+    return [card(name, groups.get(name, ())) for name in reasons]
+
+
+def _releases(lookups: Lookups, ids: Sequence[int], scope: Conditions) -> tuple[str, ...]:
+    """Return the first releases that list a configuration; the chosen one, if one is."""
+    chosen = asked(scope, "release")
+    if chosen is not None:
+        return (lookups.releases[chosen].name,)
+    found: dict[str, None] = {}
+    for piece in json_pieces(ids):
+        rows = select(lookups.conn, FIRST_RELEASES, ids=piece, limit=MOST_RELEASES)
+        found |= {name: None for (name,) in rows}
+    return tuple(found)[:MOST_RELEASES]
+
+
+def _compilers(compilers: Iterable[str]) -> tuple[str, ...]:
+    """Return the most frequent compilers, with their first and last major versions."""
+    majors: dict[str, set[int]] = defaultdict(set)
+    uses: Counter[str] = Counter()
+    for text in compilers:
+        name, _, version = text.partition("@")
+        major = version.partition(".")[0]
+        uses[name] += 1
+        majors[name] |= {int(major)} if major.isdecimal() else set()
+    del uses[NO_COMPILER]
+    return tuple(
+        name + (f" {_range(majors[name])}" if majors[name] else "")
+        for name, _ in uses.most_common(MOST_COMPILERS)
+    )
+
+
+def _range(numbers: set[int]) -> str:
+    return "\N{EN DASH}".join(str(number) for number in sorted({min(numbers), max(numbers)}))
