@@ -21,9 +21,11 @@ from tests.site.cache import MPI, spec_hash
 async def test_hashes_in_tables_lead_to_specs(datasette: Any) -> None:
     """Datasette's own tables link hashes and packages to our pages."""
     answer = await datasette.client.get("/spack-cache/builds?package=hdf5")
+    changes = await datasette.client.get("/spack-cache/release_changes?package=hdf5")
 
     assert f'<a href="/spec/{spec_hash(MPI)}">' in answer.text
     assert '<a href="/package/hdf5">' in answer.text
+    assert '<a href="/release/develop">' in changes.text
 
 
 @pytest.mark.slow

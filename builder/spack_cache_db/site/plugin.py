@@ -44,20 +44,17 @@ Function = TypeVar("Function", bound=Callable[..., object])
 STATIC = r"^/static/(?P<path>.*)$"
 _OWN_ERRORS = "datasette.handle_exception"
 _HASHES = ("hash", "dependency_hash")
-_NAMED = {
-    ("package", "builds"): "package",
-    ("package", "build_listings"): "package",
-    ("package", "host_builds"): "package",
-    ("package", "dependency_edges"): "package",
-    ("dependency_package", "dependency_edges"): "package",
-    ("release", "build_listings"): "release",
-    ("release", "spec_stacks"): "release",
-    ("stack", "spec_stacks"): "stack",
-    ("name", "packages"): "package",
-    ("name", "releases"): "release",
-    ("name", "stacks"): "stack",
+_OF_VIEWS = {
+    "package": "package",
+    "dependency_package": "package",
+    "release": "release",
+    "previous": "release",
+    "stack": "stack",
 }
-LINKED = {*_HASHES, *(column for column, _ in _NAMED)}
+"""Columns of views whose texts are names, and the kind of their pages."""
+_OF_TABLES = {"packages": "package", "releases": "release", "stacks": "stack"}
+"""The same of tables with a column `name`."""
+LINKED = {*_HASHES, *_OF_VIEWS, "name"}
 _ORDER = {name: place for place, name in enumerate((*VIEWS, *(table.name for table in TABLES)))}
 
 
@@ -187,7 +184,8 @@ def link(
     if not isinstance(value, str):
         return None
     kind = "spec" if column in _HASHES and is_hash(value) else None
-    kind = kind or _NAMED.get((column, table or ""))
+    kind = kind or (_OF_VIEWS.get(column) if table in VIEWS else None)
+    kind = kind or (_OF_TABLES.get(table or "") if column == "name" else None)
     if kind is None or (kind == "stack" and value == ROOT):
         return None
     # Asked last: nearly all cells have no page.
