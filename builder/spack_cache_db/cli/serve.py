@@ -90,10 +90,10 @@ def serve(
 
     Example: spack-cache-db serve dist/spack-cache.db --port 8001
     """
-    click.echo(printable(f"Loading {file} ..."), err=True)
     # uvicorn takes longer to load than all that the options need.
     from spack_cache_db.cli.server import SiteOptions, Supervisor, read_metadata
 
+    click.echo(printable(f"Loading {file} ..."), err=True)
     for origin in embedding:
         if not is_origin(origin):
             fail(f"--allow-embedding {origin}: expected an origin such as https://example.org")
