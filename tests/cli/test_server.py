@@ -188,7 +188,7 @@ async def test_files_can_be_asked_together(samples_file: Path, tmp_path: Path) -
 
     assert found.json() == [{"d": 0}]
     assert (await site.client.get("/package/py-mpi4py")).status_code == 200
-    assert "/_memory" in (await site.client.get("/")).text
+    assert "/_memory" in (await site.client.get("/about")).text
 
 
 @pytest.mark.slow
