@@ -140,7 +140,7 @@ async def test_pages_name_their_feed(datasette: Any, path: str) -> None:
     link = re.search(
         r'<link rel="alternate" type="application/atom\+xml"[^>]* href="([^"]*)"', text
     )
-    assert link and text.count(link[1]) == 2
+    assert link and text.count(link[1]) >= 1
     await parsed(datasette, link[1].replace("&amp;", "&"))
 
 

@@ -57,7 +57,7 @@ def tables() -> dict[str, Iterator[tuple[Any, ...]]]:
         "variant_sets": ((at, f"+x k={at}") for at in every),
         "variant_set_members": ((at, member) for at in every for member in (0, at)),
         "configurations": ((at, package(at), at, 1, 1, 1, 1, at, 1, 1, None, None) for at in every),
-        "specs": ((at, spec_hash(at), at, 1, 1, 0, 1, None, None) for at in every),
+        "specs": ((at, spec_hash(at), at, 1, 1, 0, 1, 1, None, None) for at in every),
         "listings": ((1, at, 1, None, None) for at in every),
         "configuration_releases": ((at, 1, 1, 0) for at in every),
     }

@@ -80,7 +80,7 @@ def build(
         return "no incomplete file is left"
 
     folder = output.parent
-    is_new = not folder.exists()
+    is_new = _is_missing(folder)
     if example:
         paths = (*paths, str(site_folder() / "pages"))
     workers = dask_workers(dask, options.pop("jobs"))
@@ -174,6 +174,14 @@ def verify(file: Path, paths: tuple[str, ...], as_json: bool, **options: Any) ->
             totals.append(counted(len(found.faults), "fault"))
         say(f"{file}: {', '.join(totals)}")
     sys.exit(1 if found.faults or found.differences else 0)
+
+
+def _is_missing(folder: Path) -> bool:
+    try:
+        return not folder.exists()
+    except OSError:
+        # The build says why it cannot be written.
+        return False
 
 
 @contextmanager

@@ -93,6 +93,7 @@ def serve(
     # uvicorn takes longer to load than all that the options need.
     from spack_cache_db.cli.server import SiteOptions, Supervisor, read_metadata
 
+    click.echo(printable(f"Loading {file} ..."), err=True)
     for origin in embedding:
         if not is_origin(origin):
             fail(f"--allow-embedding {origin}: expected an origin such as https://example.org")
@@ -111,7 +112,6 @@ def serve(
         # Until the processes run, which end in their own way.
         signal.signal(number, lambda *_: sys.exit(0))
     with listen(host, port) as listener:
-        click.echo(printable(f"Loading {file} ..."), err=True)
         supervisor = Supervisor(file.absolute(), options, listener, workers, proxy)
         say(f"Serving {file} on {address_of(listener)} until interrupted (Ctrl-C).")
         supervisor.run()

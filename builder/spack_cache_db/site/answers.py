@@ -244,7 +244,7 @@ class Site:
         }
         found = self.environment.get_template(template)
         shared = {"request": asked, "menu": request.menu}
-        shared["canonical"] = self.absolute(request, request.path)
+        shared["canonical"] = self.absolute(request, request.path) if status == 200 else None
         return Answer(found.render(context, **shared).encode(), status)
 
     def absolute(self, request: Request, path: str) -> str:

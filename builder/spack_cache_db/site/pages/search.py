@@ -191,7 +191,7 @@ class _Search:
         if count or (count == 0 and not packages_providing(self.lookups, text)):
             # Pages decide what packages are called: the name need not be one in a spec.
             return FindPage(package=name.strip())
-        if not _SIGNS.search(text) and text != "*":
+        if not _SIGNS.search(text) and text != "*" and not self._is_spec_of_package(text):
             return self._read(text) or self._of_words(plain_words(text))
         pinned = _PINNED.fullmatch(text)
         if pinned is not None and pinned[1] in self.lookups.packages:
@@ -240,6 +240,14 @@ class _Search:
         if compiler is not None:
             return FindPage(reading=Reading(compiler))
         return self._explained(found, why_not, query, self.scope)
+
+    def _is_spec_of_package(self, text: str) -> bool:
+        """Return whether a text is a spec of a package of the database, such as `Hdf5+mpi`."""
+        try:
+            query, _ = respelled(self.lookups, parse(text))
+        except (QuerySyntaxError, UnsupportedQuery):
+            return False
+        return query.name in self.lookups.packages and not _is_name(query)
 
     def _read(self, text: str) -> FindPage | None:
         """Return what a text asks for as plain words; None if none of them means anything.
