@@ -243,8 +243,8 @@ class Site:
             "without_host": others and f"?{others}",
         }
         found = self.environment.get_template(template)
-        shared = {"request": asked, "menu": request.menu}
-        shared["canonical"] = self.absolute(request, request.path) if status == 200 else None
+        canonical = self.absolute(request, request.path) if status == 200 else None
+        shared = {"request": asked, "menu": request.menu, "canonical": canonical}
         return Answer(found.render(context, **shared).encode(), status)
 
     def absolute(self, request: Request, path: str) -> str:
