@@ -15,7 +15,7 @@ from spack_cache_db.query.database import read_lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.row_forms import csv_text
 from spack_cache_db.schema import CONFIGURATION
-from spack_cache_db.sources.pages.page_parser import OF_A_LISTING, SpecDetail
+from spack_cache_db.sources.pages.page_parser import SpecDetail
 from tests.configurations import configuration
 from tests.conftest import Build
 from tests.pagetexts import page, spec
@@ -44,6 +44,10 @@ def test_equal_records_are_one() -> None:
 def test_every_field_of_a_configuration_has_a_column() -> None:
     """In the order of the record, each with the table that names its values."""
     assert tuple(CONFIGURATION) == Configuration._fields
+
+
+OF_A_LISTING = {"hash", "stacks", "size", "tarball"}
+"""The fields of a detail that do not belong to the configuration."""
 
 
 @pytest.mark.parametrize("field", sorted({*SpecDetail.__struct_fields__} - OF_A_LISTING))

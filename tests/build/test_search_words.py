@@ -6,7 +6,7 @@ import random
 import re
 import sqlite3
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import archspec.cpu
 import pytest
@@ -14,6 +14,7 @@ from datasette.utils import escape_fts
 
 from spack_cache_db.build import build
 from spack_cache_db.build.search_words import configuration_tokens
+from spack_cache_db.records import Configuration
 from tests.configurations import configuration
 from tests.pagetexts import page, spec, write
 
@@ -39,18 +40,6 @@ VARIANTS = (
     *("libs=shared,static", "libs=shared", "languages='c,c++'", "patches=3fbfe46,f7d58d3"),
     *("prefix=/usr/local", "k='two words'", "odd='a:b%c^d*e'", "cxxstd=17", "no variant"),
 )
-
-
-class Row(NamedTuple):
-    """A configuration in words."""
-
-    package: str
-    version: str
-    compiler: str
-    os: str
-    platform: str
-    target: str
-    variants: tuple[str, ...]
 
 
 def random_specs(choice: random.Random, first: int) -> list[dict[str, Any]]:
@@ -89,12 +78,12 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Conne
     connection.close()
 
 
-def rows() -> dict[str, Row]:
+def rows() -> dict[str, Configuration]:
     """Return what the pages print, by hash, in lower case: search does not tell cases apart."""
     found = {}
     for package, specs in random_pages().items():
         for each in specs:
-            found[each["hash"]] = Row(
+            found[each["hash"]] = Configuration(
                 package,
                 each["versions"][0].lower(),
                 each["compiler"],
@@ -111,20 +100,20 @@ def begins(version: str, asked: str) -> bool:
     return bool(asked) and (version + ".").startswith(asked + ".")
 
 
-def of_version(row: Row, word: str) -> bool:
+def of_version(row: Configuration, word: str) -> bool:
     """`1.14`, `@1.14` and `hdf5@1.14`: the version of the package."""
     name, at, version = word.rpartition("@")
     return begins(row.version, version if at else word) and name in ("", row.package)
 
 
-def of_compiler(row: Row, word: str) -> bool:
+def of_compiler(row: Configuration, word: str) -> bool:
     """`gcc` and `gcc@13`, with or without a percent sign."""
     name, at, version = word.removeprefix("%").partition("@")
     compiler, _, compiled = row.compiler.partition("@")
     return name == compiler and (not at or begins(compiled, version))
 
 
-def of_place(row: Row, word: str) -> bool:
+def of_place(row: Configuration, word: str) -> bool:
     """Names of os, platform and target, with their key or without; a family without."""
     known = archspec.cpu.TARGETS.get(row.target)
     family = str(known.family) if known else row.target
@@ -151,7 +140,7 @@ def of_variant(text: str, word: str) -> bool:
     return word in [*parts, *(part for each in plain.split(",") for part in each.split())]
 
 
-def means(row: Row, word: str) -> bool:
+def means(row: Configuration, word: str) -> bool:
     """Whether a word, in lower case, is about a configuration."""
     return (
         word in (row.package, *re.split("[-_]", row.package))

@@ -29,17 +29,10 @@ from spack_cache_db.environments.lockfile import read_lock, read_nodes
 from spack_cache_db.environments.pasted_lists import read_list, user_spec
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.parser import Parser, parse_query
-from spack_cache_db.spack.pasted_specs import (
-    PastedSpec,
-)
 
 MAX_BYTES = 2**26
 """Bytes of an environment; a lockfile of a thousand specs has two million."""
 
-_ListedSpec = tuple[int, PastedSpec]
-"""A spec of a list behind its line, counted from 1."""
-
-MOST_TOLD = 3
 LIMITS = Limits()
 _OF_A_LOCK = {"_meta", "concrete_specs"}
 _OF_A_MANIFEST = {*TOP_KEYS, "specs", "definitions", "packages"}

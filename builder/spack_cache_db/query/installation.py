@@ -89,9 +89,6 @@ CROSS JOIN specs ON specs.hash = wanted.value
 JOIN releases ON releases.id = coalesce(
   ({_FIRST.format(f"releases.kind = '{INSTALLED}'")}), ({_FIRST.format(1)}))
 """
-IN_ORDER = """
-SELECT name FROM releases ORDER BY position LIMIT :limit
-"""
 KIND = "SELECT kind FROM releases WHERE name = :release"
 NEIGHBOURS = """
 SELECT max(hash) FROM specs WHERE hash < :hash
@@ -296,12 +293,6 @@ def foremost_places(
         dag_hash: (release, None if kind == INSTALLED else mirror_url(conn, release, dag_hash))
         for dag_hash, release, kind in chain.from_iterable(rows)
     }
-
-
-def install_first_example(conn: sqlite3.Connection) -> Install | Installation | None:
-    """Return the commands for a new user of a database; None if it has no release."""
-    rows = select(conn, IN_ORDER, limit=MOST_TRIED)
-    return _first_known(install_example(conn, release) for (release,) in rows)
 
 
 def explicit_count(conn: sqlite3.Connection, release: str) -> int:

@@ -244,8 +244,7 @@ class _Reader:
         unread = (_split(each)[0] for each in [*self.unread(words)])
         # One without a binary is meant where there is no other, or where it needs the other.
         for name in unread:
-            is_known = any(select(self._conn, KNOWN_PACKAGE, name=name))
-            if not (name in self._packages or is_known):
+            if not self._is_known(name):
                 continue
             needs = select(self._conn, DEPENDS_ON, name=name, dependency=self._name)
             if not self._name or any(needs):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
 
+from spack_cache_db.query.changes import amounts_of_releases
 from spack_cache_db.query.database import Lookups, Release, select
 from spack_cache_db.query.installation import read_examples, read_origin
 from spack_cache_db.site.pages.changes import Sides
@@ -19,7 +20,6 @@ SELECT
   (SELECT count(*) FROM configurations WHERE spec_count > 0)
 """
 TARGETS = "SELECT value, spec_count FROM facet_counts WHERE release IS NULL AND facet = 'targets'"
-ADDED = "SELECT coalesce(sum(added), 0) FROM configuration_releases WHERE release = :release"
 PAGES = "SELECT format, count(*) FROM pages GROUP BY format ORDER BY format"
 MIRRORS = """
 SELECT releases.name, stacks.name, mirrors.url, mirrors.path, mirrors.format, mirrors.spec_count
@@ -124,9 +124,8 @@ def latest_change(lookups: Lookups) -> LatestChange | None:
     for release in lookups.releases.values():
         before = lookups.before(release)
         if release.kind == "snapshot" and before is not None:
-            (added,) = next(select(lookups.conn, ADDED, release=release.id))
-            removed = before.spec_count + added - release.spec_count
-            return LatestChange(Sides(before.name, release.name), added, removed)
+            amounts = amounts_of_releases(lookups.conn, [release.id])[release.id]
+            return LatestChange(Sides(before.name, release.name), *amounts)
     return None
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
+from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.environments import Limits, Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.errors import BuilderError, Fault
@@ -115,7 +116,7 @@ def covered(lookups: Lookups, pasted: PastedText) -> Cover:
     try:
         return cover_environment(lookups, environment, scope, after_each=look_at_the_time)
     except sqlite3.OperationalError as error:
-        if "interrupted" not in str(error):
+        if not is_interrupted(error):
             raise
         raise UnreadableEnvironment([Fault(NAME, 0, TOO_LONG)]) from None
 

@@ -99,10 +99,6 @@ class SpecDetail(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     tarball: str | UnsetType = UNSET
 
 
-OF_A_LISTING = frozenset({"hash", "stacks", "size", "tarball"})
-"""The fields of a detail that do not belong to the configuration."""
-
-
 class Json(NamedTuple):
     """The JSON text of a big key, and the 1-based line on which it starts."""
 
