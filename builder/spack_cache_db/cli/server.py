@@ -42,7 +42,7 @@ from spack_cache_db.errors import BuilderError, DatabaseError, Fault, LineFault,
 from spack_cache_db.site import site_folder
 
 GRACE_SECONDS = 3
-"""Seconds that a server, once told to end, leaves to the answers under way."""
+"""Seconds that unfinished answers get after a signal to end."""
 HEALTH_SECONDS = 30
 """Seconds in which a process must start, and in which a running one must respond."""
 PREFIX = ".spack-cache-db-served-"

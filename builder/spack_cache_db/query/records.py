@@ -509,7 +509,7 @@ class SpecRecords:
         return Verdict(among & self._configured((compiler,)) if among else _NONE)
 
     def _propagated(self, variant: VariantConstraint) -> Verdict:
-        """Return the specs of which neither they nor any dependency has another value."""
+        """Return the specs that have no other value, nor has any of their dependencies."""
         conn = self.lookups.conn
         others = specs_of_configurations(conn, with_other_variant(conn, variant))
         needing = self.edges.with_ancestors(others, self.edges.of_any_type(DEPTYPES))

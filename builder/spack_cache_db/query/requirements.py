@@ -71,7 +71,7 @@ def label_of(owner: str, requirement: Requirement) -> str:
 def holding(
     requirement: Requirement, verdict_of: Callable[[SpecQuery], Verdict], every: Set[int]
 ) -> Verdict:
-    """Return the specs of which a requirement holds, among `every` spec that it is about."""
+    """Return those of `every` spec that satisfy a requirement."""
     one = two = Verdict(_NONE)
     for option in requirement.options:
         found = verdict_of(option)
@@ -220,7 +220,7 @@ def _breaking(
     every: Set[int],
     is_seen: bool,
 ) -> tuple[Set[int], Set[int]]:
-    """Return the specs that break a requirement, and those of which it is not known.
+    """Return the specs that break a requirement, and those for which this is unknown.
 
     If its condition is not seen, no spec breaks it, and it holds only where it holds anyway.
     """

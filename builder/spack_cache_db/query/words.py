@@ -262,7 +262,7 @@ class _Reader:
         host = machine and machine[1]
         if host is not None:
             del self._conditions["target"]
-        # A family of targets is no machine: without one its words stay.
+        # A family of targets is not a machine, so its words stay in the text.
         kept = {word for word, is_target in self._of_address.items() if is_target and not host}
         rest = tuple(word for word in every if word in kept or word not in self._of_address)
         parts = (

@@ -99,7 +99,7 @@ class Request:
 
     @property
     def is_data(self) -> bool:
-        """Whether a program asks, for JSON, CSV or a feed."""
+        """Whether the answer is for a program: JSON, CSV or a feed."""
         return self.path.endswith((".json", ".csv", ".atom"))
 
     @property

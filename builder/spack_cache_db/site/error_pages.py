@@ -174,7 +174,7 @@ def check_queries(app: App, datasette: Any) -> App:
             try:
                 await check_query(datasette, scope)
             except (BadAddress, Moved) as error:
-                # Datasette's templates ask for the token of forms, of which this page has none.
+                # Datasette's templates need a token for forms; this page has no form.
                 request = Request({**scope, "csrftoken": str}, receive)
                 answer = await answer_error(datasette, request, error)
                 await answer.asgi_send(send)
