@@ -46,7 +46,7 @@ WAYS_IN = {
     "database_file": "sqlite3.connect",
     # Package data in such a database: at most as many bytes as package data may have.
     "sources.databases": ".decompress zstandard.ZstdDecompressor",
-    "site.workers.worker": "os.open pickle.loads sqlite3.connect sys.stdin",
+    "site.workers.worker": "os.open sqlite3.connect",
     # What this program has just written, or sends as it is.
     "build.publication": "sqlite3.connect",
     # It also reads the descriptions of tables in this package.

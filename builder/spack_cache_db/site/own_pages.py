@@ -92,7 +92,7 @@ async def answered(datasette: Any, number: int, asked: Request) -> Answer:
     """
     database = published(datasette)
     kept = _kept.setdefault(database, KeptAnswers())
-    answer = kept.get(asked) or await ask(datasette, respond, number, asked)
+    answer = kept.get(asked) or await ask(datasette, ROUTES[number].kind, respond, number, asked)
     is_whole = answer.status == 200 and answer.following is None
     if is_whole and asked.form is None and not database.is_mutable:
         kept.keep(asked, answer)

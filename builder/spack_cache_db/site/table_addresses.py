@@ -20,7 +20,7 @@ from spack_cache_db.site.addresses import (
     respelled_query,
     respelled_table,
 )
-from spack_cache_db.site.answers import Answer, BadAddress, pairs_of
+from spack_cache_db.site.answers import PAGES, Answer, BadAddress, pairs_of
 from spack_cache_db.site.catalogues import is_own_query, name_of, parameters_of
 from spack_cache_db.site.middleware import Scope, path_of
 from spack_cache_db.site.workers.execute import ask
@@ -175,6 +175,6 @@ async def _follow(datasette: Any, respelled: Callable[..., Answer], *arguments: 
     Raises:
         Moved: they are.
     """
-    answer = await ask(datasette, respelled, *arguments)
+    answer = await ask(datasette, PAGES, respelled, *arguments)
     if address := dict(answer.headers).get("location"):
         raise Moved(address)

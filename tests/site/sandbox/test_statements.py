@@ -24,6 +24,7 @@ from spack_cache_db.site.sandbox.statements import (
 from spack_cache_db.site.workers.worker import (
     INTERRUPTED,
     Failure,
+    Outcome,
     decoded,
     encoded,
     run_on,
@@ -54,7 +55,8 @@ def run(
 ) -> Any:
     """Run a statement as a process does."""
     site = Site(SiteSettings(""), conn)
-    return run_task(site, run_on, (run_statement, sql, params or {}, most), ms / 1000)
+    outcome = run_task(site, run_on, (run_statement, sql, params or {}, most), ms / 1000)
+    return outcome.failure or Rows(*outcome.rows or ([], [], False))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ def test_a_part_that_was_ended_begins_anew(conn: sqlite3.Connection) -> None:
     sql = f"{NUMBERS.format(' LIMIT 100000')}SELECT x FROM n WHERE x < 5 OR x = 50000 OR x > 99000"
     assert run_part(conn, sql, {}, 0, 4).rows == [(1,), (2,), (3,), (4,)]
     ended = run_task(Site(SiteSettings(""), conn), run_on, (run_part, sql, {}, 3, 3), 0)
-    assert ended == INTERRUPTED
+    assert ended.failure == INTERRUPTED
     assert run_part(conn, sql, {}, 3, 3).rows == [(4,), (50000,), (99001,)]
 
 
@@ -111,9 +113,9 @@ def test_a_part_that_was_ended_begins_anew(conn: sqlite3.Connection) -> None:
 @given(st.lists(st.tuples(VALUES, VALUES)), st.booleans())
 def test_answers_arrive_as_they_were_sent(rows: list[tuple[Any, Any]], is_cut: bool) -> None:
     """Whatever SQLite can store comes out of a message as it went in."""
-    answer = Rows(["a", "b"], rows, is_cut)
+    outcome = Outcome(rows=(["a", "b"], rows, is_cut), seconds=0.5)
 
-    assert decoded(*encoded(answer, 0.5)) == (answer, 0.5)
+    assert decoded(encoded(outcome)) == outcome
 
 
 @given(st.text(alphabet='ab" \t\n', max_size=12))

@@ -10,7 +10,7 @@ import pytest
 from datasette.database import QueryInterrupted
 
 from spack_cache_db.site import own_pages
-from spack_cache_db.site.answers import Answer, Request
+from spack_cache_db.site.answers import Answer, Kind, Request
 from spack_cache_db.site.own_pages import KeptAnswers
 from spack_cache_db.site.workers import execute
 from spack_cache_db.site.workers.execute import budget_of, plain_params
@@ -109,9 +109,11 @@ async def test_only_datasettes_own_statements_stay_outside(
     asked: list[str] = []
     run = Pool.run
 
-    async def listened(self: Pool, budget: Budget, seconds: float, call: Any, *more: Any) -> Any:
+    async def listened(
+        self: Pool, kind: Kind, budget: Budget, seconds: float, call: Any, *arguments: Any
+    ) -> Any:
         asked.append(call.__name__)
-        return await run(self, budget, seconds, call, *more)
+        return await run(self, kind, budget, seconds, call, *arguments)
 
     monkeypatch.setattr(Pool, "run", listened)
     served = site(database)
@@ -151,9 +153,9 @@ async def test_whole_pages_are_kept_and_nothing_else(
     """A page that was asked for is not made again; errors and redirects are."""
     served, asked = site(database), []
 
-    async def listened(datasette: Any, call: Any, *arguments: Any) -> Answer:
-        asked.append(call)
-        return await execute.ask(datasette, call, *arguments)
+    async def listened(*arguments: Any) -> Answer:
+        asked.append(arguments)
+        return await execute.ask(*arguments)
 
     monkeypatch.setattr(own_pages, "ask", listened)
     for path, times in (("/package/hdf5", 1), ("/release/nope", 2), ("/package/HDF5", 2)):

@@ -20,7 +20,7 @@ from spack_cache_db.site.answers import DATA, PAGES, Answer, Kind, SiteSettings
 from spack_cache_db.site.sandbox.statements import Rows, run_statement
 from spack_cache_db.site.workers import pool as pool_module
 from spack_cache_db.site.workers import worker as worker_module
-from spack_cache_db.site.workers.pool import Budget, BusyError, Pool, TaskError, kind
+from spack_cache_db.site.workers.pool import Budget, BusyError, Pool, TaskError
 from spack_cache_db.site.workers.worker import run_on
 from tests.processes import completed
 from tests.site.workers.tasks import fail, grow, ignore_the_alarm, process_id, sleep, stay
@@ -40,7 +40,7 @@ def uri(database: Path) -> str:
 async def ask(pool: Pool, sql: str, seconds: float = 1.0) -> Any:
     """Run a statement; return its rows, or the exception that it ended in."""
     try:
-        found = await pool.run(Budget(60), seconds, run_on, run_statement, sql, {}, 1000)
+        found = await pool.run(ONE, Budget(60), seconds, run_on, run_statement, sql, {}, 1000)
     except (sqlite3.Error, MemoryError, BusyError, TaskError) as error:
         return error
     assert isinstance(found, Rows)
@@ -49,16 +49,15 @@ async def ask(pool: Pool, sql: str, seconds: float = 1.0) -> Any:
 
 async def own_id(pool: Pool) -> int:
     """Return the number of the process that takes the next task."""
-    found = await pool.run(Budget(1), 1, process_id)
+    found = await pool.run(ONE, Budget(1), 1, process_id)
     assert isinstance(found, Answer)
     return int(found.body)
 
 
-def with_pool(uri: str, use: Callable[[Pool], Awaitable[Any]], kind_of_all: Kind = ONE) -> Any:
-    """Return what somebody gets of a pool of their own, whose requests are all of one kind."""
+def with_pool(uri: str, use: Callable[[Pool], Awaitable[Any]]) -> Any:
+    """Return the result of a function of a new pool."""
 
     async def used() -> Any:
-        kind.set(kind_of_all)
         return await use(Pool(SiteSettings(uri)))
 
     return asyncio.run(used())
@@ -84,7 +83,7 @@ def test_what_sqlite_can_interrupt_leaves_the_process(uri: str) -> None:
 
     async def use(pool: Pool) -> list[Any]:
         before = await own_id(pool)
-        found = await ask(pool, ENDLESS, 0.05)
+        found = await ask(pool, ENDLESS, 0.3)
         return [before == await own_id(pool), found]
 
     is_same, found = with_pool(uri, use)
@@ -99,7 +98,7 @@ def test_a_process_that_hangs_is_killed(uri: str, monkeypatch: pytest.MonkeyPatc
 
     async def use(pool: Pool) -> Any:
         with pytest.raises(sqlite3.OperationalError, match="interrupted"):
-            await pool.run(Budget(60), 0.1, ignore_the_alarm)
+            await pool.run(ONE, Budget(60), 0.1, ignore_the_alarm)
         return await ask(pool, "SELECT 2")
 
     assert with_pool(uri, use) == [(2,)]
@@ -111,7 +110,7 @@ def test_memory_is_bounded(uri: str) -> None:
     async def use(pool: Pool) -> list[Any]:
         before = await own_id(pool)
         with pytest.raises(MemoryError, match="more memory"):
-            await pool.run(Budget(60), 60, grow, worker_module.MEMORY_BYTES)
+            await pool.run(ONE, Budget(60), 60, grow, worker_module.BOUNDS["RLIMIT_AS"])
         return [before != await own_id(pool)]
 
     assert with_pool(uri, use) == [True]
@@ -123,7 +122,7 @@ def test_a_bug_is_told_and_hurts_nobody(uri: str) -> None:
     async def use(pool: Pool) -> Any:
         before = await own_id(pool)
         with pytest.raises(TaskError, match=r"(?s)Traceback.*ZeroDivisionError"):
-            await pool.run(Budget(1), 1, fail)
+            await pool.run(ONE, Budget(1), 1, fail)
         return before == await own_id(pool)
 
     assert with_pool(uri, use)
@@ -147,7 +146,7 @@ def test_the_death_of_a_process_is_told_as_it_was(
 
     async def use(pool: Pool) -> list[Any]:
         before = children()
-        task = asyncio.create_task(pool.run(Budget(60), 60, stay, str(tmp_path / "task")))
+        task = asyncio.create_task(pool.run(ONE, Budget(60), 60, stay, str(tmp_path / "task")))
         while not task.done():
             if begun.exists():
                 begun.unlink()
@@ -169,7 +168,7 @@ def test_an_answer_that_is_too_long_is_an_error(uri: str, monkeypatch: pytest.Mo
 
     async def use(pool: Pool) -> Any:
         with pytest.raises(sqlite3.OperationalError, match="made SQLite fail"):
-            await pool.run(Budget(1), 1, run_on, run_statement, "SELECT zeroblob(2000)", {}, 1)
+            await pool.run(ONE, Budget(1), 1, run_on, run_statement, "SELECT zeroblob(2000)", {}, 1)
         return await ask(pool, "SELECT 2")
 
     assert with_pool(uri, use) == [(2,)]
@@ -209,7 +208,7 @@ def test_work_ends_with_its_visitor(uri: str) -> None:
         found = []
         for _ in range(3):
             pid = await own_id(pool)
-            asked = asyncio.create_task(pool.run(Budget(600), 600, sleep, 600))
+            asked = asyncio.create_task(pool.run(ONE, Budget(600), 600, sleep, 600))
             await asyncio.sleep(0.1)
             asked.cancel()
             found.append(await asyncio.wait_for(ask(pool, "SELECT 2"), 60))
@@ -226,8 +225,7 @@ def test_each_kind_of_request_has_processes_of_its_own(uri: str, tmp_path: Path)
         before = children()
 
         async def ask(name: str, own: Kind) -> None:
-            kind.set(own)
-            await pool.run(Budget(60), 60, stay, str(tmp_path / name))
+            await pool.run(own, Budget(60), 60, stay, str(tmp_path / name))
 
         async def have_begun(*names: str) -> None:
             async with asyncio.timeout(60):
@@ -257,7 +255,7 @@ def test_a_task_does_not_wait_for_ever(uri: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(pool_module, "PATIENCE_SECONDS", 0.1)
 
     async def use(pool: Pool) -> Any:
-        busy = asyncio.create_task(pool.run(Budget(60), 60, sleep, 600))
+        busy = asyncio.create_task(pool.run(ONE, Budget(60), 60, sleep, 600))
         await asyncio.sleep(0)
         refused = await ask(pool, "SELECT 1")
         busy.cancel()
@@ -274,12 +272,12 @@ def test_a_request_has_one_budget(uri: str) -> None:
         budget = Budget(0.5)
         crowd = [asyncio.create_task(ask(pool, ENDLESS, 0.2)) for _ in range(2)]
         await asyncio.sleep(0)
-        await pool.run(budget, 1, sleep, 0.1)
+        await pool.run(ONE, budget, 1, sleep, 0.1)
         left = budget.seconds
         with pytest.raises(sqlite3.OperationalError, match="interrupted"):
-            await pool.run(budget, 1, run_on, run_statement, ENDLESS, {}, 1)
+            await pool.run(ONE, budget, 1, run_on, run_statement, ENDLESS, {}, 1)
         with pytest.raises(sqlite3.OperationalError, match="interrupted"):
-            await pool.run(budget, 1, run_on, run_statement, "SELECT 1", {}, 1)
+            await pool.run(ONE, budget, 1, run_on, run_statement, "SELECT 1", {}, 1)
         await asyncio.wait(crowd)
         return [left]
 
@@ -299,22 +297,21 @@ def test_a_process_has_bounds_of_its_own(uri: str) -> None:
     bounds = dict(re.findall(r"^Max (address space|file size|core file size) +(\w+)", limits, re.M))
 
     assert bounds == {
-        "address space": str(worker_module.MEMORY_BYTES),
-        "file size": str(worker_module.FILE_BYTES),
+        "address space": str(worker_module.BOUNDS["RLIMIT_AS"]),
+        "file size": str(worker_module.BOUNDS["RLIMIT_FSIZE"]),
         "core file size": "0",
     }
-    assert score == int(worker_module.FIRST_TO_GO)
+    assert score == int(worker_module.OOM_SCORE)
     assert priority == min(19, os.getpriority(os.PRIO_PROCESS, 0) + ONE.niceness)
 
 
 def test_no_process_outlives_its_server(uri: str) -> None:
-    """Where the other side of its socket is gone a process ends, without a signal."""
+    """A process ends when the connection to its server closes, without a signal."""
     program = (
-        "import asyncio, os, sys\n"
+        "import os, sys\n"
         "from spack_cache_db.site.answers import SiteSettings\n"
         "from spack_cache_db.site.workers.pool import Worker\n"
         "process = Worker(SiteSettings(sys.argv[1]), 0)\n"
-        "asyncio.run(process.start())\n"
         "print(process._process.pid, flush=True)\n"
         "os._exit(0)\n"
     )
