@@ -176,9 +176,9 @@ MERGING_ALL = "\n".join(
         (MERGING_ALL, "has more than 300 parts, aliases written out"),
         (LONG, "has more than 500,000 characters, aliases written out"),
         (DEEPER, "is nested more than 32 levels deep: use fewer"),
-        ("a: &a [b, *a]", r"\*a stands within itself"),
-        ("a: &a {<<: *a}", r"\*a stands within itself"),
-        ("a: &a {b: {<<: *a}}", r"\*a stands within itself"),
+        ("a: &a [b, *a]", r"\*a contains itself"),
+        ("a: &a {<<: *a}", r"\*a contains itself"),
+        ("a: &a {b: {<<: *a}}", r"\*a contains itself"),
     ],
 )
 def test_aliases_count_as_what_they_stand_for(read: Any, text: str, said: str) -> None:
@@ -207,7 +207,7 @@ def _written(value: Any, anchors: list[str], choose: Any) -> str:
         text = f"[{', '.join(_written(each, anchors, choose) for each in value)}]"
     else:
         text = f"'{value}'"
-    # The anchor is known behind the value only, so that nothing stands within itself.
+    # The anchor is known behind the value only, so that nothing contains itself.
     anchors.append(f"n{len(anchors)}")
     return f"&{anchors[-1]} {text}"
 

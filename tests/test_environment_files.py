@@ -46,8 +46,8 @@ def test_files_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     found, notes = required(environment(tmp_path / "e", "'../$PLACE/${os}/', $env/no.yaml"))
 
     assert found == ["zlib os=rhel8 target=zen3"]
-    assert notes[0].startswith("one include is not here; what they require is not known: $env/no")
-    with pytest.raises(UnreadableEnvironment, match="one include is not here"):
+    assert notes[0].startswith("one include is missing; their requirements are unknown: $env/no")
+    with pytest.raises(UnreadableEnvironment, match="one include is missing"):
         required(tmp_path / "e" / "spack.yaml", is_strict=True)
 
 
@@ -69,7 +69,7 @@ def test_what_is_no_file(kind: str, tmp_path: Path) -> None:
     path = environment(tmp_path, str(place))
 
     if kind == "loop":
-        assert required(path)[1][0].startswith("one include is not here")
+        assert required(path)[1][0].startswith("one include is missing")
         return
     with pytest.raises(UnreadableEnvironment, match=r"regular file|at most 16,777,216"):
         required(path)
@@ -81,7 +81,7 @@ def test_what_is_no_file(kind: str, tmp_path: Path) -> None:
 def test_the_command_reads_includes(tmp_path: Path, samples_file: Path) -> None:
     """`cover` says what is not here, and fails for it if asked to."""
     path = environment(tmp_path, "https://host/a.yaml")
-    said = "one include is not here; what they require is not known: https://host/a.yaml"
+    said = "one include is missing; their requirements are unknown: https://host/a.yaml"
 
     found = run("cover", path, samples_file)
     assert (found.exit_code, said in found.stderr) == (1, True)
@@ -107,7 +107,7 @@ def test_lockfiles_of_other_environments(tmp_path: Path, samples_file: Path) -> 
 
     found = read_environment_file(path, ZEN3)
     assert [(each.hash, each.is_root) for each in found.locked] == [(dag_hash, True)]
-    assert found.notes == ("one include is not here; what they require is not known: none",)
+    assert found.notes == ("one include is missing; their requirements are unknown: none",)
 
     result = run("cover", path, samples_file, "--json")
     said = json.loads(result.stdout)

@@ -233,7 +233,7 @@ class _Composer(yaml.composer.Composer):
             raise LineFault(0, f"has YAML aliases (*{event.anchor}), expected {most}")
         node = super().compose_node(parent, index)
         if id(node) not in self._extents:
-            raise LineFault(_line(event), f"*{event.anchor} stands within itself")
+            raise LineFault(_line(event), f"*{event.anchor} contains itself")
         self._add(event, *self._extents[id(node)])
         return node
 

@@ -122,7 +122,7 @@ def test_forms(samples_file: Path) -> None:
         ("", (), 1, "0 of 0 specs have a binary"),
         ("py-mpi4py\n", ("--release", "develop"), 0, "1 of 1"),
         ("py-mpi4py\n", ("--host", "riscv64"), 1, "without host riscv64"),
-        ("spack: {include: x}", (), 2, "Error: standard input:1: expected a list of paths here"),
+        ("spack: {include: x}", (), 2, "Error: standard input:1: expected a list of paths"),
         ("spack: [", (), 2, "Error: standard input:1: broken YAML"),
         (b"\xff", (), 2, "Error: standard input:1: is not UTF-8"),
         ("py-mpi4py %gcc target=:zen3\n", ("--spack", "0.23"), 0, "1 of 1"),

@@ -97,13 +97,13 @@ def test_what_is_not_here(include: str) -> None:
     text = f"spack: {{specs: [zlib, $gcc, {{matrix: [[a], [$%gcc]]}}], include: [{include}]}}"
     found = read(text, {})
 
-    assert found.notes[0].startswith("one include is not here; what they require is not known: ")
+    assert found.notes[0].startswith("one include is missing; their requirements are unknown: ")
     assert asked(found) == [
         "zlib",
-        "$gcc is defined in a file that is not here",
-        "$%gcc is defined in a file that is not here",
+        "$gcc is defined in a missing file",
+        "$%gcc is defined in a missing file",
     ]
-    with pytest.raises(UnreadableEnvironment, match="one include is not here"):
+    with pytest.raises(UnreadableEnvironment, match="one include is missing"):
         read(text, {}, is_strict=True)
 
 
@@ -145,7 +145,7 @@ def test_lockfiles_that_do_not_count_are_named() -> None:
 
     assert found.locked == ()
     assert [note.partition(";")[0] for note in found.notes] == [
-        "one include is not here",
+        "one include is missing",
         "one include is a lockfile that another file includes, which Spack ignores",
     ]
     with pytest.raises(UnreadableEnvironment, match="which Spack ignores"):
@@ -159,24 +159,24 @@ def test_what_is_not_known() -> None:
     found = read(text, {"/e/a.yaml": PACKAGES}, env=None)
 
     assert asked(found) == ["zlib"]
-    assert "because their when: is not known;" in found.notes[0]
+    assert "because their when: is unknown;" in found.notes[0]
 
 
 @pytest.mark.parametrize(
     ("files", "said"),
     [
         ({"/e/a.yaml": "packages: ["}, "/e/a.yaml:1: broken YAML"),
-        ({"/e/a.yaml": "\npackages: {zlib: {require: '+'}}"}, "/e/a.yaml:2: '\\+' is no spec"),
-        ({"/e/a.yaml": "packages: {b: [x]}"}, "/e/a.yaml:1: expected what is said of the"),
+        ({"/e/a.yaml": "\npackages: {zlib: {require: '+'}}"}, "/e/a.yaml:2: '\\+' is not a spec"),
+        ({"/e/a.yaml": "packages: {b: [x]}"}, "/e/a.yaml:1: expected the entry of the"),
         ({"/e/a.yaml": "include: [a.yaml]"}, "/e/a.yaml:1: a.yaml includes itself"),
         (
             {"/e/a.yaml": "include: [b.yaml]", "/e/b.yaml": "include: [./a.yaml]"},
             "/e/b.yaml:1: ./a.yaml includes itself",
         ),
         ({"/e/a.yaml": "- x"}, "/e/a.yaml:1: expected a configuration here"),
-        ({"/e/a.yaml": "include: [{paht: x}]"}, "/e/a.yaml:1: paht: is not known"),
-        ({"/e/a.yaml": "packages: &a {b: [*a]}"}, "stands within itself"),
-        ({"/e/a.yaml": "packages: {all: {require: &a [*a]}}"}, "stands within itself"),
+        ({"/e/a.yaml": "include: [{paht: x}]"}, "/e/a.yaml:1: paht: is an unknown key"),
+        ({"/e/a.yaml": "packages: &a {b: [*a]}"}, "contains itself"),
+        ({"/e/a.yaml": "packages: {all: {require: &a [*a]}}"}, "contains itself"),
         ({"/e/a.yaml": "a: " + "[" * 100 + "]" * 100}, "/e/a.yaml:1: is nested more than 32"),
     ],
 )

@@ -40,7 +40,7 @@ def test_files_include_each_other(form: str, is_named: bool) -> None:
     specs, notes = read(text)
 
     assert specs == ["hdf5 +mpi", "zlib target=zen3"]
-    assert notes[0].startswith("one include is not here") and notes[0].endswith("other.yaml")
+    assert notes[0].startswith("one include is missing") and notes[0].endswith("other.yaml")
 
 
 def test_a_fault_is_in_its_file() -> None:

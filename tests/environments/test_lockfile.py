@@ -76,7 +76,7 @@ def test_externals_are_left_out() -> None:
 
     assert [each.configuration.package for each in found.locked] == ["a"]
     assert (found.locked[0].needs, found.locked[0].externals) == ((), (("b", "1.0"),))
-    assert found.notes == ("one external needs no binary, and is left out",)
+    assert found.notes == ("one external needs no binary; left out",)
 
 
 def test_included_environments_are_part_of_the_lock() -> None:
@@ -95,9 +95,9 @@ def test_included_environments_are_part_of_the_lock() -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        ({}, "_meta is no object"),
+        ({}, "_meta is not an object"),
         (lock(8, {}), "lockfile version 8, expected one of 1 to 7"),
-        ({"_meta": {"lockfile-version": 6}}, "concrete_specs is no object"),
+        ({"_meta": {"lockfile-version": 6}}, "concrete_specs is not an object"),
         (lock(6, {"x": []}), "the spec x: spec is not an object"),
         (lock(6, {"x": node("a", hash="x")}), "the spec x: 'x' is not a hash"),
         (lock(6, {hash_of("a"): {"name": "a"}}), "arch is not an object"),
@@ -120,7 +120,7 @@ def test_included_environments_are_part_of_the_lock() -> None:
             "dependencies is not a list",
         ),
         (lock(6, {}, hash_of("a")), "has the root .* is not among"),
-        (lock(6, {}) | {"roots": 1}, "roots is no list"),
+        (lock(6, {}) | {"roots": 1}, "roots is not a list"),
         (lock(1, {hash_of("a"): {"a": {}, "b": {}}}), "has 2 names"),
         (lock(6, by_hash(*(node(name) for name in "abc"))), "has 3 specs, expected at most 2"),
     ],

@@ -40,14 +40,14 @@ def test_an_environment_without_specs(text: str) -> None:
     ("text", "said"),
     [
         ("include: other.yaml", "spack.yaml:2: expected a list of paths"),
-        ("specs:\n- {group: g, rows: [x]}", "spack.yaml:3: rows: is not known here"),
-        ("specs:\n- {group: g}", "spack.yaml:3: this is no group"),
+        ("specs:\n- {group: g, rows: [x]}", "spack.yaml:3: rows: is an unknown key"),
+        ("specs:\n- {group: g}", "spack.yaml:3: this is not a group"),
         ("definitions:\n- {a: [x], b: [y]}", "spack.yaml:3: has 2 names, expected one"),
         ("specs: hdf5", "spack.yaml:2: expected a list of specs"),
         ("specs:\n- [hdf5]", "spack.yaml:3: expected a spec as text"),
         ("specs:\n- $none", r"spack.yaml:3: \$none names a list that is not defined"),
-        ("packages:\n  all:\n    require: '+'", "spack.yaml:4: '\\+' is no spec: at column 1"),
-        ("packages:\n  all: [x]", "spack.yaml:3: expected what is said of the package"),
+        ("packages:\n  all:\n    require: '+'", "spack.yaml:4: '\\+' is not a spec: at column 1"),
+        ("packages:\n  all: [x]", "spack.yaml:3: expected the entry of the package"),
         ("packages:\n  all:\n    require:\n    - {message: x}", "one of spec, one_of, any_of"),
         ("packages:\n  x:\n    require:\n    - x@1: +y", "of 'x@1: \\+y': put the spec in quotes"),
         ("packages:\n  all:\n    conflict:\n    - {when: x}", "spack.yaml:5: expected spec:"),
@@ -77,9 +77,9 @@ def test_a_condition_that_is_not_evaluated_is_named(when: str, reason: str) -> N
 
     assert [spec.text for spec in found.specs] == ["y"]
     (note,) = found.notes
-    assert note.startswith("definitions: left out, because their when: is not known: a")
+    assert note.startswith("definitions: left out, because their when: is unknown: a")
     assert reason in note
-    with pytest.raises(UnreadableEnvironment, match="left out, because their when: is not known"):
+    with pytest.raises(UnreadableEnvironment, match="left out, because their when: is unknown"):
         strict = replace(around, is_strict=True)
         read_environment(text.encode(), "spack.yaml", surroundings=strict)
 

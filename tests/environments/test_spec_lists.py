@@ -17,9 +17,9 @@ def texts(definitions: str, specs: str, most: int = 1000) -> list[str]:
 @pytest.mark.parametrize(
     ("definitions", "specs", "said"),
     [
-        ("[]", "[{matrix: [[x, '+'], [y]]}]", "'\\+' is no spec"),
-        ("[]", "[{matrix: [[x]], exclude: ['@']}]", "'@' is no spec"),
-        ("[]", "[{rows: [[x]]}]", "rows: is not known"),
+        ("[]", "[{matrix: [[x, '+'], [y]]}]", "'\\+' is not a spec"),
+        ("[]", "[{matrix: [[x]], exclude: ['@']}]", "'@' is not a spec"),
+        ("[]", "[{rows: [[x]]}]", "rows: is an unknown key"),
         ("[]", "['hdf5@1.14': +mpi]", "a mapping of 'hdf5@1.14: \\+mpi': put the spec in quotes"),
         ("[]", "[hdf5@1.12: ]", "a mapping of 'hdf5@1.12:': put the spec in quotes"),
         ("[{a: [x@1: +y]}]", "[$a]", "put the spec in quotes"),
@@ -27,8 +27,8 @@ def texts(definitions: str, specs: str, most: int = 1000) -> list[str]:
         ("[]", "[{matrix: [[x]], exclude: [x@1: +y]}]", "put the spec in quotes"),
         ("[]", f"[{{matrix: [[x]], exclude: [{'x, ' * 201}]}}]", "excludes 201 specs"),
         ("[]", "[{exclude: [x]}]", "this is not a matrix"),
-        ("[]", "[&m {matrix: [[*m]]}]", "stands within itself"),
-        ("[]", "[&g {group: g, specs: [*g]}]", "stands within itself"),
+        ("[]", "[&m {matrix: [[*m]]}]", "contains itself"),
+        ("[]", "[&g {group: g, specs: [*g]}]", "contains itself"),
         ("[{a: [$b]}, {b: [x]}]", "[]", "not defined above"),
     ],
 )

@@ -82,7 +82,7 @@ def test_each_node_has_its_answer(conn: sqlite3.Connection) -> None:
     assert (gcc.spec, gcc.status, gcc.hash) == ("gcc@13.2.0", "missing", hash_of("gcc"))
     assert (zlib.status, zlib.others, zlib.other_count) == ("rebuilt", (spec_hash(20),), 1)
     assert (found.binary, found.total, found.is_lock) == (1, 3, True)
-    assert found.notes == ("one external needs no binary, and is left out",)
+    assert found.notes == ("one external needs no binary; left out",)
 
 
 @pytest.mark.parametrize(

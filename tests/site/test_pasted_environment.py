@@ -176,7 +176,7 @@ async def test_a_long_form_is_answered_at_once(datasette: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("spack: {include: x}", "expected a list of paths here"),
+        ("spack: {include: x}", "expected a list of paths"),
         ("spack: [", "what you pasted:1: broken YAML"),
         ("zlib\n" * (LIMITS.specs + 1), "has more than 1,000 specs"),
         ("zlib " + "+x" * 1_000, None),
@@ -269,4 +269,4 @@ async def test_files_that_are_pasted_together(datasette: Any) -> None:
 
     assert [each["status"] for each in alone["specs"]] == ["binary", "binary"]
     assert [each["status"] for each in both["specs"]] == ["near", "binary"]
-    assert both["notes"][0].startswith("one include is not here")
+    assert both["notes"][0].startswith("one include is missing")

@@ -96,5 +96,5 @@ def test_a_version_of_spack() -> None:
     assert {parser_of(each) for each in ("0.23", "v0.17.1", "0")} == {parse_legacy_query}
     assert {parser_of(each) for each in (None, "1.0", "1.1.0", "1")} == {parse_query}
     for text in ("develop", "2.0", "0.", "0.x", "1 "):
-        with pytest.raises(UnknownSpackVersion, match="no version of Spack"):
+        with pytest.raises(UnknownSpackVersion, match="not a version of Spack"):
             parser_of(text)

@@ -236,10 +236,10 @@ def test_queries_are_values() -> None:
         ("arch==linux-rhel8-zen3", 0, "one '='"),
         ("hdf5 namespace==builtin", 5, "one '='"),
         ("hdf5 patches==abc", 5, "one '='"),
-        ("hdf5 +os", 5, "os=, and a value"),
-        ("hdf5 ~~arch", 5, "arch=, and a value"),
-        ("hdf5 -target", 5, "target=, and a value"),
-        ("hdf5 +namespace", 5, "namespace=, and a value"),
+        ("hdf5 +os", 5, "os= and a value"),
+        ("hdf5 ~~arch", 5, "arch= and a value"),
+        ("hdf5 -target", 5, "target= and a value"),
+        ("hdf5 +namespace", 5, "namespace= and a value"),
         ("target=,", 0, "a value for target"),
         ("target=''", 0, "a value for target"),
         ("/abc/def", 4, "one spec"),
@@ -273,7 +273,7 @@ def test_the_caret_stands_under_the_fault() -> None:
     first, query, caret, last = str(caught.value).splitlines()
     assert first.endswith("column 11")
     assert query[caret.index("^") :] == "~mpi"
-    assert last == "'mpi' stands here again: expected each variant once"
+    assert last == "a second 'mpi': expected each variant once"
 
 
 def test_errors_can_be_pickled() -> None:

@@ -1,7 +1,7 @@
 """Reads Spack's environments: `spack.yaml`, `spack.lock` and lists of specs.
 
-Text in, frozen records out: no database and no network. Here are the records, the bounds of an
-environment, and what is wrong with one.
+Text in, frozen records out: no database and no network. This module has the records, the limits of
+an environment, and the collector of its faults.
 """
 
 from __future__ import annotations
@@ -25,13 +25,7 @@ from spack_cache_db.spack.pasted_specs import ANY_NAME, KnownNames
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much an environment may ask for.
-
-    Attributes:
-        specs: specs of a `spack.yaml` or a list.
-        nodes: nodes of a lockfile.
-        length: characters of one spec.
-    """
+    """Limits of an environment: specs of a `spack.yaml` or list, nodes, characters of a spec."""
 
     specs: int = 10_000
     nodes: int = 50_000
@@ -39,26 +33,24 @@ class Limits:
 
 
 SCOPE_FILES = ("packages.yaml", "definitions.yaml", "toolchains.yaml", "include.yaml")
-"""What counts of a folder with configuration."""
+"""The files of a configuration folder that are read."""
 
 Opener = Callable[[str], bytes | Mapping[str, bytes] | None]
-"""Returns a file's bytes; of a folder those of its `SCOPE_FILES`, by name; None for what is not
-there, or not here."""
+"""Returns the bytes of a file, or those of a folder's `SCOPE_FILES` by name; None if missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What an environment may refer to beside its own text.
+    """The files and values that an environment may refer to.
 
     Attributes:
-        open: opens what it includes.
-        names: `platform`, `os`, `target` and others for its conditions; what is missing, or
-            None, is not known.
-        env: the environment's variables, None if they are not known.
+        open: opens included files.
+        names: `platform`, `os`, `target` and others for conditions; None or missing is unknown.
+        env: environment variables for conditions, None if they are unknown.
         variables: the values of variables in paths, such as `HOME` and `spack`.
-        is_strict: includes that are not here are faults.
-        parse: reads a spec, as the Spack does for which the environment was written.
-        known: the packages and hashes that a line of a list may mean.
+        is_strict: missing includes are faults.
+        parse: reads a spec in the syntax of the environment's Spack version.
+        known: the known packages and hashes, by which lines of a list are read.
     """
 
     open: Opener = lambda path: None
@@ -71,22 +63,18 @@ class Surroundings:
 
 
 NOWHERE = Surroundings()
-"""Nothing but the text of the environment."""
+"""The text of the environment alone."""
 
 TOP_KEYS = ("spack", "env")
-"""The key of a `spack.yaml` under which all stands; `env` in old files."""
+"""The top-level key of a `spack.yaml`; `env` in old files."""
 
-
-LONGEST_KEPT = 200
-"""Characters of a spec that is remembered once it is parsed."""
+_MAX_CACHED_LENGTH = 200
+"""Longest spec whose query is cached, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpecLine:
-    """One spec of an environment: its text and line, and what it asks, or why it is no spec.
-
-    Neither is known of one that was not read yet. `count` is that of the specs of a matrix.
-    """
+    """A spec of an environment, with its query or the error; neither if it was not read yet."""
 
     text: str
     line: int
@@ -98,20 +86,20 @@ class SpecLine:
 def read_spec(
     text: str, line: int, longest: int = MAX_LENGTH, parse: Parser = parse_query
 ) -> SpecLine:
-    """Return a spec that stands on a line; one of more than `longest` characters is none."""
+    """Read the spec on a line; one of more than `longest` characters has an error."""
     if len(text) > longest:
         return SpecLine(f"{text[:40]}…", line, error=too_long(len(text), longest))
     try:
-        query = _parsed(text, parse) if len(text) <= LONGEST_KEPT else parse(text)
+        query = _parsed(text, parse) if len(text) <= _MAX_CACHED_LENGTH else parse(text)
         return SpecLine(text, line, query)
     except QuerySyntaxError as error:
-        found = f"{error.found}: " if error.found else ""
-        said = f"is no spec: at column {error.column + 1}, {found}expected {error.expected}"
-        return SpecLine(text, line, error=said)
+        problem = f"{error.found}: " if error.found else ""
+        message = f"is not a spec: at column {error.column + 1}, {problem}expected {error.expected}"
+        return SpecLine(text, line, error=message)
 
 
 def too_long(length: int, longest: int) -> str:
-    """Return why a spec is none that has too many characters."""
+    """Return the error of a spec with too many characters."""
     return f"has {length:,} characters, expected at most {longest:,}"
 
 
@@ -122,14 +110,14 @@ def _parsed(text: str, parse: Parser) -> SpecQuery:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A `require` or `conflict` of `packages:`, which holds or fails for each binary.
+    """A `require` or `conflict` of `packages:`, which a binary meets or not.
 
     Attributes:
-        options: what it names.
-        line: where it is written.
-        when: the condition under which it counts; None for always.
-        is_single: exactly one of the options must hold (`one_of`), not at least one.
-        is_conflict: none of the options may hold.
+        options: the specs of the requirement.
+        line: its line.
+        when: the condition under which it applies; None is always.
+        is_single: exactly one of the options must be met (`one_of`), not at least one.
+        is_conflict: none of the options may be met.
     """
 
     options: tuple[SpecQuery, ...]
@@ -142,69 +130,65 @@ class Requirement:
 # Compared by identity, because an environment has few of these and many specs.
 @dataclass(frozen=True, slots=True, eq=False)
 class PackageRules:
-    """What `packages:` requires and excludes, by the name under which it is written.
-
-    The names are those of packages and virtual packages, and `all`.
-    """
+    """Requirements and conflicts of `packages:`, by package, virtual package or `all`."""
 
     required: Mapping[str, tuple[Requirement, ...]] = field(default_factory=dict)
     conflicts: Mapping[str, tuple[Requirement, ...]] = field(default_factory=dict)
 
     def of(self, package: str | None) -> Iterator[Requirement]:
-        """Yield what counts for a package: its own of each kind, or else those of `all`."""
+        """Yield the requirements on a package: its own of each kind, or else those of `all`."""
         for rules in (self.required, self.conflicts):
             yield from rules.get(package or "") or rules.get(ALL, ())
 
 
 NO_RULES = PackageRules()
 ALL = "all"
-"""The name in `packages:` that stands for all packages without an entry of their own."""
-
+"""The name in `packages:` for all packages without an entry."""
 
 MOST_WAYS = 64
-"""Ways to satisfy a spec of a virtual package, or what is required of a package, that are tried."""
+"""Maximum of combinations of options that are tried for a package or virtual package."""
 
 
 def ways(query: SpecQuery, rules: PackageRules) -> list[SpecQuery]:
-    """Return the queries that ask for one option of each requirement on a query's package.
+    """Return a query combined with one option of each requirement on its package, in all ways.
 
-    What is required of a virtual package by the name of a provider is asked of that provider.
-    Options that contradict the query are left out; of very many ways, the first are returned.
+    An option of a virtual package may name a provider. Options that contradict the query are left
+    out; `MOST_WAYS` limits the result.
     """
-    found = [query]
+    queries = [query]
     for requirement in rules.required.get(query.name or "", ()):
-        made = (way for each in found for way in _ways(each, requirement, query.name))
-        found = [*islice(dict.fromkeys(made), MOST_WAYS)]
-    return found
+        combined = (way for earlier in queries for way in _ways(earlier, requirement, query.name))
+        queries = [*islice(dict.fromkeys(combined), MOST_WAYS)]
+    return queries
 
 
 def _ways(query: SpecQuery, requirement: Requirement, owner: str | None) -> Iterator[SpecQuery]:
-    """Yield a query with each option, and the query itself if the requirement may not count."""
+    """Yield a query with each option, and the query itself if the requirement may not apply."""
     when = requirement.when or SpecQuery()
     if not implies(query, replace(when, name=None)):
         yield query
-    begun = query if requirement.when is None else _with_option(query, when, owner)
+    limited = query if requirement.when is None else _with_option(query, when, owner)
     for option in requirement.options:
-        if begun is not None and (found := _with_option(begun, option, owner)):
-            yield found
+        if limited is not None and (combined := _with_option(limited, option, owner)):
+            yield combined
 
 
 def required_query(query: SpecQuery, rules: PackageRules) -> SpecQuery:
-    """Return a query with what is required of its package, as far as one query can say it.
+    """Return a query with the requirements on its package that one query can express.
 
-    Requirements with several options or a `when` are left out, and so are variants that `all`
-    requires: they count only for packages that have these variants.
+    Requirements with several options or a `when` are left out. Variants that `all` requires are
+    left out as well: they apply only to packages that have these variants.
     """
-    own = rules.required.get(query.name or "")
-    for requirement in own or rules.required.get(ALL, ()):
-        (option, *others) = requirement.options or (SpecQuery(),)
-        if not others and requirement.when is None and (own or not option.variants):
+    package_rules = rules.required.get(query.name or "")
+    for requirement in package_rules or rules.required.get(ALL, ()):
+        (option, *alternatives) = requirement.options or (SpecQuery(),)
+        if not alternatives and requirement.when is None and (package_rules or not option.variants):
             query = _with_option(query, option, query.name) or query
     return query
 
 
 def _with_option(query: SpecQuery, option: SpecQuery, owner: str | None) -> SpecQuery | None:
-    """Return what both ask, where `owner` may stand for a provider; None if nothing can be both."""
+    """Return a query with an option, None if they contradict; an owner may be a virtual package."""
     if option.name is not None and query.name == owner:
         query = replace(query, name=None)
     try:
@@ -215,15 +199,15 @@ def _with_option(query: SpecQuery, option: SpecQuery, owner: str | None) -> Spec
 
 @dataclass(frozen=True, slots=True)
 class UserSpec:
-    """A spec that an environment asks for, which Spack calls a user spec.
+    """A spec of an environment, which Spack calls a user spec.
 
     Attributes:
-        text: the spec as it is written in the environment; a row of a matrix as one spec.
+        text: the spec as it is written; a row of a matrix as one spec.
         line: the line of the spec, or of its matrix, counted from 1.
-        query: what it asks.
-        legacy: what it asks as Spack before 1.0 reads it, if that is something else.
-        rules: what `packages:` requires of binaries that satisfy it, and of their dependencies.
-        error: why the text is not a spec, in place of a query.
+        query: the spec as a query, None if it has an error.
+        legacy: the query as Spack before 1.0 reads it, if that differs.
+        rules: the requirements of `packages:` on its binaries and their dependencies.
+        error: why the text is not a spec.
         group: the name of its group of specs.
         external: the external of `packages:` that satisfies it.
         is_buildable: whether Spack may build its package, or use a binary of it.
@@ -241,14 +225,14 @@ class UserSpec:
 
 
 def legacy_notes(specs: Iterable[UserSpec]) -> Iterator[str]:
-    """Yield a note on specs that Spack before 1.0 reads otherwise, if there are any."""
-    found = [each for each in specs if each.legacy]
-    if found:
-        many = f"{len(found):,} specs ask" if len(found) > 1 else "one spec asks"
+    """Yield a note if Spack before 1.0 reads some of the specs differently."""
+    legacy = [spec for spec in specs if spec.legacy]
+    if legacy:
+        many = f"{len(legacy):,} specs constrain" if len(legacy) > 1 else "one spec constrains"
         yield (
-            f"{many} something of a compiler that Spack before 1.0 asks of the package, such as"
-            f" {found[0].text!r}: choose Spack 0.23 to read them so (--spack 0.23), or rewrite them"
-            " with 'spack style --spec-strings --fix FILE'"
+            f"{many} a compiler where Spack before 1.0 constrains the package, such as"
+            f" {legacy[0].text!r}: choose Spack 0.23 (--spack 0.23), or rewrite them with"
+            " 'spack style --spec-strings --fix FILE'"
         )
 
 
@@ -257,9 +241,9 @@ class LockedSpec:
     """A node of a lockfile's graph.
 
     Attributes:
-        hash: the hash under which its binary is known.
-        configuration: what the lockfile says of it.
-        is_root: True for a root of the lockfile, False for a mere dependency.
+        hash: the hash of its binary.
+        configuration: its configuration.
+        is_root: whether it is a root of the lockfile.
         needs: the hashes of the nodes that it links or runs.
         externals: the names and versions of the externals that it links or runs.
     """
@@ -273,13 +257,13 @@ class LockedSpec:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What a `spack.yaml`, a `spack.lock` or a list of specs asks for.
+    """The content of a `spack.yaml`, a `spack.lock` or a list of specs.
 
     Attributes:
         specs: the specs of a `spack.yaml` or a list.
-        notes: what of it was left aside, and why.
-        locked: the nodes of a lockfile, or of those that a `spack.yaml` includes: of each the roots
-            in its order, then the other nodes by name; externals are left out.
+        notes: the parts that were ignored, and why.
+        locked: the nodes of a lockfile, or of included lockfiles: the roots of each in its order,
+            then the other nodes by name; without externals.
         is_lock: whether it is a lockfile.
         others: the lines of a list that are not specs.
     """
@@ -292,11 +276,7 @@ class Environment:
 
 
 def decoded(data: bytes, path: str = "") -> str:
-    """Return the text of a file.
-
-    Raises:
-        LineFault: it is not UTF-8, has NUL bytes, or is another file by mistake.
-    """
+    """Return the text of a file; `LineFault` if it is not UTF-8, has NUL bytes or is a web page."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -311,26 +291,25 @@ def decoded(data: bytes, path: str = "") -> str:
 
 
 class UnreadableEnvironment(InputError):
-    """An environment that cannot be read. `faults` holds all that is wrong, sorted, each once."""
+    """An environment that cannot be read, with all its faults, sorted."""
 
 
 class Faults:
-    """The faults of one environment, collected while the rest is read."""
+    """Collects the faults of one environment while it is read."""
 
     def __init__(self, path: str) -> None:
-        """Begin without any; `path` is what the environment is called."""
         self._path = path
         self._found: list[Fault] = []
 
     @contextmanager
     def collected(self) -> Iterator[None]:
-        """Keep the fault that is raised in the context, and go on after it."""
+        """Collect a fault that is raised in the context, and continue after it."""
         try:
             yield
         except LineFault as fault:
             self._found.append(Fault(fault.path or self._path, fault.line, fault.message))
 
     def raise_any(self) -> None:
-        """Raise `UnreadableEnvironment` if there is any fault."""
+        """Raise `UnreadableEnvironment` if there are faults."""
         if self._found:
             raise UnreadableEnvironment(self._found)

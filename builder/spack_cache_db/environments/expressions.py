@@ -1,10 +1,10 @@
-"""`when:` of an include or a definition: a Python expression about the machine, never run.
+"""Evaluates the `when:` of an include or a definition: a Python expression, which is never run.
 
 The names are those of Spack 1.2's `eval_conditional`: `platform`, `os`, `target`, `arch_str` and
 `hostname` are texts, `arch` and `architecture` a spec that `satisfies` others, `env` has the
-environment's variables, and `re` searches. An expression is parsed with `ast`; comparisons, `and`,
-`or`, `not`, `in`, constants, and a few calls are evaluated here. Of regular expressions, only
-texts with `^`, `$` and `.*` around them are: others may take time without end.
+environment variables, and `re` searches. An expression is parsed with `ast`; comparisons, `and`,
+`or`, `not`, `in`, constants and a few calls are evaluated. A regular expression may only be a text
+with `^`, `$` and `.*` around it, because others can take unlimited time.
 """
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 class ExpressionError(ValueError):
-    """A condition that is not evaluated here."""
+    """A condition that cannot be evaluated."""
 
 
 class _UnknownError(Exception):
-    """Something that the expression asks is not known."""
+    """A value in the expression is unknown."""
 
 
 def holds(text: str, names: Mapping[str, str | None], env: Mapping[str, str] | None) -> bool | None:
-    """Return whether a condition holds; None if that depends on what is not known.
+    """Return whether a condition holds; None if that depends on unknown values.
 
     Args:
         text: the expression.
-        names: the value of each of `NAMES`; None, or a name that is left out, is not known.
-        env: the environment's variables, None if they are not known.
+        names: the values of `NAMES`; None or missing is unknown.
+        env: the environment variables, None if they are unknown.
 
     Raises:
-        ExpressionError: it is not an expression, or not one of those that are evaluated.
+        ExpressionError: it is not an expression, or has parts that are not evaluated.
     """
     if len(text) > MAX_LENGTH:
         raise ExpressionError(f"has {len(text):,} characters, expected at most {MAX_LENGTH:,}")
@@ -78,22 +78,18 @@ def holds(text: str, names: Mapping[str, str | None], env: Mapping[str, str] | N
 
 
 class _Evaluation:
-    """The value of each part of an expression."""
+    """Evaluates the parts of an expression."""
 
     def __init__(self, names: Mapping[str, str | None], env: Mapping[str, str] | None) -> None:
         self._names = names
         self._env = env
 
     def value(self, node: ast.expr) -> Any:
-        """Return the value of a part.
-
-        Raises:
-            ExpressionError: it is not evaluated here.
-        """
+        """Return the value of a part; raises `ExpressionError`."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str | int | bool | None):
             return node.value
         if isinstance(node, ast.Tuple | ast.List | ast.Set):
-            return [self.value(each) for each in node.elts]
+            return [self.value(element) for element in node.elts]
         if isinstance(node, ast.Name) and node.id in NAMES:
             return self._known(self._names.get(node.id))
         if _is_name(node, "env"):
@@ -116,7 +112,7 @@ class _Evaluation:
         return value
 
     def is_true(self, node: ast.expr) -> bool:
-        """Return whether a part is true; one operand may decide though others are not known."""
+        """Return whether a part is true; one operand may decide although others are unknown."""
         if not isinstance(node, ast.BoolOp):
             return bool(self.value(node))
         decides = isinstance(node.op, ast.Or)
@@ -132,13 +128,13 @@ class _Evaluation:
         return not decides
 
     def _combined(self, node: ast.BoolOp) -> Any:
-        """Return the operand that `and` or `or` gives."""
-        found = None
+        """Return the value of `and` or `or`: that of its last evaluated operand."""
+        value = None
         for operand in node.values:
-            found = self.value(operand)
-            if bool(found) is isinstance(node.op, ast.Or):
+            value = self.value(operand)
+            if bool(value) is isinstance(node.op, ast.Or):
                 break
-        return found
+        return value
 
     def _compared(self, node: ast.Compare) -> bool:
         first = self.value(node.left)
@@ -150,45 +146,45 @@ class _Evaluation:
         return True
 
     def _called(self, node: ast.Call) -> Any:
-        called = node.func
-        if isinstance(called, ast.Name) and called.id in _FUNCTIONS and len(node.args) == 1:
-            return _FUNCTIONS[called.id](self.value(node.args[0]))
-        if not isinstance(called, ast.Attribute):
-            raise ExpressionError(f"calls {ast.unparse(called)[:40]}, which is not evaluated")
-        if _is_name(called.value, "env") and called.attr == "get" and 1 <= len(node.args) <= 2:
-            name, default = ([self.value(each) for each in node.args] + [None])[:2]
+        function = node.func
+        if isinstance(function, ast.Name) and function.id in _FUNCTIONS and len(node.args) == 1:
+            return _FUNCTIONS[function.id](self.value(node.args[0]))
+        if not isinstance(function, ast.Attribute):
+            raise ExpressionError(f"calls {ast.unparse(function)[:40]}, which is not evaluated")
+        if _is_name(function.value, "env") and function.attr == "get" and 1 <= len(node.args) <= 2:
+            name, default = ([self.value(argument) for argument in node.args] + [None])[:2]
             return self._known(self._env).get(name, default)
-        if _is_name(called.value, "re") and called.attr in _SEARCHES and len(node.args) == 2:
-            return self._searched(called.attr, *map(self.value, node.args))
-        is_machine = _is_name(called.value, "arch") or _is_name(called.value, "architecture")
-        if is_machine and called.attr == "satisfies" and len(node.args) == 1:
+        if _is_name(function.value, "re") and function.attr in _SEARCHES and len(node.args) == 2:
+            return self._searched(function.attr, *map(self.value, node.args))
+        is_machine = _is_name(function.value, "arch") or _is_name(function.value, "architecture")
+        if is_machine and function.attr == "satisfies" and len(node.args) == 1:
             return self._satisfied(self.value(node.args[0]))
-        if called.attr in _METHODS:
-            text = self.value(called.value)
+        if function.attr in _METHODS:
+            text = self.value(function.value)
             if isinstance(text, str):
-                return getattr(text, called.attr)(*map(self.value, node.args))
-        raise ExpressionError(f"calls {ast.unparse(called)[:40]}, which is not evaluated")
+                return getattr(text, function.attr)(*map(self.value, node.args))
+        raise ExpressionError(f"calls {ast.unparse(function)[:40]}, which is not evaluated")
 
     def _satisfied(self, text: Any) -> bool:
         """Return whether the machine satisfies a spec, such as `target=x86_64_v3:`."""
         try:
-            asked = parse_query(str(text))
+            query = parse_query(str(text))
         except QuerySyntaxError as error:
             raise ExpressionError(f"asks for {str(text)[:40]!r}, which is not a spec") from error
         for part in MACHINE:
-            if getattr(asked, part) is not None:
+            if getattr(query, part) is not None:
                 self._known(self._names.get(part))
         platform, system, target = map(self._names.get, MACHINE)
-        return implies(SpecQuery(platform=platform, os=system, target=target), asked)
+        return implies(SpecQuery(platform=platform, os=system, target=target), query)
 
     def _searched(self, how: str, pattern: Any, text: Any) -> bool:
         if not isinstance(pattern, str) or not isinstance(text, str):
-            raise ExpressionError("looks for something that is not text")
+            raise ExpressionError("searches a value that is not text")
         return any(_fits(how, part, text) for part in pattern.split("|"))
 
 
 def _fits(how: str, pattern: str, text: str) -> bool:
-    """Return whether a text has a plain pattern: a text with `^`, `$` or `.*` around it."""
+    """Return whether a text matches a pattern, which is a text with `^`, `$` or `.*` around it."""
     plain = _PLAIN.fullmatch(pattern)
     if plain is None:
         raise ExpressionError(f"has the pattern {pattern[:40]!r}, which is not evaluated")

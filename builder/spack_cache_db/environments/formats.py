@@ -1,8 +1,8 @@
-"""An environment's bytes → what it asks for. The content tells which format it has.
+"""Reads an environment in any format, which is recognized by its content.
 
-JSON with `concrete_specs` is a `spack.lock`, JSON with nodes what `spack find --json` prints, and
-YAML with a key `spack` a `spack.yaml`. Anything else is a list of specs, one a line, as somebody
-typed it or as Spack printed it.
+JSON with `concrete_specs` is a `spack.lock`, JSON with nodes is output of `spack find --json`, and
+YAML with a key `spack` is a `spack.yaml`. Other text is a list of specs, one a line, typed or
+printed by Spack.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.parser import Parser, parse_query
 
 MAX_BYTES = 2**26
-"""Bytes of an environment; a lockfile of a thousand specs has two million."""
+"""Maximum size of an environment; a lockfile of a thousand specs has two million bytes."""
 
 LIMITS = Limits()
 _OF_A_LOCK = {"_meta", "concrete_specs"}
@@ -43,7 +43,7 @@ _MANIFEST = re.compile(
 )
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 
-# Several files in one text: the line before each is that of a YAML document with a name, or the one
+# Several files in one text: before each is the start of a YAML document with a name, or the line
 # that `tail` and `head` print.
 _HEADING = re.compile(
     r"^(?:--- *# *(?P<yaml>\S+\.(?:ya?ml|lock))|==> (?P<tail>\S+) <==)[ \t]*\n", re.MULTILINE
@@ -54,19 +54,19 @@ _ENVIRONMENT = re.compile(r"^['\"]?(?:spack|env)['\"]?\s*:", re.MULTILINE)
 def read_environment(
     data: bytes, path: str, limits: Limits = LIMITS, surroundings: Surroundings = NOWHERE
 ) -> Environment:
-    """Return what an environment asks for.
+    """Return the content of an environment.
 
     Args:
         data: a `spack.yaml`, a `spack.lock`, or one spec a line, with `#` for comments.
-        path: what to call it in messages.
-        limits: how much it may ask for.
-        surroundings: what a `spack.yaml` may refer to beside itself.
+        path: its path in messages.
+        limits: the limits of its size.
+        surroundings: the files and values that a `spack.yaml` may refer to.
 
     Raises:
         UnreadableEnvironment: it is none of these, or cannot be read.
     """
     faults = Faults(path)
-    found = Environment()
+    environment = Environment()
     with faults.collected():
         if len(data) > MAX_BYTES:
             raise LineFault(0, f"has more than {MAX_BYTES:,} bytes")
@@ -74,23 +74,23 @@ def read_environment(
         if files := joined_files(text, path):
             path, text = next(iter(files.items()))
             surroundings = _among(files, surroundings)
-        found = _read(text, path, limits, surroundings)
+        environment = _read(text, path, limits, surroundings)
     faults.raise_any()
-    return found
+    return environment
 
 
 def _among(files: Mapping[str, str], surroundings: Surroundings) -> Surroundings:
     """Return surroundings in which several files of one text include each other."""
 
     def open_either(path: str) -> bytes | Mapping[str, bytes] | None:
-        found = opened(files, path)
-        return surroundings.open(path) if found is None else found
+        content = opened(files, path)
+        return surroundings.open(path) if content is None else content
 
     return replace(surroundings, open=open_either)
 
 
 def user_specs(texts: Iterable[str], parse: Parser = parse_query) -> Environment:
-    """Return specs given one by one, as an environment."""
+    """Return an environment of separate specs."""
     specs = tuple(user_spec(text, 0, LIMITS, parse) for text in texts)
     return Environment(specs, tuple(legacy_notes(specs)))
 
@@ -114,14 +114,14 @@ def _read(text: str, path: str, limits: Limits, surroundings: Surroundings) -> E
 
 
 def _manifest(text: str, path: str, limits: Limits, surroundings: Surroundings) -> Environment:
-    # PyYAML takes longer to load than all that a list of specs needs.
+    # Importing PyYAML takes longer than reading a list of specs.
     from spack_cache_db.environments.manifest import read_manifest
 
     return read_manifest(text, path, limits, surroundings)
 
 
 def _json(text: str) -> Any:
-    """Return decoded JSON, None if it is none; YAML may begin with a brace as well."""
+    """Return decoded JSON, None if it may be YAML that begins with a brace."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -133,18 +133,18 @@ def _json(text: str) -> Any:
 
 
 def _broken(error: ValueError, text: str) -> LineFault:
-    """Return what is wrong with JSON that cannot be read."""
+    """Return the fault of JSON that cannot be read."""
     expected = "expected a whole spack.lock" if '"concrete_specs"' in text else _EXPECTED
     if not isinstance(error, json.JSONDecodeError):
         # A number of thousands of digits.
         return LineFault(0, f"broken JSON: {error}, {expected}")
-    # The end of a text may lie a line behind its last one.
+    # The end of a text may be a line behind its last one.
     line = min(error.lineno, text.removesuffix("\n").count("\n") + 1)
     return LineFault(line, f"broken JSON at column {error.colno}: {error.msg}, {expected}")
 
 
 def _json_kind(data: Any) -> str:
-    """Return what JSON is that is not an environment."""
+    """Return a description of JSON that is not an environment."""
     first = data[0] if isinstance(data, list) and data else data
     keys = first.keys() if isinstance(first, dict) else set()
     inner = next(iter(first.values())) if len(keys) == 1 else None
@@ -154,11 +154,11 @@ def _json_kind(data: Any) -> str:
         return "is the index of a build cache, for 'spack-cache-db build'"
     if {"version", "data"} <= keys:
         return "is a manifest of a build cache"
-    return "is JSON, but neither a spack.lock nor what 'spack find --json' prints"
+    return "is JSON, but neither a spack.lock nor output of 'spack find --json'"
 
 
 def _nodes(data: Any) -> list[Any]:
-    """Return the nodes that `spack find --json` or `spack spec --json` prints; none in others."""
+    """Return the nodes of `spack find --json` or `spack spec --json`; empty for other JSON."""
     if isinstance(data, dict) and isinstance(data.get("spec"), dict):
         data = data["spec"].get("nodes")
     is_nodes = isinstance(data, list) and data and isinstance(data[0], dict) and "hash" in data[0]
@@ -166,32 +166,27 @@ def _nodes(data: Any) -> list[Any]:
 
 
 def joined_files(text: str, name: str) -> dict[str, str]:
-    """Return the files of a text by their names, the environment first; none if it is one file.
+    """Return the files of a text by path, the environment first; empty if it is one file.
 
-    Args:
-        text: the text.
-        name: the path of the text; that of a file before the first line with a name.
+    `name` is the path of the text, and of a file before the first heading.
     """
     headings = [*_HEADING.finditer(text)]
     if not headings:
         return {}
-    found = {name: text[: headings[0].start()]} if text[: headings[0].start()].strip() else {}
-    ends = [each.start() for each in headings[1:]] + [len(text)]
-    for heading, end in zip(headings, ends, strict=True):
+    before = text[: headings[0].start()]
+    files = {name: before} if before.strip() else {}
+    stops = [heading.start() for heading in headings[1:]] + [len(text)]
+    for heading, stop in zip(headings, stops, strict=True):
         path = posixpath.join(posixpath.dirname(name), heading["yaml"] or heading["tail"])
-        found[posixpath.normpath(path)] = text[heading.end() : end]
-    first = next((each for each in found if _ENVIRONMENT.search(found[each])), next(iter(found)))
-    return {first: found.pop(first), **found}
+        files[posixpath.normpath(path)] = text[heading.end() : stop]
+    first = next((path for path in files if _ENVIRONMENT.search(files[path])), next(iter(files)))
+    return {first: files.pop(first), **files}
 
 
 def opened(files: Mapping[str, str], path: str) -> bytes | dict[str, bytes] | None:
-    """Return the file of a path, the files of a folder, or the file of that name.
+    """Return the file of a path, the files of a folder, or else the only file of that name.
 
-    Who drops files gives their names alone: these stand for a file in any folder.
-
-    Args:
-        files: the text of each file by its path, the environment first.
-        path: the path that an environment asks for.
+    Files that a visitor drops have names without folders, so that folders are ignored in the end.
     """
     if path in files:
         return files[path].encode()
@@ -203,6 +198,8 @@ def opened(files: Mapping[str, str], path: str) -> bytes | dict[str, bytes] | No
     if inside:
         return inside
     name, home = posixpath.basename(path), posixpath.dirname(next(iter(files)))
-    named = [each for each in files if posixpath.basename(each) == name]
-    beside = [each for each in named if posixpath.dirname(each) == home] or named
+    same_names = [candidate for candidate in files if posixpath.basename(candidate) == name]
+    beside = [
+        candidate for candidate in same_names if posixpath.dirname(candidate) == home
+    ] or same_names
     return files[beside[0]].encode() if len(beside) == 1 else None

@@ -1,8 +1,7 @@
-"""A `spack.lock` → the nodes of its graph, with names as build caches print them.
+"""Reads the nodes of a `spack.lock`, with names as build caches print them.
 
-The format of each version is that of Spack 1.2's `environment/__init__.py`: nodes are keyed by a
-hash of their builds in versions 2 and 3, which is not the one under which binaries are known, and
-by that one in the others.
+The formats are those of Spack 1.2's `environment/__init__.py`. Nodes are keyed by the hash of their
+binaries, and in versions 2 and 3 by another hash of their builds.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from spack_cache_db.spack.nodes import (
 )
 
 RUN_TIME = ("link", "run")
-"""The types of edges to what a spec needs to run."""
+"""The types of dependencies that a spec needs to run."""
 
 VERSIONS = range(1, 8)
 """The versions of lockfiles that Spack 0.12 to 1.2 write."""
@@ -33,139 +32,113 @@ _BROKEN = (
 )
 
 Nodes = Mapping[str, Node]
-"""Nodes by their keys and by their hashes: before Spack 0.18, edges name either."""
+"""Nodes by key and by hash: before Spack 0.18, edges use either."""
 
 
-def read_lock_file(data: bytes, path: str, most: int) -> Environment:
-    """Return what a lockfile asks for that an environment includes.
-
-    Args:
-        data: the file.
-        path: its path, which messages name.
-        most: the most nodes that it may have.
-
-    Raises:
-        LineFault: it is no lockfile of a version that is known.
-    """
+def read_lock_file(data: bytes, path: str, max_nodes: int) -> Environment:
+    """Return the content of an included lockfile; `LineFault` if it cannot be read."""
     try:
-        return read_lock(_mapping(json.loads(decoded(data, path)), "it"), most)
+        return read_lock(_mapping(json.loads(decoded(data, path)), "it"), max_nodes)
     except LineFault as fault:
         raise LineFault(fault.line, fault.message, path) from None
     except (ValueError, RecursionError):
         raise LineFault(0, "broken JSON, expected a whole spack.lock", path) from None
 
 
-def read_lock(data: Mapping[str, Any], most: int) -> Environment:
-    """Return what a lockfile asks for.
-
-    Args:
-        data: the decoded JSON.
-        most: the most nodes that it may have.
-
-    Raises:
-        LineFault: it is no lockfile of a version that is known.
-    """
+def read_lock(data: Mapping[str, Any], max_nodes: int) -> Environment:
+    """Return the content of a lockfile; `LineFault` if its version is unknown or it is faulty."""
     version = _mapping(data.get("_meta"), "_meta").get("lockfile-version")
     if not isinstance(version, int) or version not in VERSIONS:
-        known = f"{VERSIONS[0]} to {VERSIONS[-1]}"
-        raise LineFault(0, f"has the lockfile version {version!r}, expected one of {known}")
-    said: dict[str, Any] = {}
+        versions = f"{VERSIONS[0]} to {VERSIONS[-1]}"
+        raise LineFault(0, f"has the lockfile version {version!r}, expected one of {versions}")
+    records: dict[str, Any] = {}
     roots: list[str] = []
     for graph in _graphs(data):
-        said = {**_mapping(graph.get("concrete_specs"), "concrete_specs"), **said}
+        records = {**_mapping(graph.get("concrete_specs"), "concrete_specs"), **records}
         roots += _roots(graph)
-    nodes = _read(said, most)
+    nodes = _read(records, max_nodes)
     _check_edges(nodes)
     return _lock(nodes, roots)
 
 
 def _graphs(data: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield a graph and those that it includes, which may include others."""
+    """Yield a graph and its included graphs, recursively."""
     yield data
     for path, graph in _mapping(data.get("include_concrete", {}), "include_concrete").items():
         yield from _graphs(_mapping(graph, f"include_concrete of {path}"))
 
 
-def read_nodes(data: Sequence[Any], most: int) -> Environment:
-    """Return what nodes ask for that `spack find --json` or `spack spec --json` prints.
+def read_nodes(data: Sequence[Any], max_nodes: int) -> Environment:
+    """Return the nodes of `spack find --json` or `spack spec --json` as an environment.
 
-    Edges to what is not among them, which may be the compiler, are left out.
-
-    Args:
-        data: the decoded nodes, each with its hash.
-        most: the most nodes that there may be.
+    Edges to other nodes, such as the compiler, are left out.
 
     Raises:
-        LineFault: one of them is no node.
+        LineFault: one of them is not a node.
     """
-    said = {str(_mapping(each, "a spec").get("hash")): each for each in data}
-    return _lock(_read(said, most), [*said])
+    records = {str(_mapping(record, "a spec").get("hash")): record for record in data}
+    return _lock(_read(records, max_nodes), [*records])
 
 
-def _read(said: Mapping[str, Any], most: int) -> Nodes:
-    if len(said) > most:
-        raise LineFault(0, f"has {len(said):,} specs, expected at most {most:,}")
+def _read(records: Mapping[str, Any], max_nodes: int) -> Nodes:
+    if len(records) > max_nodes:
+        raise LineFault(0, f"has {len(records):,} specs, expected at most {max_nodes:,}")
     nodes: dict[str, Node] = {}
-    for key, node in said.items():
+    for key, record in records.items():
         try:
-            nodes[key] = read_node(node, set(), key)
+            nodes[key] = read_node(record, set(), key)
             require_hash(nodes[key].hash)
         except ValueError as error:
             raise LineFault(0, f"the spec {key:.60}: {error}") from None
-    return {node.hash: node for node in nodes.values()} | nodes
+    return {record.hash: record for record in nodes.values()} | nodes
 
 
 def _check_edges(nodes: Nodes) -> None:
-    """Check that every dependency is a node, and that no node needs itself.
-
-    Raises:
-        LineFault: the lockfile is broken, and Spack cannot read it either.
-    """
-    needed: dict[str, list[str]] = {}
+    """Raise `LineFault` if a dependency is not a node, or a node depends on itself."""
+    dependencies: dict[str, list[str]] = {}
     for node in nodes.values():
         edges = [(edge.name, edge.hash) for edge in node.edges]
         for name, key in (*edges, *([node.build_spec] if node.build_spec else ())):
             if key not in nodes:
                 raise LineFault(0, f"{node.name} needs {name} /{key}, which {_BROKEN}")
-        needed[node.hash] = [nodes[key].hash for _, key in edges]
+        dependencies[node.hash] = [nodes[key].hash for _, key in edges]
     try:
-        TopologicalSorter(needed).prepare()
+        TopologicalSorter(dependencies).prepare()
     except CycleError as error:
-        raise LineFault(
-            0, f"the spec {error.args[1][0]} needs itself: the lockfile is broken"
-        ) from None
+        message = f"the spec {error.args[1][0]} needs itself: the lockfile is broken"
+        raise LineFault(0, message) from None
 
 
 def _lock(nodes: Nodes, roots: Sequence[str]) -> Environment:
     if missing := [key for key in roots if key not in nodes]:
         raise LineFault(0, f"has the root /{missing[0]}, which {_BROKEN}")
-    order = {
-        dag_hash: at for at, dag_hash in enumerate(dict.fromkeys(nodes[key].hash for key in roots))
-    }
+    root_hashes = [*dict.fromkeys(nodes[key].hash for key in roots)]
+    order = {dag_hash: index for index, dag_hash in enumerate(root_hashes)}
     distinct = {node.hash: node for node in nodes.values()}
-    kept = [node for node in distinct.values() if node.external is None]
-    kept.sort(key=lambda each: (order.get(each.hash, len(order)), each.name, each.hash))
-    specs = tuple(_locked(each, nodes, is_root=each.hash in order) for each in kept)
-    external = len(distinct) - len(kept)
-    notes = [f"{external:,} externals need no binary, and are left out"] if external > 1 else []
-    notes += ["one external needs no binary, and is left out"] if external == 1 else []
-    return Environment((), tuple(notes), specs, is_lock=True)
+    built = [node for node in distinct.values() if node.external is None]
+    built.sort(key=lambda node: (order.get(node.hash, len(order)), node.name, node.hash))
+    specs = tuple(_locked(node, nodes, is_root=node.hash in order) for node in built)
+    count = len(distinct) - len(built)
+    externals = f"{count:,} externals need" if count > 1 else "one external needs"
+    notes = (f"{externals} no binary; left out",) if count else ()
+    return Environment((), notes, specs, is_lock=True)
 
 
 def _roots(graph: Mapping[str, Any]) -> Iterator[str]:
     roots = graph.get("roots", [])
     if not isinstance(roots, list):
-        raise LineFault(0, "roots is no list, expected one of hashes and specs")
+        raise LineFault(0, "roots is not a list, expected one of hashes and specs")
     for root in roots:
         yield str(_mapping(root, "a root").get("hash"))
 
 
 def _locked(node: Node, nodes: Nodes, *, is_root: bool) -> LockedSpec:
-    needed = {
+    run_time = {
         nodes[edge.hash].hash: nodes[edge.hash]
         for edge in node.edges
-        if edge.hash in nodes and any(each in RUN_TIME for each in edge.use.types)
+        if edge.hash in nodes and not set(RUN_TIME).isdisjoint(edge.use.types)
     }
+    externals = [needed for needed in run_time.values() if needed.external is not None]
     try:
         configuration = configuration_of(node, compiler_of(node, nodes.get))
     except ValueError as error:
@@ -174,12 +147,12 @@ def _locked(node: Node, nodes: Nodes, *, is_root: bool) -> LockedSpec:
         node.hash,
         configuration,
         is_root,
-        tuple(key for key, each in needed.items() if each.external is None),
-        tuple((each.name, each.version) for each in needed.values() if each.external is not None),
+        tuple(key for key, needed in run_time.items() if needed.external is None),
+        tuple((needed.name, needed.version) for needed in externals),
     )
 
 
-def _mapping(value: Any, what: str) -> Mapping[str, Any]:
+def _mapping(value: Any, subject: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise LineFault(0, f"{what} is no object, expected a spack.lock as Spack writes it")
+        raise LineFault(0, f"{subject} is not an object, expected a spack.lock as Spack writes it")
     return value

@@ -1,7 +1,7 @@
-"""A `spack.yaml` → the specs that it asks for, each with what is required of it.
+"""Reads the specs of a `spack.yaml`, each with the requirements on its package.
 
-Read are `specs`, with the groups of Spack 1.2, `definitions` and `packages`, the latter two from
-what the environment includes as well. Of a `packages.yaml`, the specs are what it requires, and its
+The sections are `specs`, with the groups of Spack 1.2, and, from the includes as well,
+`definitions`, `packages` and `toolchains`. The specs of a `packages.yaml` are its requirements and
 externals.
 """
 
@@ -38,7 +38,7 @@ from spack_cache_db.environments.includes import (
     condition_holds,
     merged,
     merged_configuration,
-    place_of,
+    resolved_path,
     sections_of,
 )
 from spack_cache_db.environments.lockfile import read_lock_file
@@ -55,7 +55,7 @@ from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.parser import legacy_reading
 
 MOST_PACKAGES = 100_000
-"""Entries of `packages:` in all groups, each of which has those of the environment as well."""
+"""Maximum of entries in `packages:` of all groups, each with those of the environment."""
 
 _GROUP_KEYS = {"group", "specs", "matrix", "exclude", "needs", "explicit", "override"}
 
@@ -63,30 +63,20 @@ _GROUP_KEYS = {"group", "specs", "matrix", "exclude", "needs", "explicit", "over
 def read_manifest(
     text: str, path: str, limits: Limits, surroundings: Surroundings = NOWHERE
 ) -> Environment:
-    """Return what a `spack.yaml` asks for.
-
-    Args:
-        text: the file.
-        path: its path, which messages name and from which includes are found.
-        limits: how much it may ask for.
-        surroundings: what it may refer to beside itself.
-
-    Raises:
-        UnreadableEnvironment: with all that is wrong with it.
-    """
+    """Return the content of a `spack.yaml`; raises `UnreadableEnvironment` with all faults."""
     faults = Faults(path)
-    found = Environment()
+    environment = Environment()
     with faults.collected():
         top = compose(text, path=path)
         section = _section(top)
         reader = _SpackYaml(section, path, limits, surroundings, faults)
-        found = reader.packages() if section is top else reader.specs()
+        environment = reader.packages() if section is top else reader.specs()
     faults.raise_any()
-    return found
+    return environment
 
 
 def _section(node: yaml.Node | None) -> yaml.Node:
-    """Return the section `spack`; of a `packages.yaml`, all of it."""
+    """Return the section `spack`, or all of a `packages.yaml`."""
     top = {} if node is None else entries_of(node, "an environment")
     section = next((top[key] for key in TOP_KEYS if key in top), None)
     if node is not None and section is None and "packages" in top and "specs" not in top:
@@ -98,7 +88,7 @@ def _section(node: yaml.Node | None) -> yaml.Node:
 
 @dataclass(frozen=True, slots=True)
 class _SpecGroup:
-    """Specs that stand together: the list, its group's name, and the group's own packages."""
+    """A group of specs: the list, its name, and its own section `packages`."""
 
     node: yaml.Node
     name: str = ""
@@ -106,7 +96,7 @@ class _SpecGroup:
 
 
 class _SpackYaml:
-    """One `spack.yaml` while it is read."""
+    """Reads one `spack.yaml`."""
 
     def __init__(
         self, node: yaml.Node, path: str, limits: Limits, surroundings: Surroundings, faults: Faults
@@ -130,7 +120,7 @@ class _SpackYaml:
         self._parse = parser_with(surroundings.parse, self._toolchains)
 
     def specs(self) -> Environment:
-        """Return all specs, and notes on what was left aside."""
+        """Return all specs, and notes on ignored parts."""
         missing = self._configuration.missing + self._configuration.undecided
         lists = SpecLists(
             self._limits,
@@ -144,15 +134,17 @@ class _SpackYaml:
         packages = self._packages(None)
         specs: list[UserSpec] = []
         with self._faults.collected():
-            # Spack puts a sign on a matrix wherever it is used, so every list is read first.
+            # A sign before a reference changes every use of a matrix, so all lists are read first.
             groups = [(group, lists.items(group.node)) for group in self._groups()]
             for group, items in groups:
-                own = packages if group.packages is None else self._packages(group.packages)
-                for each in lists.specs(items):
-                    specs.append(replace(self._user_spec(each, own), group=group.name))
+                group_packages = (
+                    packages if group.packages is None else self._packages(group.packages)
+                )
+                for line in lists.specs(items):
+                    specs.append(replace(self._user_spec(line, group_packages), group=group.name))
                     if len(specs) > self._limits.specs:
-                        said = f"stands for more than {self._limits.specs:,} specs"
-                        raise fault_at(group.node, said)
+                        message = f"stands for more than {self._limits.specs:,} specs"
+                        raise fault_at(group.node, message)
         locked: list[LockedSpec] = []
         with self._faults.collected():
             locked += self._locked()
@@ -160,12 +152,12 @@ class _SpackYaml:
         return Environment(tuple(specs), notes, tuple(locked))
 
     def packages(self) -> Environment:
-        """Return what `packages:` requires and which externals it has, each as a spec."""
+        """Return the requirements and externals of `packages:`, each as a spec."""
         packages = self._packages(None)
         specs: list[UserSpec] = []
         with self._faults.collected():
-            for each in packages.as_specs():
-                specs.append(each)
+            for spec in packages.as_specs():
+                specs.append(spec)
                 if len(specs) > self._limits.specs:
                     raise LineFault(0, f"stands for more than {self._limits.specs:,} specs")
         notes = _include_notes(self._configuration, self._surroundings, self._faults)
@@ -174,12 +166,12 @@ class _SpackYaml:
     def _locked(self) -> Iterator[LockedSpec]:
         """Yield the nodes of the lockfiles that the environment includes, each once."""
         hashes: set[str] = set()
-        for written, place, node, is_optional in self._lockfiles():
-            found = self._surroundings.open(place)
-            if not isinstance(found, bytes):
+        for written, path, node, is_optional in self._lockfiles():
+            data = self._surroundings.open(path)
+            if not isinstance(data, bytes):
                 self._configuration.missing += [] if is_optional else [written]
                 continue
-            for spec in read_lock_file(found, place, self._limits.nodes).locked:
+            for spec in read_lock_file(data, path, self._limits.nodes).locked:
                 if spec.hash not in hashes:
                     hashes.add(spec.hash)
                     yield spec
@@ -189,28 +181,28 @@ class _SpackYaml:
     def _lockfiles(self) -> Iterator[IncludedLockfile]:
         """Yield the lockfiles in `include_concrete`, then those in `include` (Spack 1.2)."""
         node = self._section.get("include_concrete")
-        for each in items_of(node, "paths") if node is not None else ():
-            written = text_of(each, "a path")
-            folder = place_of(written, self._path, self._surroundings)
-            yield IncludedLockfile(written, f"{folder}/spack.lock", each)
+        for item in items_of(node, "paths") if node is not None else ():
+            written = text_of(item, "a path")
+            folder = resolved_path(written, self._path, self._surroundings)
+            yield IncludedLockfile(written, f"{folder}/spack.lock", item)
         yield from self._configuration.lockfiles
 
     def _groups(self) -> Iterator[_SpecGroup]:
-        """Yield the groups of specs, in order; what stands in none is one of its own each time."""
+        """Yield the groups of specs in order; specs between two groups are a group."""
         if "specs" not in self._section:
             return
         node = self._section["specs"]
         alone: list[yaml.Node] = []
-        for each in items_of(node, "specs"):
-            entries = entries_of(each, "a spec") if isinstance(each, yaml.MappingNode) else {}
+        for item in items_of(node, "specs"):
+            entries = entries_of(item, "a spec") if isinstance(item, yaml.MappingNode) else {}
             if not entries.keys() & {"group", "specs", "override"}:
-                alone.append(each)
+                alone.append(item)
                 continue
             yield _SpecGroup(_list(alone, node))
             alone = []
             if unknown := entries.keys() - _GROUP_KEYS:
-                raise fault_at(each, f"{min(unknown)}: is not known here, expected specs:")
-            yield self._group(entries, each)
+                raise fault_at(item, f"{min(unknown)}: is an unknown key, expected specs:")
+            yield self._group(entries, item)
         yield _SpecGroup(_list(alone, node))
 
     def _group(self, entries: dict[str, yaml.Node], node: yaml.Node) -> _SpecGroup:
@@ -219,13 +211,13 @@ class _SpackYaml:
         if "specs" in entries:
             return _SpecGroup(entries["specs"], name, override.get("packages"))
         if "matrix" not in entries:
-            raise fault_at(node, "this is no group, expected specs:")
-        kept = [pair for pair in node.value if pair[0].value in ("matrix", "exclude")]
-        matrix = yaml.MappingNode(node.tag, kept, node.start_mark, node.end_mark)
+            raise fault_at(node, "this is not a group, expected specs:")
+        pairs = [pair for pair in node.value if pair[0].value in ("matrix", "exclude")]
+        matrix = yaml.MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
         return _SpecGroup(_list([matrix], node), name, override.get("packages"))
 
     def _packages(self, override: yaml.Node | None) -> PackagesSection:
-        """Return what `packages:` requires; a group's own stands above the environment's."""
+        """Return the section `packages`; a group's own has precedence."""
         node = self._configuration.sections.get("packages")
         if override is not None:
             node = override if node is None else merged(node, override)
@@ -233,41 +225,40 @@ class _SpackYaml:
             with self._faults.collected():
                 self._package_count += len(node.value)
                 if self._package_count > MOST_PACKAGES:
-                    said = f"its groups repeat more than {MOST_PACKAGES:,} packages: write fewer"
-                    raise fault_at(node, said)
+                    message = f"its groups repeat more than {MOST_PACKAGES:,} packages: write fewer"
+                    raise fault_at(node, message)
                 return read_packages(node, self._parse)
         return PackagesSection()
 
     def _definitions(self) -> dict[str, list[yaml.Node]]:
-        """Return all lists of each name, in the order in which the names first stand."""
-        found: dict[str, list[yaml.Node]] = {}
+        """Return the lists of each name, in the order of their first definitions."""
+        lists: dict[str, list[yaml.Node]] = {}
         node = self._configuration.sections.get("definitions")
         with self._faults.collected():
             for entry in items_of(node, "lists") if node is not None else ():
                 with self._faults.collected():
-                    named = entries_of(entry, "the name of a list, and its specs,")
-                    when = named.pop("when", None)
-                    if len(named) != 1:
-                        said = f"has {len(named)} names, expected one for each list"
-                        raise fault_at(entry, said)
-                    ((name, value),) = named.items()
-                    parts = found.setdefault(name, [])
-                    if when is None or self._applies(name, when):
+                    names = entries_of(entry, "the name of a list, and its specs,")
+                    when = names.pop("when", None)
+                    if len(names) != 1:
+                        message = f"has {len(names)} names, expected one for each list"
+                        raise fault_at(entry, message)
+                    ((name, value),) = names.items()
+                    parts = lists.setdefault(name, [])
+                    if when is None or condition_holds(
+                        when, self._surroundings, name, self._undecided
+                    ):
                         parts.append(value)
-        return found
+        return lists
 
-    def _applies(self, name: str, when: yaml.Node) -> bool:
-        return condition_holds(when, self._surroundings, name, self._undecided)
-
-    def _user_spec(self, found: SpecLine, packages: PackagesSection) -> UserSpec:
-        if found.query is None:
-            return UserSpec(found.text, found.line, error=found.error)
-        external, is_buildable = packages.external_of(found.query)
+    def _user_spec(self, line: SpecLine, packages: PackagesSection) -> UserSpec:
+        if line.query is None:
+            return UserSpec(line.text, line.line, error=line.error)
+        external, is_buildable = packages.external_of(line.query)
         return UserSpec(
-            found.text,
-            found.line,
-            found.query,
-            legacy_reading(found.query),
+            line.text,
+            line.line,
+            line.query,
+            legacy_reading(line.query),
             packages.rules,
             external=external,
             is_buildable=is_buildable,
@@ -276,36 +267,37 @@ class _SpackYaml:
     def _notes(self, packages: PackagesSection, specs: list[UserSpec]) -> Iterator[str]:
         yield from _include_notes(self._configuration, self._surroundings, self._faults)
         if self._undecided:
-            named = ", ".join(dict.fromkeys(self._undecided))
-            note = f"definitions: left out, because their when: is not known: {named}"
+            names = ", ".join(dict.fromkeys(self._undecided))
+            note = f"definitions: left out, because their when: is unknown: {names}"
             yield from _noted(note, self._surroundings, self._faults)
         for name, toolchain in self._toolchains.items():
             if isinstance(toolchain, LineFault):
                 yield f"toolchains: {name} is left out, line {toolchain.line}: {toolchain}"
         yield from legacy_notes(specs)
         yield from packages.notes
-        if "develop" in self._section and not _is_empty(self._section["develop"]):
-            yield "develop: packages built from your own sources are looked for as any other"
+        develop = self._section.get("develop")
+        is_empty = isinstance(develop, yaml.CollectionNode) and not develop.value
+        if develop is not None and not is_nothing(develop) and not is_empty:
+            yield "develop: packages built from your own sources are looked for like all others"
 
 
 def _include_notes(
     configuration: SpackConfiguration, surroundings: Surroundings, faults: Faults
 ) -> Iterator[str]:
-    """Yield what includes are not read; each is a fault if `surroundings` are strict."""
-    for said, paths in (
-        ("not here", configuration.missing),
-        ("left out, because their when: is not known", configuration.undecided),
+    """Yield a note on each kind of unread include; a fault if `surroundings` are strict."""
+    for reason, paths in (
+        ("missing", configuration.missing),
+        ("left out, because their when: is unknown", configuration.undecided),
         ("a lockfile that another file includes, which Spack ignores", configuration.unused),
     ):
-        if not paths:
-            continue
-        count = "one include is" if len(paths) == 1 else f"{len(paths):,} includes are"
-        note = f"{count} {said}; what they require is not known: {', '.join(paths)}"
-        yield from _noted(note, surroundings, faults)
+        if paths:
+            count = "one include is" if len(paths) == 1 else f"{len(paths):,} includes are"
+            note = f"{count} {reason}; their requirements are unknown: {', '.join(paths)}"
+            yield from _noted(note, surroundings, faults)
 
 
 def _noted(note: str, surroundings: Surroundings, faults: Faults) -> Iterator[str]:
-    """Yield a note on what is left out; it is a fault if `surroundings` are strict."""
+    """Yield a note on an ignored part; it is a fault if `surroundings` are strict."""
     if surroundings.is_strict:
         with faults.collected():
             raise LineFault(0, note)
@@ -313,9 +305,5 @@ def _noted(note: str, surroundings: Surroundings, faults: Faults) -> Iterator[st
 
 
 def _list(nodes: list[yaml.Node], node: yaml.Node) -> yaml.SequenceNode:
-    """Return a list of nodes that stands where another node does."""
+    """Return a list of nodes at the position of another node."""
     return yaml.SequenceNode("tag:yaml.org,2002:seq", nodes, node.start_mark, node.end_mark)
-
-
-def _is_empty(node: yaml.Node) -> bool:
-    return is_nothing(node) or (isinstance(node, yaml.CollectionNode) and not node.value)

@@ -1,9 +1,8 @@
-"""A list of specs, or a text with specs in it such as the output of a terminal → its specs.
+"""Reads a list of specs, or the specs in other text, such as output of a terminal.
 
-One rule decides what a spec is. A line is a spec if it parses, and if it names a package that is
-known, has marks of a spec such as `@` or `%`, or was printed by Spack with a state or a hash. All
-other lines are counted and named in a note. Only where every line is written as a spec, the text
-is a list, and names that are not known count as well.
+A line is a spec if it parses, and if it names a known package, has a sign of a spec such as `@` or
+`%`, or was printed by Spack with a state or a hash. A note counts all other lines. If every line is
+written as a spec, the text is a list, and unknown names count as well.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ from spack_cache_db.spack.pasted_specs import (
 MOST_NAMED = 3
 LONGEST_NAMED = 60
 LONGEST_LINE = 10_000
-"""Characters of a line in which specs are looked for."""
+"""Maximum length of a line that is searched for specs."""
 
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _NAME = re.compile(r"[\w.-]+|\*.*", re.ASCII)
 _ATTEMPT = re.compile(r"([\w-]+)\s*[@+~%^=/]", re.ASCII)
-"""How a line begins that somebody wrote as a spec, with a mistake in it."""
+"""The beginning of a line that is a spec with a mistake."""
 
-# Headings of Spack's output say for what the specs below them were built (`cmd/__init__.py`).
+# Headings of Spack's output: the architecture and compiler of the specs below (`cmd/__init__.py`).
 _SECTION = re.compile(r"-- (?P<arch>[^/]+?) / (?P<compiler>\S.*?) -{2,}")
 _OTHER_SECTION = re.compile(r"-{2,} \S.*? -{2,}")
 _NOTHING = ("no arch", "no compiler", "no compilers")
@@ -54,11 +53,11 @@ _TITLES = (*_INPUT, "Concretized")
 _HASH = re.compile(r"/[a-z2-7]{7}(?=[a-z2-7]{25}\b|\b)")
 _INSTALLING = re.compile(r"==> Installing \S+-[a-z2-7]{32}(?: .*)?")
 _INDENTED = 4
-"""Blanks by which a dependency is indented, in trees of `spack find`."""
+"""Blanks before a dependency in trees of `spack find`."""
 
 
 def read_list(text: str, limits: Limits, surroundings: Surroundings) -> Environment:
-    """Return the specs of a list, or of a text in which specs stand, and notes on the rest.
+    """Return the specs of a list or other text, with notes on the other lines.
 
     Raises:
         LineFault: it has no specs, too many, or too many other lines.
@@ -70,15 +69,15 @@ def read_list(text: str, limits: Limits, surroundings: Surroundings) -> Environm
 
 
 def user_spec(text: str, line: int, limits: Limits, parse: Parser) -> UserSpec:
-    """Return a spec that stands alone on a line, or why it is not one."""
-    found = read_spec(text, line, limits.length, parse)
-    if found.query is None:
-        return UserSpec(text, line, error=found.error)
-    return UserSpec(text, line, found.query, legacy_reading(found.query))
+    """Return the spec of a line, with its error if it is not one."""
+    spec = read_spec(text, line, limits.length, parse)
+    if spec.query is None:
+        return UserSpec(text, line, error=spec.error)
+    return UserSpec(text, line, spec.query, legacy_reading(spec.query))
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines with their numbers, counted from 1; a backslash at its end joins a line."""
+    """Yield lines with their numbers, counted from 1; a backslash at the end joins two lines."""
     joined, start = "", 0
     for number, raw in enumerate(StringIO(text), start=1):
         line = raw.rstrip()
@@ -93,27 +92,27 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 class _PastedText:
-    """A text while its lines are read."""
+    """Collects the specs of a text line by line."""
 
     def __init__(self, limits: Limits, surroundings: Surroundings) -> None:
         self._limits = limits
         self._known = surroundings.known
         self._parse = surroundings.parse
         self._specs: list[UserSpec] = []
-        # They count only in a list: their names are not known, or they do not parse.
+        # Specs of unknown packages, or with errors: they count only in a list.
         self._doubtful: list[UserSpec] = []
-        # What commands ask for; they do not count where Spack printed it.
-        self._asked: list[UserSpec] = []
+        # Arguments of commands: they do not count if Spack's output follows.
+        self._arguments: list[UserSpec] = []
         self._others: list[str] = []
         self._below = 0
         self._commands: dict[str, None] = {}
         self._headings: dict[str, None] = {}
         self._hashes: set[str] = set()
         self._is_output = False
-        # What the last heading asks of the specs below it; None where nobody printed them.
-        self._around: str | None = None
+        # Constraints of the last heading on the specs below; None outside Spack's output.
+        self._heading: str | None = None
         self._group = ""
-        # Blanks before the roots of a tree, -1 before the first; None where there is no tree.
+        # Blanks before the roots of a tree, -1 before the first root; None outside a tree.
         self._margin: int | None = None
         self._is_message = False
         self._is_input = False
@@ -129,45 +128,43 @@ class _PastedText:
         line = _COMMENT.sub("", line).rstrip()
         if line and not self._is_input:
             self._read(number, line)
-        if len(self._specs) + len(self._asked) + len(self._doubtful) > self._limits.specs:
+        if len(self._specs) + len(self._arguments) + len(self._doubtful) > self._limits.specs:
             raise LineFault(0, f"has more than {self._limits.specs:,} specs")
         if len(self._others) + self._below > self._limits.nodes:
             raise LineFault(0, f"has more than {self._limits.nodes:,} lines that are not specs")
 
     def environment(self) -> Environment:
-        """Return what was read.
-
-        Raises:
-            LineFault: there is a text, and no spec in it.
-        """
-        specs, others = self._specs, self._others
+        """Return the specs of the text; `LineFault` if it has none, but other lines."""
+        specs, other_lines = self._specs, self._others
         if not (specs and self._is_output):
-            specs = [*specs, *self._asked]
-        if others or self._is_output:
-            others = [*others, *(each.text for each in self._doubtful)]
+            specs = [*specs, *self._arguments]
+        if other_lines or self._is_output:
+            other_lines = [*other_lines, *(spec.text for spec in self._doubtful)]
         else:
             specs = [*specs, *self._doubtful]
-        specs.sort(key=lambda each: each.line)
-        notes = [*self._notes(others)]
-        if not specs and (others or self._is_output):
+        specs.sort(key=lambda spec: spec.line)
+        notes = [*self._notes(other_lines)]
+        if not specs and (other_lines or self._is_output):
             raise LineFault(0, "; ".join(("there is no spec in this text", *notes)))
-        return Environment(tuple(specs), (*notes, *legacy_notes(specs)), others=tuple(others))
+        return Environment(
+            tuple(specs), (*notes, *legacy_notes(specs)), others=tuple(other_lines)
+        )
 
-    def _notes(self, others: list[str]) -> Iterator[str]:
-        """Yield what was left aside, and why."""
+    def _notes(self, other_lines: list[str]) -> Iterator[str]:
+        """Yield notes on the lines that are not specs."""
         if self._below:
             are = "lines are dependencies" if self._below > 1 else "line is a dependency"
             yield f"{self._below:,} {are} of other specs in a tree, and skipped"
         if self._commands:
             yield f"skipped: {_some(self._commands, '; ')}"
-        if others:
-            are = "lines are not specs" if len(others) > 1 else "line is not a spec"
-            yield f"{len(others):,} {are}: {_some(map(_short, others), ', ')}"
+        if other_lines:
+            are = "lines are not specs" if len(other_lines) > 1 else "line is not a spec"
+            yield f"{len(other_lines):,} {are}: {_some(map(_short, other_lines), ', ')}"
         if self._headings:
             yield f"headings that are not applied: {_some(map(_short, self._headings), ', ')}"
 
     def _is_heading(self, words: str) -> bool:
-        """Return whether a line stands above what Spack printed, and keep what it says."""
+        """Return whether a line is a heading or message of Spack's, and apply it."""
         if section := _SECTION.fullmatch(words):
             self._begin_section(section["arch"], section["compiler"])
         elif _OTHER_SECTION.fullmatch(words):
@@ -185,91 +182,92 @@ class _PastedText:
         return True
 
     def _begin(self) -> None:
-        """Begin what stands below a heading."""
+        """Reset the state for the lines below a heading."""
         self._is_output, self._is_input = True, False
-        self._around, self._group, self._margin = "", "", None
+        self._heading, self._group, self._margin = "", "", None
 
     def _begin_section(self, arch: str, compilers: str) -> None:
-        """Begin what stands below a heading of an architecture and compilers, or of a group."""
+        """Apply a heading of an architecture and compilers, or of a group."""
         self._begin()
         self._margin = -1
         if arch == _ROOT_SPECS:
             self._group = compilers if compilers != _DEFAULT_GROUP else ""
             return
-        around = []
-        for part, asked in ((arch, f"arch={arch}"), (compilers, f"%{compilers.lstrip('%')}")):
-            if part not in _NOTHING and _asks(asked):
-                around.append(asked)
+        constraints = []
+        for part, constraint in ((arch, f"arch={arch}"), (compilers, f"%{compilers.lstrip('%')}")):
+            if part not in _NOTHING and _is_constraint(constraint):
+                constraints.append(constraint)
             elif part not in _NOTHING:
                 self._headings[part] = None
-        self._around = " ".join(around)
+        self._heading = " ".join(constraints)
 
     def _read(self, number: int, line: str) -> None:
-        """Keep the specs of a line, or the line itself."""
+        """Add the specs of a line, or the line as one that is not a spec."""
         if len(line) > LONGEST_LINE:
             self._others.append(line)
             return
-        found = pasted_line(line, self._known, self._around)
+        pasted_specs = pasted_line(line, self._known, self._heading)
         if self._margin is not None:
             blanks = len(line) - len(line.lstrip())
             self._margin = blanks if self._margin < 0 else self._margin
             if blanks - self._margin >= _INDENTED:
-                found = tuple(replace(each, is_dependency=True) for each in found)
-        self._is_output |= any(each.is_printed for each in found)
-        read = [(each, self._user_spec(each, number)) for each in found]
-        counted = [each for each in read if each[0].is_dependency or self._counts(*each)]
-        is_typed = not any(each.is_printed or each.is_certain or each.left_out for each in found)
-        if len(counted) < len(read):
-            (_, spec), *others = read
-            if is_typed and not others and self._is_written(spec):
-                self._doubtful.append(spec)
+                pasted_specs = tuple(replace(pasted, is_dependency=True) for pasted in pasted_specs)
+        self._is_output |= any(pasted.is_printed for pasted in pasted_specs)
+        specs = [(pasted, self._user_spec(pasted, number)) for pasted in pasted_specs]
+        valid = [pair for pair in specs if pair[0].is_dependency or self._counts(*pair)]
+        is_typed = not any(
+            pasted.is_printed or pasted.is_certain or pasted.left_out for pasted in pasted_specs
+        )
+        if len(valid) < len(specs):
+            if is_typed and len(specs) == 1 and self._is_written(specs[0][1]):
+                self._doubtful.append(specs[0][1])
             else:
                 self._others.append(line.strip())
-        if len(counted) == len(read) or not is_typed:
-            for each in counted:
-                self._keep(*each)
+        if len(valid) == len(specs) or not is_typed:
+            for pasted, spec in valid:
+                self._keep(pasted, spec)
 
     def _is_written(self, spec: UserSpec) -> bool:
-        """Return whether somebody wrote a spec: a name, or a known name and a mistake."""
+        """Return whether a line is written as a spec: a name, or a known name and a mistake."""
         attempt = _ATTEMPT.match(spec.text)
         if spec.error is not None:
             return attempt is not None and self._known.is_package(attempt[1])
         return _NAME.fullmatch(spec.text) is not None
 
-    def _keep(self, found: PastedSpec, spec: UserSpec) -> None:
-        """Keep a spec that counts, and a dependency as a number."""
-        if found.is_dependency:
+    def _keep(self, pasted: PastedSpec, spec: UserSpec) -> None:
+        """Add a spec, and count a dependency."""
+        if pasted.is_dependency:
             self._below += 1
-        elif found.left_out:
-            self._asked.append(spec)
-            self._commands[found.left_out] = None
+        elif pasted.left_out:
+            self._arguments.append(spec)
+            self._commands[pasted.left_out] = None
         else:
-            # Spack prints a binary among the roots and with its compiler, and in a log again.
-            is_copied = found.is_printed or found.is_certain
+            # Spack may print a binary twice: among the roots and below its compiler, or in a log.
+            is_copied = pasted.is_printed or pasted.is_certain
             dag_hash = _HASH.search(spec.text) if is_copied else None
             if dag_hash is None or dag_hash[0] not in self._hashes:
                 self._specs.append(spec)
             self._hashes |= {dag_hash[0]} if dag_hash else set()
 
-    def _user_spec(self, found: PastedSpec, line: int) -> UserSpec:
-        if found.external:
-            return UserSpec(found.spec, line, external=found.external, is_buildable=False)
-        spec = user_spec(found.spec, line, self._limits, self._parse)
+    def _user_spec(self, pasted: PastedSpec, line: int) -> UserSpec:
+        if pasted.external:
+            return UserSpec(pasted.spec, line, external=pasted.external, is_buildable=False)
+        spec = user_spec(pasted.spec, line, self._limits, self._parse)
         return replace(spec, group=self._group)
 
-    def _counts(self, found: PastedSpec, spec: UserSpec) -> bool:
-        """Return whether a spec is one, whatever stands around it."""
-        asked = spec.query
-        if asked is None or found.external:
-            return found.external != ""
-        is_known = asked.name is not None and self._known.is_package(asked.name)
-        is_known &= not has_options(asked)
-        is_printed = found.is_printed and self._around is not None
-        return found.is_certain or is_printed or is_known or is_visible(asked)
+    def _counts(self, pasted: PastedSpec, spec: UserSpec) -> bool:
+        """Return whether a spec counts in any text."""
+        query = spec.query
+        if query is None or pasted.external:
+            return pasted.external != ""
+        is_known = query.name is not None and self._known.is_package(query.name)
+        is_known &= not has_options(query)
+        is_printed = pasted.is_printed and self._heading is not None
+        return pasted.is_certain or is_printed or is_known or is_visible(query)
 
 
-def _asks(text: str) -> bool:
-    """Return whether a text constrains a spec, without a name of its own."""
+def _is_constraint(text: str) -> bool:
+    """Return whether a text is a spec without a name."""
     try:
         return parse_legacy_query(text).name is None
     except QuerySyntaxError:
@@ -277,12 +275,12 @@ def _asks(text: str) -> bool:
 
 
 def _some(texts: Iterable[str], separator: str) -> str:
-    """Return the first of some texts, and how many others there are."""
-    every = [*texts]
-    more = f" and {len(every) - MOST_NAMED:,} more" if len(every) > MOST_NAMED else ""
-    return f"{separator.join(every[:MOST_NAMED])}{more}"
+    """Return the first texts and the number of the others."""
+    all_texts = [*texts]
+    more = f" and {len(all_texts) - MOST_NAMED:,} more" if len(all_texts) > MOST_NAMED else ""
+    return f"{separator.join(all_texts[:MOST_NAMED])}{more}"
 
 
 def _short(text: str) -> str:
-    """Return a text in quotes, its end left out if it is long."""
+    """Return a text in quotes, shortened if it is long."""
     return repr(text if len(text) <= LONGEST_NAMED else f"{text[: LONGEST_NAMED - 1]}…")

@@ -1,8 +1,8 @@
-"""Lists of specs in a `spack.yaml`: references to definitions, and matrices, as specs.
+"""Expands the lists of a `spack.yaml`, with references to definitions and matrices, into specs.
 
-The rules are those of Spack 1.1's `environment/list.py`. `$name` stands for the specs of a
-definition, `$%name` and `$^name` for the same with a sign before each. A matrix asks for one
-item of each of its rows, and `exclude` takes out what implies what it says.
+The rules are those of Spack 1.1's `environment/list.py`. `$name` is replaced by the specs of a
+definition, `$%name` and `$^name` by the same with a sign before each. A matrix combines one item
+of each row, without combinations that imply a spec of `exclude`.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, im
 from spack_cache_db.spack.parser import Parser, parse_query
 
 MOST_REPEATED = 20
-"""How often all lists together may name as many specs as an environment may ask for."""
+"""Maximum of specs in all lists, as a multiple of the limit of the environment."""
 
 MOST_ROWS = 100
 MOST_EXCLUDED = 200
-"""Specs that a matrix may exclude."""
+"""Maximum of specs that a matrix may exclude."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Rows of which each spec takes one item.
+    """A matrix: each of its specs combines one item of each row.
 
     Attributes:
         rows: the items of each row.
-        exclude: what is taken out.
-        line: where the matrix begins.
-        count: how many specs it makes before some are taken out; never 0.
-        signs: the sign `%` or `^` that is put before the first item of each spec, at its end. As
-            in Spack 1.2, the last one counts, for every use of the matrix.
+        exclude: specs whose combinations are left out.
+        line: its first line.
+        count: the number of combinations before exclusion; never 0.
+        signs: the signs `%` or `^` of references. The last one is put before the first item in
+            every use of the matrix, as in Spack 1.2.
     """
 
     rows: tuple[tuple[Item, ...], ...]
@@ -58,11 +58,11 @@ class Matrix:
 
 Item = SpecLine | Matrix
 _Combination = tuple[tuple[SpecLine, ...], SpecLine]
-"""The items of a matrix that are taken together, and the spec that they make."""
+"""One item of each row of a matrix, and their combination."""
 
 
 class SpecLists:
-    """The definitions of an environment, and the reading of lists that refer to them."""
+    """Reads definitions, and lists that refer to them."""
 
     def __init__(
         self,
@@ -72,13 +72,13 @@ class SpecLists:
         *,
         is_whole: bool = True,
     ) -> None:
-        """Begin without definitions.
+        """Start without definitions.
 
         Args:
-            limits: how much the lists may ask for.
+            limits: the limits of the environment.
             parse: reads a spec.
-            expand: puts toolchains in the place of their names, in specs that are complete.
-            is_whole: whether no include that is missing may define other lists.
+            expand: replaces the names of toolchains in a complete spec.
+            is_whole: whether no include is missing, which could define other lists.
         """
         self._is_whole = is_whole
         self._expand = expand
@@ -87,15 +87,11 @@ class SpecLists:
         self._longest = limits.length
         self._count = 0
         self._definitions: dict[str, tuple[Item, ...]] = {}
-        # What was read of each mapping, None while it is read: aliases put one at many places.
+        # The result for each mapping node, which aliases repeat; None while it is being read.
         self._read: dict[int, tuple[Item, ...] | None] = {}
 
     def define(self, name: str, parts: Iterable[yaml.Node]) -> None:
-        """Read a definition: all lists of one name, which may refer to those read before.
-
-        Raises:
-            LineFault: as `items` does; the definition is empty then.
-        """
+        """Read all lists of one name, which may refer to earlier names; empty after a fault."""
         items: list[Item] = []
         try:
             for part in parts:
@@ -108,40 +104,36 @@ class SpecLists:
             self._definitions[name] = tuple(items)
 
     def items(self, node: yaml.Node) -> tuple[Item, ...]:
-        """Return what a list stands for, its matrices not yet multiplied.
+        """Return the items of a list with references replaced, and matrices not yet combined.
 
         Raises:
-            LineFault: it is no list of specs, names what is not defined, or is too long.
+            LineFault: it is not a list of specs, has an undefined name, or is too long.
         """
-        found: list[Item] = []
-        most = MOST_REPEATED * self._most
-        for each in items_of(node, "specs"):
-            if self._count > most:
-                raise fault_at(each, f"its lists repeat more than {most:,} specs: write fewer")
-            more = self._item(each)
+        items: list[Item] = []
+        limit = MOST_REPEATED * self._most
+        for item in items_of(node, "specs"):
+            if self._count > limit:
+                raise fault_at(item, f"its lists repeat more than {limit:,} specs: write fewer")
+            more = self._item(item)
             self._count += len(more)
-            found += more
-            if len(found) > self._most:
+            items += more
+            if len(items) > self._most:
                 break
-        self._require_few(found, line_of(node))
-        return tuple(found)
+        self._require_few(items, line_of(node))
+        return tuple(items)
 
     def specs(self, items: tuple[Item, ...]) -> list[SpecLine]:
-        """Return the specs that items stand for.
-
-        Raises:
-            LineFault: a row of a matrix is no spec.
-        """
-        found: list[SpecLine] = []
+        """Return the specs of items; `LineFault` if a row of a matrix is not a spec."""
+        specs: list[SpecLine] = []
         for item in items:
             if isinstance(item, Matrix):
-                found += [self._expanded(spec) for _, spec in self._combinations(item)]
+                specs += [self._expanded(spec) for _, spec in self._combinations(item)]
             else:
-                found.append(self._expanded(self._spec(item)))
-        return found
+                specs.append(self._expanded(self._spec(item)))
+        return specs
 
     def _expanded(self, spec: SpecLine) -> SpecLine:
-        """Return a spec with its toolchains, or that they contradict it."""
+        """Return a spec with its toolchains, or with the error that they contradict it."""
         if spec.query is None:
             return spec
         try:
@@ -155,7 +147,7 @@ class SpecLists:
             raise LineFault(line, f"stands for {count:,} specs, expected at most {self._most:,}")
 
     def _spec(self, item: SpecLine) -> SpecLine:
-        """Return an item with what it asks, or why it is no spec."""
+        """Return an item with its query or error."""
         if item.error is not None:
             return item
         return read_spec(item.text, item.line, self._longest, self._parse)
@@ -172,107 +164,109 @@ class SpecLists:
         sign = text[1:2] if text[1:2] in ("%", "^") else ""
         name = text[1 + len(sign) :]
         if name not in self._definitions and not self._is_whole:
-            return (SpecLine(text, line, error=f"{text} is defined in a file that is not here"),)
+            return (SpecLine(text, line, error=f"{text} is defined in a missing file"),)
         if name not in self._definitions:
             raise LineFault(line, f"{text} names a list that is not defined above it")
         items = self._definitions[name]
         if not sign:
             return items
-        for each in items:
-            if isinstance(each, Matrix):
-                each.signs.append(sign)
+        for item in items:
+            if isinstance(item, Matrix):
+                item.signs.append(sign)
         return tuple(
-            each if isinstance(each, Matrix) else SpecLine(sign + each.text, line, error=each.error)
-            for each in items
+            item if isinstance(item, Matrix) else SpecLine(sign + item.text, line, error=item.error)
+            for item in items
         )
 
     def _mapping(self, node: yaml.Node) -> tuple[Item, ...]:
-        """Return a matrix; each is read once, wherever aliases put it."""
+        """Return a matrix; one that aliases repeat is read once."""
         key = id(node)
         if key not in self._read:
             self._read[key] = None
             self._read[key] = self._matrix(node)
-        found = self._read[key]
-        if found is None:
-            raise fault_at(node, "this stands within itself")
-        return found
+        items = self._read[key]
+        if items is None:
+            raise fault_at(node, "this contains itself")
+        return items
 
     def _matrix(self, node: yaml.Node) -> tuple[Item, ...]:
-        """Return a matrix; none where one of its rows is empty."""
+        """Return a matrix, empty if one of its rows is."""
         entries, line = entries_of(node, "a spec or a matrix"), line_of(node)
         unknown = entries.keys() - {"matrix", "exclude"}
         if unknown or "matrix" not in entries:
-            said = f"{min(unknown)}: is not known here" if unknown else "this is not a matrix"
-            said = f"{said}, expected matrix: and exclude:"
-            raise LineFault(line, (quoting_advice(node) if unknown else "") or said)
+            problem = f"{min(unknown)}: is an unknown key" if unknown else "this is not a matrix"
+            advice = quoting_advice(node) if unknown else ""
+            raise LineFault(line, advice or f"{problem}, expected matrix: and exclude:")
         row_nodes = items_of(entries["matrix"], "rows")
         if len(row_nodes) > MOST_ROWS:
-            said = f"this matrix has {len(row_nodes):,} rows, expected at most {MOST_ROWS}"
-            raise LineFault(line, said)
+            message = f"this matrix has {len(row_nodes):,} rows, expected at most {MOST_ROWS}"
+            raise LineFault(line, message)
         rows = tuple(self.items(row) for row in row_nodes)
         exclude = items_of(entries["exclude"], "specs") if "exclude" in entries else []
         if len(exclude) > MOST_EXCLUDED:
-            said = f"excludes {len(exclude):,} specs, expected at most {MOST_EXCLUDED}"
-            raise LineFault(line, said)
-        excluded = tuple(SpecLine(text_of(each, "a spec"), line_of(each)) for each in exclude)
+            message = f"excludes {len(exclude):,} specs, expected at most {MOST_EXCLUDED}"
+            raise LineFault(line, message)
+        excluded = tuple(SpecLine(text_of(item, "a spec"), line_of(item)) for item in exclude)
         count = prod(sum(item.count for item in row) for row in rows) if rows else 0
         if count > self._most:
-            said = f"this matrix stands for {count:,} specs, expected at most {self._most:,}"
-            raise LineFault(line, said)
-        for each in chain.from_iterable(rows):
-            if isinstance(each, SpecLine) and each.error is not None:
-                return (replace(each, line=line),)
+            message = f"this matrix stands for {count:,} specs, expected at most {self._most:,}"
+            raise LineFault(line, message)
+        for item in chain.from_iterable(rows):
+            if isinstance(item, SpecLine) and item.error is not None:
+                return (replace(item, line=line),)
         return (Matrix(rows, excluded, line, count),) if count else ()
 
     def _combinations(self, matrix: Matrix) -> list[_Combination]:
-        """Return each way to take one item of each row, in the order of the rows."""
-        found: list[_Combination] = [((), SpecLine("", matrix.line, SpecQuery()))]
+        """Return all combinations of one item of each row, in the order of the rows."""
+        combinations: list[_Combination] = [((), SpecLine("", matrix.line, SpecQuery()))]
         for row in matrix.rows:
             items = self._row(row)
-            found = [
-                ((*taken, item), self._both(spec, item)) for taken, spec in found for item in items
+            combinations = [
+                ((*chosen, item), self._both(spec, item))
+                for chosen, spec in combinations
+                for item in items
             ]
-        excluded = [self._required(self._spec(each)) for each in matrix.exclude]
+        excluded = [self._required(self._spec(line)) for line in matrix.exclude]
         if excluded:
-            found = [each for each in found if not self._is_excluded(each[1], excluded)]
+            combinations = [
+                (chosen, spec)
+                for chosen, spec in combinations
+                if spec.query is None or not any(implies(spec.query, query) for query in excluded)
+            ]
         if matrix.signs:
-            found = [self._signed(taken, matrix) for taken, _ in found]
-        return found
+            combinations = [self._signed(chosen, matrix) for chosen, _ in combinations]
+        return combinations
 
     def _row(self, items: tuple[Item, ...]) -> list[SpecLine]:
-        """Return the items of a row as specs; those of a matrix in it are one text each.
-
-        Raises:
-            LineFault: one of them is no spec.
-        """
-        found: list[SpecLine] = []
+        """Return the items of a row as specs, and combinations of inner matrices as one each."""
+        specs: list[SpecLine] = []
         for item in items:
             if isinstance(item, Matrix):
-                for taken, _ in self._combinations(item):
-                    text = " ".join(spec_text(self._required(each)) for each in taken)
-                    found.append(self._spec(SpecLine(text, item.line)))
+                for chosen, _ in self._combinations(item):
+                    text = " ".join(spec_text(self._required(spec)) for spec in chosen)
+                    specs.append(self._spec(SpecLine(text, item.line)))
             else:
-                found.append(self._spec(item))
-        for each in found:
-            self._required(each)
-        return found
+                specs.append(self._spec(item))
+        for spec in specs:
+            self._required(spec)
+        return specs
 
     def _required(self, spec: SpecLine) -> SpecQuery:
         if spec.query is None:
             raise LineFault(spec.line, f"{spec.text!r} {spec.error}")
         return spec.query
 
-    def _signed(self, taken: tuple[SpecLine, ...], matrix: Matrix) -> _Combination:
+    def _signed(self, chosen: tuple[SpecLine, ...], matrix: Matrix) -> _Combination:
         """Return a combination with the matrix's sign before its first item."""
-        text = matrix.signs[-1] + spec_text(self._required(taken[0]))
+        text = matrix.signs[-1] + spec_text(self._required(chosen[0]))
         first = self._spec(SpecLine(text, matrix.line))
         joined = SpecLine(first.text, matrix.line, self._required(first))
-        for each in taken[1:]:
-            joined = self._both(joined, each)
-        return (first, *taken[1:]), joined
+        for item in chosen[1:]:
+            joined = self._both(joined, item)
+        return (first, *chosen[1:]), joined
 
     def _both(self, first: SpecLine, second: SpecLine) -> SpecLine:
-        """Return what two specs ask together, or that they exclude each other."""
+        """Return two specs combined, or with the error that they exclude each other."""
         if first.query is None or second.query is None:
             return first
         try:
@@ -281,11 +275,6 @@ class SpecLists:
             text = f"{first.query.text} {second.text}".strip()
             return SpecLine(text, first.line, error=str(error))
         if len(query.text) > self._longest:
-            said = too_long(len(query.text), self._longest)
-            return SpecLine(f"{query.text[:40]}…", first.line, error=said)
+            message = too_long(len(query.text), self._longest)
+            return SpecLine(f"{query.text[:40]}…", first.line, error=message)
         return SpecLine(query.text, first.line, query)
-
-    def _is_excluded(self, spec: SpecLine, excluded: list[SpecQuery]) -> bool:
-        if spec.query is None:
-            return False
-        return any(implies(spec.query, each) for each in excluded)

@@ -1,4 +1,1 @@
-"""Spack's versions, variants, compilers, targets and specs: pure functions.
-
-Nothing here reads a file, opens a connection or prints.
-"""
+"""Spack's versions, variants, compilers, targets and specs: pure functions without I/O."""

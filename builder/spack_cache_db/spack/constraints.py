@@ -1,7 +1,7 @@
-"""A spec query as frozen records: its text, and what each constraint means.
+"""Spec queries as frozen records, their text, and the test of each constraint.
 
-`parser` makes the records, and `intersection` makes one of two. What a constraint means follows
-Spack 1.2's `Spec._satisfies_node`, `VariantValue.satisfies` and `FlagMap.satisfies`;
+`parser` makes the records, and `intersection` combines them. The tests follow Spack 1.2's
+`Spec._satisfies_node`, `VariantValue.satisfies` and `FlagMap.satisfies`;
 docs/spack-semantics.md lists the differences.
 """
 
@@ -14,7 +14,7 @@ from spack_cache_db.spack.normal_forms import PATCH_PRINTED, Variant, VariantKin
 from spack_cache_db.spack.versions import VersionRanges
 
 _BARE = re.compile(r"[a-zA-Z0-9_\-+*.,:=%^~/\\]+")
-"""What a value may be made of without quotes."""
+"""A value that needs no quotes."""
 _WORD = re.compile(WORD)
 _PROVIDED = re.compile(rf"{WORD}=[a-zA-Z0-9_]")
 _PATCH_FULL = 64
@@ -34,16 +34,15 @@ LEGACY_COMPILERS = {
 
 @dataclass(frozen=True, slots=True)
 class VariantConstraint:
-    """What a query asks of one variant.
+    """A constraint on one variant.
 
     Attributes:
         name: the variant's name.
-        values: the values asked for, sorted; `('True',)` or `('False',)` for a bool; none where
-            any value will do (`k=*`).
-        kind: bool for `+x`, `~x`, `x=True`; multi for the rest, since the syntax cannot tell.
+        values: the values, sorted; `('True',)` or `('False',)` for a bool, empty for `k=*`.
+        kind: bool for `+x`, `~x`, `x=True`; multi otherwise, because the syntax cannot tell.
         exact: written `k:=a,b`, these values and no others; bools are always exact.
-        propagate: written `++x` or `k==v`, asked of all dependencies too.
-        column: where it stands in the query.
+        propagate: written `++x` or `k==v`, a constraint on all dependencies as well.
+        column: its column in the query.
     """
 
     name: str
@@ -56,7 +55,7 @@ class VariantConstraint:
 
 @dataclass(frozen=True, slots=True)
 class CompilerConstraint:
-    """What `%gcc@13` asks of the compiler that Spack prints of a spec; a None asks nothing."""
+    """`%gcc@13`, a constraint on the compiler that Spack prints for a spec; None is any."""
 
     name: str | None
     versions: VersionRanges | None = None
@@ -64,7 +63,7 @@ class CompilerConstraint:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A compiler flag option, such as `cflags=-g`; the value is kept as written, unquoted."""
+    """A compiler flag option, such as `cflags=-g`; the value is as written, without quotes."""
 
     name: str
     value: str
@@ -74,7 +73,7 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class SpecQuery:
-    """One node of a query: each part that is None or empty asks nothing."""
+    """The constraints on one package; a part that is None or empty is not constrained."""
 
     name: str | None = None
     namespace: str | None = None
@@ -94,13 +93,13 @@ class Dependency:
     """An edge of a query: `%gcc`, `%c,cxx=gcc`, `^hdf5+mpi`, `%[deptypes=build] cmake`.
 
     Attributes:
-        node: what is asked of the dependency; a `^dep` may carry `%` dependencies of its own.
+        node: the constraints on the dependency; a `^dep` may have `%` dependencies.
         direct: written with `%`, not `^`.
         virtuals: the virtual packages that the edge must provide.
-        deptypes: the types of dependency asked for.
+        deptypes: the dependency types that the edge must have.
         when: the condition of the edge.
         propagate: written `%%`.
-        column: where the sigil stands in the query.
+        column: the column of the sigil in the query.
     """
 
     node: SpecQuery
@@ -113,17 +112,17 @@ class Dependency:
 
 
 def spec_text(query: SpecQuery) -> str:
-    """Return a query as one would type it; `*` for one that asks nothing.
+    """Return a query as you would type it; `*` for one without constraints.
 
-    What is asked of the package stands before the first `%` or `^`, and each `%` before the first
-    `^`, for what follows one of them is asked of the dependency.
+    Constraints on the package come first, then each `%`, then each `^`, because a constraint
+    behind a sigil belongs to the dependency.
     """
     edges = sorted(query.dependencies, key=lambda edge: not edge.direct)
     return " ".join((*own_texts(query), *map(dependency_text, edges))) or "*"
 
 
 def own_texts(query: SpecQuery) -> Iterator[str]:
-    """Yield what is asked of the package itself, one condition each; name and version are one."""
+    """Yield the constraints on the package itself, one by one; name and version are one."""
     if head := name_text(query) + version_text(query):
         yield head
     if query.namespace is not None and not _is_qualified(query):
@@ -139,24 +138,23 @@ def own_texts(query: SpecQuery) -> Iterator[str]:
 
 
 def name_text(query: SpecQuery) -> str:
-    """Return the name, with its namespace if that can stand before it; nothing for any package."""
+    """Return the name, as `builtin.zlib` if the syntax allows that; empty for any package."""
     return f"{query.namespace}.{query.name}" if _is_qualified(query) else query.name or ""
 
 
 def _is_qualified(query: SpecQuery) -> bool:
-    """Return whether the namespace can stand before the name, as in `builtin.zlib`."""
     if query.name is None or not query.namespace:
         return False
     return is_package(f"{query.namespace}.{query.name}")
 
 
 def version_text(query: SpecQuery) -> str:
-    """Return `@` and the versions; nothing for any."""
+    """Return `@` and the versions; empty for any version."""
     return f"@{query.versions.text}" if query.versions else ""
 
 
 def variant_text(variant: VariantConstraint) -> str:
-    """Return `+x`, `~x`, `k=a,b`, `k:=a,b` or `k=*`; doubled signs for what is propagated."""
+    """Return `+x`, `~x`, `k=a,b`, `k:=a,b` or `k=*`; with a doubled sign if it is propagated."""
     if variant.kind == "bool":
         sign = "+" if variant.values == ("True",) else "~"
         return f"{sign * (1 + variant.propagate)}{variant.name}"
@@ -167,16 +165,16 @@ def variant_text(variant: VariantConstraint) -> str:
 
 
 def dependency_text(edge: Dependency) -> str:
-    """Return `%gcc@13`, `^mpi=openmpi`, `%[deptypes=build] cmake` with what is asked of it."""
+    """Return `%gcc@13`, `^mpi=openmpi` or `%[deptypes=build] cmake` with its constraints."""
     sign = "%" * (1 + edge.propagate) if edge.direct else "^"
     node = spec_text(edge.node)
-    # `^k=v` asks for v, which provides k; `^* k=v` asks for any package with k=v.
+    # `^k=v` is the package v as provider of k; `^* k=v` is any package with k=v.
     node = f"* {node}" if edge.node.name is None and _PROVIDED.match(node) else node
-    # `%c,cxx=gcc` is read so only where words stand on both sides of the sign.
+    # Spack reads `%c,cxx=gcc` only if both sides of the sign are plain words.
     is_short = edge.node.name is not None and all(map(_WORD.fullmatch, edge.virtuals))
     if not edge.deptypes and edge.when is None and (is_short or not edge.virtuals):
-        named = f"{','.join(edge.virtuals)}=" if edge.virtuals else ""
-        return f"{sign}{named}{node}"
+        assigned = f"{','.join(edge.virtuals)}=" if edge.virtuals else ""
+        return f"{sign}{assigned}{node}"
     attributes = [f"deptypes={_value(','.join(edge.deptypes))}"] if edge.deptypes else []
     attributes += [f"virtuals={_value(','.join(edge.virtuals))}"] if edge.virtuals else []
     attributes += [f"when={_value(spec_text(edge.when))}"] if edge.when is not None else []
@@ -191,55 +189,47 @@ def _value(text: str) -> str:
 
 
 def version_matches(ranges: VersionRanges | None, version: str) -> bool:
-    """Return whether a version lies in the ranges, or any will do."""
+    """Return whether a version lies in the ranges; None is any version."""
     return ranges is None or ranges.contains(version)
 
 
 def compiler_matches(constraint: CompilerConstraint, compiler: str) -> bool:
-    """Return whether a compiler as Spack prints it (`gcc@13.2.0`, `none`) is the one asked for.
+    """Return whether a compiler as Spack prints it (`gcc@13.2.0`, `none`) meets a constraint.
 
-    Names from before Spack 1.0 and today's names are the same: `clang` is `llvm`, `oneapi` is
+    Names from before Spack 1.0 equal today's: `clang` is `llvm`, `oneapi` is
     `intel-oneapi-compilers`.
     """
     name, version = split_compiler(compiler)
-    asked = constraint.name
-    if asked is not None and _package_name(name) != _package_name(asked):
+    expected = constraint.name
+    aliases = LEGACY_COMPILERS
+    if expected is not None and aliases.get(name, name) != aliases.get(expected, expected):
         return False
     if constraint.versions is None:
-        return asked is not None or version is not None
+        return expected is not None or version is not None
     return version is not None and constraint.versions.contains(version)
 
 
-def _package_name(compiler: str) -> str:
-    return LEGACY_COMPILERS.get(compiler, compiler)
-
-
-def _is_patch(asked: str, printed: str) -> bool:
-    """Return whether a patch begins as asked, as far as its printed form goes."""
-    if len(printed) == PATCH_PRINTED and _SHA256_START.fullmatch(asked):
-        return asked.startswith(printed[: len(asked)])
-    return printed.startswith(asked)
+def _is_patch(beginning: str, printed: str) -> bool:
+    """Return whether a patch begins so, as far as its printed form shows."""
+    if len(printed) == PATCH_PRINTED and _SHA256_START.fullmatch(beginning):
+        return beginning.startswith(printed[: len(beginning)])
+    return printed.startswith(beginning)
 
 
 def _patches_match(constraint: VariantConstraint, variant: Variant) -> bool:
-    """Return whether patches are as asked, by printed prefixes; `:=` needs full checksums."""
-    asked, printed = constraint.values, variant.values
-    found = all(any(_is_patch(value, patch) for patch in printed) for value in asked)
+    """Return whether printed prefixes match the patches; `:=` needs full checksums."""
+    wanted_patches, printed = constraint.values, variant.values
+    are_present = all(any(_is_patch(value, patch) for patch in printed) for value in wanted_patches)
     if not constraint.exact:
-        return found
-    full = all(len(value) == _PATCH_FULL for value in asked)
-    return full and found and len(asked) == len(printed)
+        return are_present
+    full = all(len(value) == _PATCH_FULL for value in wanted_patches)
+    return full and are_present and len(wanted_patches) == len(printed)
 
 
 def variant_matches(constraint: VariantConstraint, variant: Variant) -> bool:
-    """Return whether one variant of a spec is as asked.
+    """Return whether a variant of a concrete spec meets a constraint, as in Spack 1.2.
 
-    Args:
-        constraint: `+x`, `k=a,b` (at least a and b), `k:=a,b` (those and no others), `k=*`.
-        variant: a variant of a concrete spec; names that differ never match.
-
-    Returns:
-        What Spack 1.2 answers for the variant alone.
+    `k=a,b` needs at least a and b, `k:=a,b` these and no others; other names never match.
     """
     if constraint.name != variant.name:
         return False
@@ -259,20 +249,18 @@ def flag_words(value: str) -> tuple[str, ...]:
 
     A word without a dash is the value of the flag before it.
     """
-    found: list[str] = []
+    words_of_flags: list[str] = []
     for word in value.split():
-        if found and not word.startswith("-"):
-            found[-1] += f" {word}"
+        if words_of_flags and not word.startswith("-"):
+            words_of_flags[-1] += f" {word}"
         else:
-            found.append(word)
-    return tuple(found)
+            words_of_flags.append(word)
+    return tuple(words_of_flags)
 
 
-def flags_match(asked: Iterable[Flag], flags: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether a spec has each flag asked for, in any order.
+def flags_match(options: Iterable[Flag], flags: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether a spec's flags, by option, include those of a query, in any order.
 
-    Args:
-        asked: the options of a query; of a doubled sign Spack asks no more than of a single one.
-        flags: what the spec was built with, by the name of the option.
+    Spack treats `cflags==-g` as `cflags=-g` here.
     """
-    return all(set(flag_words(flag.value)) <= set(flags.get(flag.name, ())) for flag in asked)
+    return all(set(flag_words(flag.value)) <= set(flags.get(flag.name, ())) for flag in options)

@@ -1,13 +1,14 @@
-"""Combines two spec queries (Spack's `constrain`), and says whether one implies another.
+"""Combines two spec queries (Spack's `constrain`), and tests whether one implies another.
 
-The rules are those of Spack 1.2's `Spec.constrain` and `Spec.satisfies` for specs that are not
-concrete. What is compared is what the queries say, in time proportional to their text.
+The rules are those of Spack 1.2's `Spec.constrain` and `Spec.satisfies` for abstract specs. Only
+the queries are compared, in time proportional to their text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product, starmap
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.spack.constraints import (
@@ -23,19 +24,15 @@ from spack_cache_db.spack.targets import known_targets, runs_on, target_matches
 from spack_cache_db.spack.versions import VersionRanges
 
 MOST_RANGES = 32
-"""Ranges of a target list that are compared with those of another, all with all."""
+"""Maximum of ranges in a list of targets; each is compared with each of another list."""
 
 
 class UnsatisfiableSpec(BuilderError, ValueError):
-    """Two specs that nothing satisfies together; the message names what excludes each other."""
+    """Two specs that exclude each other; the message names the parts that do."""
 
 
 def constrained(first: SpecQuery, second: SpecQuery) -> SpecQuery:
-    """Return the query that asks what both ask; its text is printed anew.
-
-    Raises:
-        UnsatisfiableSpec: nothing can satisfy both.
-    """
+    """Return the query with the constraints of both; raises `UnsatisfiableSpec`."""
     merged = SpecQuery(
         name=_equal("the packages", first.name, second.name),
         namespace=_equal("the namespaces", first.namespace, second.namespace),
@@ -54,10 +51,10 @@ def constrained(first: SpecQuery, second: SpecQuery) -> SpecQuery:
 
 
 def implies(first: SpecQuery, second: SpecQuery) -> bool:
-    """Return whether whatever satisfies the first satisfies the second, by what they say alone.
+    """Return whether every spec that satisfies the first satisfies the second.
 
-    A variant's values count as all that it has, as where Spack excludes rows of a matrix; and a
-    variant that the second asks of all dependencies (`k==v`) is one that the first may leave open.
+    A variant's values count as complete, as where Spack excludes rows of a matrix. The first may
+    leave out a variant that the second propagates (`k==v`).
     """
     parts = ("name", "namespace", "os", "platform")
     return (
@@ -79,19 +76,19 @@ def _target_within(first: str | None, second: str) -> bool:
     """Return whether each part of a target list lies in another list."""
     if first is None:
         return False
-    asked = {*second.split(",")}
+    constraint_parts = {*second.split(",")}
     return all(
-        part in asked or (":" not in part and target_matches(second, part))
+        part in constraint_parts or (":" not in part and target_matches(second, part))
         for part in dict.fromkeys(first.split(","))
     )
 
 
 def _flags_within(first: SpecQuery, second: SpecQuery) -> bool:
-    given: dict[str, set[str]] = {}
+    words_by_name: dict[str, set[str]] = {}
     for flag in first.flags:
-        given.setdefault(flag.name, set()).update(flag_words(flag.value))
+        words_by_name.setdefault(flag.name, set()).update(flag_words(flag.value))
     return all(
-        flag.name in given and {*flag_words(flag.value)} <= given[flag.name]
+        flag.name in words_by_name and {*flag_words(flag.value)} <= words_by_name[flag.name]
         for flag in second.flags
     )
 
@@ -99,10 +96,12 @@ def _flags_within(first: SpecQuery, second: SpecQuery) -> bool:
 def _variants_within(
     first: Iterable[VariantConstraint], second: Iterable[VariantConstraint]
 ) -> bool:
-    given = {each.name: each for each in first}
+    by_name = {variant.name: variant for variant in first}
     return all(
-        _variant_within(given[each.name], each) if each.name in given else each.propagate
-        for each in second
+        _variant_within(by_name[variant.name], variant)
+        if variant.name in by_name
+        else variant.propagate
+        for variant in second
     )
 
 
@@ -117,12 +116,13 @@ def _variant_within(first: VariantConstraint, second: VariantConstraint) -> bool
 
 
 def _dependencies_within(first: tuple[Dependency, ...], second: tuple[Dependency, ...]) -> bool:
-    """Return whether some edge of the first says what each edge of the second asks."""
-    named: dict[str | None, list[Dependency]] = {}
+    """Return whether each edge of the second is implied by an edge of the first."""
+    by_name: dict[str | None, list[Dependency]] = {}
     for edge in first:
-        named.setdefault(edge.node.name, []).append(edge)
+        by_name.setdefault(edge.node.name, []).append(edge)
     return all(
-        any(_edge_within(each, edge) for each in named.get(edge.node.name, ())) for edge in second
+        any(_edge_within(candidate, edge) for candidate in by_name.get(edge.node.name, ()))
+        for edge in second
     )
 
 
@@ -136,13 +136,13 @@ def _edge_within(first: Dependency, second: Dependency) -> bool:
     )
 
 
-def _excluded(what: str, first: str, second: str) -> UnsatisfiableSpec:
-    return UnsatisfiableSpec(f"{what} {first} and {second} exclude each other")
+def _excluded(subject: str, first: str, second: str) -> UnsatisfiableSpec:
+    return UnsatisfiableSpec(f"{subject} {first} and {second} exclude each other")
 
 
-def _equal(what: str, first: str | None, second: str | None) -> str | None:
+def _equal(subject: str, first: str | None, second: str | None) -> str | None:
     if first is not None and second is not None and first != second:
-        raise _excluded(what, first, second)
+        raise _excluded(subject, first, second)
     return second if first is None else first
 
 
@@ -166,27 +166,30 @@ def _versions(first: VersionRanges | None, second: VersionRanges | None) -> Vers
 def _variants(
     first: tuple[VariantConstraint, ...], second: tuple[VariantConstraint, ...]
 ) -> tuple[VariantConstraint, ...]:
-    found = {each.name: each for each in first}
-    for each in second:
-        known = found.get(each.name)
-        found[each.name] = each if known is None else _variant(known, each)
-    return tuple(found.values())
+    merged = {variant.name: variant for variant in first}
+    for variant in second:
+        earlier = merged.get(variant.name)
+        merged[variant.name] = variant if earlier is None else _variant(earlier, variant)
+    return tuple(merged.values())
 
 
 def _variant(first: VariantConstraint, second: VariantConstraint) -> VariantConstraint:
     if not first.values or not second.values:
         return first if first.values else second
-    mine, others = {*first.values}, {*second.values}
+    first_values, second_values = {*first.values}, {*second.values}
     if "bool" in (first.kind, second.kind):
-        fits = (first.kind, mine) == (second.kind, others)
+        fits = (first.kind, first_values) == (second.kind, second_values)
     else:
-        fits = (not first.exact or others <= mine) and (not second.exact or mine <= others)
-        fits = fits and (mine == others or first.name not in UNSPLIT_NAMES)
+        fits = first_values == second_values or (
+            (not first.exact or second_values <= first_values)
+            and (not second.exact or first_values <= second_values)
+            and first.name not in UNSPLIT_NAMES
+        )
     if not fits:
         raise _excluded("the variants", variant_text(first), variant_text(second))
     return replace(
         first,
-        values=tuple(sorted(mine | others)),
+        values=tuple(sorted(first_values | second_values)),
         exact=first.exact or second.exact,
         propagate=first.propagate or second.propagate,
     )
@@ -195,40 +198,42 @@ def _variant(first: VariantConstraint, second: VariantConstraint) -> VariantCons
 def _target(first: str | None, second: str | None) -> str | None:
     if first is None or second is None or first == second:
         return second if first is None else first
-    parts, others = dict.fromkeys(first.split(",")), dict.fromkeys(second.split(","))
-    ranges, other_ranges = _target_ranges(parts), _target_ranges(others)
-    found = [each for each in parts if each in others]
-    found += _names_within(parts, other_ranges) + _names_within(others, ranges)
-    found += filter(None, (_range_of_both(one, other) for one in ranges for other in other_ranges))
-    if not found:
+    parts, other_parts = dict.fromkeys(first.split(",")), dict.fromkeys(second.split(","))
+    ranges, other_ranges = _target_ranges(parts), _target_ranges(other_parts)
+    shared = [part for part in parts if part in other_parts]
+    shared += _names_within(parts, other_ranges) + _names_within(other_parts, ranges)
+    shared += filter(None, starmap(_range_of_both, product(ranges, other_ranges)))
+    if not shared:
         raise _excluded("the targets", first, second)
-    return ",".join(dict.fromkeys(",".join(found).split(",")))
+    return ",".join(dict.fromkeys(",".join(shared).split(",")))
 
 
 def _target_ranges(parts: Iterable[str]) -> list[str]:
-    ranges = [each for each in parts if ":" in each]
+    ranges = [part for part in parts if ":" in part]
     if len(ranges) > MOST_RANGES:
         raise UnsatisfiableSpec(f"target= lists more than {MOST_RANGES} ranges")
     return ranges
 
 
 def _names_within(parts: Iterable[str], ranges: list[str]) -> list[str]:
-    asked = ",".join(ranges)
-    return [each for each in parts if ":" not in each and ranges and target_matches(asked, each)]
+    constraint = ",".join(ranges)
+    return [
+        part for part in parts if ":" not in part and ranges and target_matches(constraint, part)
+    ]
 
 
 def _range_of_both(first: str, second: str) -> str:
-    """Return what two ranges of targets share, as one part or several; empty for nothing."""
+    """Return the targets in both ranges, as one range or a list of names; empty if none."""
     (low, _, high), (other_low, _, other_high) = first.partition(":"), second.partition(":")
     lows, highs = _in_order(low, other_low), _in_order(high, other_high)
     if lows and highs:
         return f"{lows[-1]}:{highs[0]}"
-    shared = (each for each in known_targets() if target_matches(first, each))
-    return ",".join(each for each in shared if target_matches(second, each))
+    shared = (name for name in known_targets() if target_matches(first, name))
+    return ",".join(name for name in shared if target_matches(second, name))
 
 
 def _in_order(first: str, second: str) -> tuple[str, ...]:
-    """Return two bounds, or the one that there is, in archspec's order; none if they have none."""
+    """Return the bounds that are not empty in archspec's order; `()` if it does not order them."""
     if not first or not second:
         return (first or second,)
     if runs_on(first, second):
@@ -237,30 +242,30 @@ def _in_order(first: str, second: str) -> tuple[str, ...]:
 
 
 def merged_edges(edges: Iterable[Dependency]) -> tuple[Dependency, ...]:
-    """Return edges with those to one package, of the same types and condition, as one.
+    """Merge the edges to one package that have the same types and condition.
 
-    If one of them is direct (`%x`), so is the merged one. Only `%x` and `^x %y` stay apart, because
-    the text of a `%x` cannot have dependencies of its own.
+    The merged edge is direct (`%x`) if one of them is. `%x` and `^x %y` stay separate, because the
+    text of a `%x` cannot have dependencies.
 
     Raises:
-        UnsatisfiableSpec: nothing can satisfy two edges to one package: what they ask, or their
-            types exclude each other (Spack 1.2 `deptypes.py`, `compatible`).
+        UnsatisfiableSpec: the constraints or types of two edges to one package exclude each other
+            (Spack 1.2 `deptypes.py`, `compatible`).
     """
-    found: list[Dependency] = []
+    merged: list[Dependency] = []
     for edge in edges:
-        place = None
-        for at, other in enumerate(found if edge.node.name is not None else ()):
+        same = None
+        for index, other in enumerate(merged if edge.node.name is not None else ()):
             if other.node.name != edge.node.name:
                 continue
             if _have_clashing_types(edge, other):
-                what = f"the types of the dependencies on {edge.node.name},"
-                raise _excluded(what, ",".join(other.deptypes), ",".join(edge.deptypes))
-            place = at if place is None and _are_one(edge, other) else place
-        if place is None:
-            found.append(edge)
+                subject = f"the types of the dependencies on {edge.node.name},"
+                raise _excluded(subject, ",".join(other.deptypes), ",".join(edge.deptypes))
+            same = index if same is None and _are_one(edge, other) else same
+        if same is None:
+            merged.append(edge)
         else:
-            found[place] = _edge_of_both(found[place], edge)
-    return tuple(found)
+            merged[same] = _edge_of_both(merged[same], edge)
+    return tuple(merged)
 
 
 def _are_one(edge: Dependency, other: Dependency) -> bool:
@@ -273,7 +278,7 @@ _RUN_TIME = frozenset(("link", "run"))
 
 
 def _have_clashing_types(edge: Dependency, other: Dependency) -> bool:
-    """Return whether two edges to one package have types that no two edges can have."""
+    """Return whether Spack rejects the types of two edges to one package."""
     one, two = {*edge.deptypes}, {*other.deptypes}
     if edge.node.name != other.node.name or edge.when != other.when or one == two:
         return False

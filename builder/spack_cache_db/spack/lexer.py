@@ -1,7 +1,6 @@
-"""The words of Spack's spec syntax: one pass over the text, no nesting, linear time.
+"""Splits Spack's spec syntax into words: one pass over the text, no nesting, linear time.
 
-What the words mean together is in `parser`. The shapes of the words are those of Spack 1.2's
-`spec_parser.py`.
+`parser` reads the words. Their patterns are those of Spack 1.2's `spec_parser.py`.
 """
 
 import re
@@ -27,7 +26,7 @@ _BARE = r"[a-zA-Z0-9_\-+*.,:=%^~/\\]+"
 _QUOTED = r"""'(?:[^']|(?<=\\)')*'|"(?:[^"]|(?<=\\)")*\""""
 _VIRTUALS = rf"(?:\s*{WORD}(?:,{WORD})*=(?={WORD}))?"
 
-# The first that fits wins, so the order is part of the grammar.
+# The first match wins: the order is part of the grammar.
 _TOKENS = (
     ("edge_start", r"(?:\^|%%|%)\["),
     ("edge_end", rf"\]{_VIRTUALS}"),
@@ -46,8 +45,6 @@ _KEY_BEFORE = re.compile(rf"{_KEY}$", re.ASCII)
 _EQUALS = re.compile(r":?=+")
 
 A_CONSTRAINT = "a version (@1.2), a variant (+name, name=value), a hash (/abc) or a dependency (%)"
-
-
 _HASH = re.compile(r"[a-z2-7]{32}")
 
 
@@ -66,8 +63,9 @@ class QuerySyntaxError(BuilderError, ValueError):
 
     Attributes:
         text: the whole query.
-        column: where it goes wrong, counted from 0.
-        expected: what should stand there.
+        column: the column of the fault, counted from 0.
+        expected: the words that would be valid there.
+        found: the fault, if it has a name.
     """
 
     def __init__(self, text: str, column: int, expected: str, found: str = "") -> None:
@@ -75,37 +73,27 @@ class QuerySyntaxError(BuilderError, ValueError):
         self.column = column
         self.expected = expected
         self.found = found
-        super().__init__(self._message())
-
-    def _message(self) -> str:
-        """Return the query, a caret under the column, and what was expected."""
-        # Every blank and control character prints as one blank, so that the caret stays put.
-        text = "".join(c if c.isprintable() else " " for c in self.text)
-        start = max(0, self.column - 60)
-        line = text[start : self.column + 40]
-        problem = f"{self.found}: expected" if self.found else "expected"
-        caret = " " * (self.column - start) + "^"
-        return f"cannot read this spec at column {self.column + 1}\n  {line}\n  {caret}\n" + (
-            f"{problem} {self.expected}"
-        )
+        # Blanks and control characters print as one blank each, to keep the caret in place.
+        printable = "".join(c if c.isprintable() else " " for c in text)
+        start = max(0, column - 60)
+        line = printable[start : column + 40]
+        caret = " " * (column - start) + "^"
+        problem = f"{found}: expected" if found else "expected"
+        where = f"cannot read this spec at column {column + 1}\n  {line}\n  {caret}"
+        super().__init__(f"{where}\n{problem} {expected}")
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word of a query: its kind, its text and the column where it starts."""
+    """A word of a query: its kind, its text and the column where it starts."""
 
     kind: str
     text: str
     column: int
 
-    @property
-    def end(self) -> int:
-        """The column after the word."""
-        return self.column + len(self.text)
-
 
 def _unexpected(text: str, column: int) -> QuerySyntaxError:
-    """Return what is wrong where no word of the syntax begins."""
+    """Return the error for a column at which no word of the syntax begins."""
     char = text[column]
     before = _KEY_BEFORE.search(text[max(0, column - 200) : column])
     equals = _EQUALS.match(text, column)
@@ -126,15 +114,11 @@ def _unexpected(text: str, column: int) -> QuerySyntaxError:
 
 
 def tokens(text: str) -> tuple[Token, ...]:
-    """Split a query into words, blanks left out.
-
-    Raises:
-        QuerySyntaxError: the query is too long, or a part of it is no word of the syntax.
-    """
+    """Split a query into words without blanks; raises `QuerySyntaxError`."""
     if len(text) > MAX_LENGTH:
         expected = f"at most {MAX_LENGTH} characters"
         raise QuerySyntaxError(text, MAX_LENGTH, expected, f"{len(text)} characters")
-    found: list[Token] = []
+    words: list[Token] = []
     column = 0
     while column < len(text):
         match = _TOKEN.match(text, column)
@@ -145,6 +129,6 @@ def tokens(text: str) -> tuple[Token, ...]:
             expected = "a spec, not the name of a file"
             raise QuerySyntaxError(text, column, expected, match.group())
         if kind != "blank":
-            found.append(Token(kind, match.group(), column))
+            words.append(Token(kind, match.group(), column))
         column = match.end()
-    return tuple(found)
+    return tuple(words)

@@ -1,8 +1,8 @@
-"""Reads concrete specs as indexes, spec files and lockfiles write them.
+"""Reads the concrete specs of indexes, spec files and lockfiles.
 
 The keys are those of Spack 0.12 to 1.2 (`spec.py`, `Spec.to_node_dict`): a node is keyed by its
-name in specfile 1, edges by names before Spack 0.17, and types stand under `parameters` since
-specfile 4. All of them become one `Node`.
+name in specfile 1, edges by names before Spack 0.17, and types are under `parameters` since
+specfile 4. All forms become one `Node`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BUILD_SPEC = {"name", "hash", "build_hash"}
 
 
 class Use(NamedTuple):
-    """How a dependency is used: sorted types and virtuals; `direct` where the edge says so."""
+    """How a dependency is used: sorted types and virtuals; `direct` is None if not recorded."""
 
     types: tuple[str, ...]
     virtuals: tuple[str, ...]
@@ -43,7 +43,7 @@ class Use(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """A dependency of a node: its name, the hash that the file calls it by, and its use."""
+    """A dependency of a node: its name, its hash in this file, and its use."""
 
     name: str
     hash: str
@@ -54,19 +54,13 @@ class Node(NamedTuple):
     """A concrete spec.
 
     Attributes:
-        name: the package.
-        version: the version.
-        hash: the hash by which its binary is known.
-        platform: the platform.
-        os: the operating system.
-        target: the name of the CPU target.
+        hash: the hash of its binary.
         parameters: variants and compiler flags.
-        edges: what it depends on.
         compiler: the compiler that the node itself names, in normal form.
-        namespace: the repository of its recipe, where the node says it.
-        package_hash: the hash of its recipe, where the node says it.
-        build_hash: the hash by which edges of old files call it.
-        external: how the system provides it; None for what Spack built.
+        namespace: the repository of its recipe.
+        package_hash: the hash of its recipe.
+        build_hash: its hash in the edges of old files.
+        external: the record of an external; None for a package that Spack built.
         build_spec: the name and hash of the spec from which it was spliced.
     """
 
@@ -86,132 +80,130 @@ class Node(NamedTuple):
     build_spec: tuple[str, str] | None = None
 
 
-def read_node(said: Any, unknown: set[str], key: str = "") -> Node:
-    """Return a node from its decoded JSON.
+def read_node(data: Any, unknown: set[str], key: str = "") -> Node:
+    """Return the node of a decoded JSON object; `ValueError` if it is not a node of Spack's.
 
     Args:
-        said: the decoded JSON.
-        unknown: keys that are not known are added, such as `spec.dependencies[].odd`.
-        key: the hash of a node that does not say it.
-
-    Raises:
-        ValueError: it is not a node of Spack's.
+        data: the decoded JSON.
+        unknown: a set to which unknown keys are added, such as `spec.dependencies[].odd`.
+        key: the hash of a node that does not record it.
     """
-    if isinstance(said, dict) and not isinstance(said.get("name"), str):
-        if len(said) != 1:
-            raise ValueError(f"the node {key} has {len(said)} names, expected one")
-        ((name, inner),) = said.items()
-        said = {**_object(inner, "spec"), "name": name}
-    require_known(said, _NODE, "spec", unknown)
-    arch = require_known(said.get("arch"), _ARCH, "spec.arch", unknown)
+    if isinstance(data, dict) and not isinstance(data.get("name"), str):
+        if len(data) != 1:
+            raise ValueError(f"the node {key} has {len(data)} names, expected one")
+        ((name, inner),) = data.items()
+        data = {**_object(inner, "spec"), "name": name}
+    require_known(data, _NODE, "spec", unknown)
+    arch = require_known(data.get("arch"), _ARCH, "spec.arch", unknown)
     target = arch.get("target")
     if not isinstance(target, str):
         target = _text(require_known(target, _TARGET, "spec.arch.target", unknown), "name")
-    external = said.get("external")
+    external = data.get("external")
     return Node(
-        said["name"],
-        _text(said, "version"),
-        _text(said, "hash", key),
+        data["name"],
+        _text(data, "version"),
+        _text(data, "hash", key),
         _text(arch, "platform"),
         _text(arch, "platform_os"),
         target,
         {
             name: _value(name, value)
-            for name, value in _object(said.get("parameters", {}), "spec.parameters").items()
+            for name, value in _object(data.get("parameters", {}), "spec.parameters").items()
         },
-        tuple(_edges(said.get("dependencies", ()), unknown)),
-        _compiler(said, unknown),
-        _optional(said, "namespace"),
-        _optional(said, "package_hash"),
-        _optional(said, "build_hash"),
+        tuple(_edges(data.get("dependencies", ()), unknown)),
+        _compiler(data, unknown),
+        _optional(data, "namespace"),
+        _optional(data, "package_hash"),
+        _optional(data, "build_hash"),
         None if external is None else _object(external, "external"),
-        _build_spec(said.get("build_spec"), unknown),
+        _build_spec(data.get("build_spec"), unknown),
     )
 
 
-def require_known(value: Any, known: set[str], place: str, unknown: set[str]) -> Mapping[str, Any]:
-    """Return an object of JSON; its keys that are not known are added to `unknown`.
-
-    Raises:
-        ValueError: it is not an object.
-    """
-    found = _object(value, place)
-    if not known.issuperset(found):
-        unknown.update(f"{place}.{key}".lstrip(".") for key in found.keys() - known)
-    return found
+def require_known(
+    value: Any, known_keys: set[str], path: str, unknown: set[str]
+) -> Mapping[str, Any]:
+    """Return a JSON object, and add its unknown keys to `unknown`; `ValueError` if it is none."""
+    entries = _object(value, path)
+    if not known_keys.issuperset(entries):
+        unknown.update(f"{path}.{key}".lstrip(".") for key in entries.keys() - known_keys)
+    return entries
 
 
-def _object(value: Any, what: str) -> Mapping[str, Any]:
+def _object(value: Any, path: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{what.lstrip('.') or 'it'} is not an object")
+        raise ValueError(f"{path.lstrip('.') or 'it'} is not an object")
     return value
 
 
-def _text(said: Mapping[str, Any], key: str, default: str | None = None) -> str:
-    value = said.get(key, default)
+def _text(entries: Mapping[str, Any], key: str, default: str | None = None) -> str:
+    value = entries.get(key, default)
     if not isinstance(value, str) or not value:
         raise ValueError(f"has no {key}, expected a text")
     return value
 
 
-def _optional(said: Mapping[str, Any], key: str) -> str | None:
-    value = said.get(key)
+def _optional(entries: Mapping[str, Any], key: str) -> str | None:
+    value = entries.get(key)
     if value is not None and not isinstance(value, str):
         raise ValueError(f"has the {key} {value!r:.60}, expected a text")
     return value
 
 
-def _compiler(said: Mapping[str, Any], unknown: set[str]) -> str | None:
-    """Return the compiler that a node names, as up to specfile 4, or as specfile 5 notes it."""
-    if "compiler" in said:
-        named = require_known(said["compiler"], _COMPILER, "spec.compiler", unknown)
-        return normal_compiler(f"{_text(named, 'name')}@{_text(named, 'version')}")
-    noted = said.get("annotations", {})
-    require_known(noted, _ANNOTATIONS, "spec.annotations", unknown)
-    kept = _optional(noted, "compiler")
-    return None if kept is None else normal_compiler(kept)
+def _compiler(entries: Mapping[str, Any], unknown: set[str]) -> str | None:
+    """Return the compiler of a node up to specfile 4, or the one in specfile 5's annotations."""
+    if "compiler" in entries:
+        compiler = require_known(entries["compiler"], _COMPILER, "spec.compiler", unknown)
+        return normal_compiler(f"{_text(compiler, 'name')}@{_text(compiler, 'version')}")
+    annotations = entries.get("annotations", {})
+    require_known(annotations, _ANNOTATIONS, "spec.annotations", unknown)
+    original = _optional(annotations, "compiler")
+    return None if original is None else normal_compiler(original)
 
 
 def _edges(edges: Any, unknown: set[str]) -> Iterator[Edge]:
-    place = "spec.dependencies[]"
+    path = "spec.dependencies[]"
     if isinstance(edges, dict):
-        edges = [{"name": name, **_object(edge, place)} for name, edge in edges.items()]
+        edges = [{"name": name, **_object(edge, path)} for name, edge in edges.items()]
     if not isinstance(edges, list | tuple):
         raise ValueError("dependencies is not a list")
-    for said in edges:
-        require_known(said, _EDGE, place, unknown)
-        how = said.get("parameters", said)
-        if how is not said:
-            require_known(how, _EDGE_PARAMETERS, f"{place}.parameters", unknown)
-        types, virtuals = how.get("deptypes", said.get("type", ())), how.get("virtuals", ())
-        direct = how.get("direct")
+    for entry in edges:
+        require_known(entry, _EDGE, path, unknown)
+        parameters = entry.get("parameters", entry)
+        if parameters is not entry:
+            require_known(parameters, _EDGE_PARAMETERS, f"{path}.parameters", unknown)
+        types, virtuals = (
+            parameters.get("deptypes", entry.get("type", ())),
+            parameters.get("virtuals", ()),
+        )
+        direct = parameters.get("direct")
         if not isinstance(direct, bool | None):
             raise ValueError(f"dependencies has direct {direct!r:.60}, expected true or false")
         try:
             use = _use(tuple(types), tuple(virtuals), direct)
         except TypeError:
             raise ValueError("dependencies has types that are not a list of words") from None
-        yield Edge(_text(said, "name"), _text(said, "hash", said.get("build_hash")), use)
+        yield Edge(_text(entry, "name"), _text(entry, "hash", entry.get("build_hash")), use)
 
 
 @lru_cache(maxsize=4096)
 def _use(types: tuple[str, ...], virtuals: tuple[str, ...], direct: bool | None) -> Use:
-    """Return a use; `ValueError` for a word that cannot stand in a list with commas."""
+    """Return a use; `ValueError` for a type or virtual that is not a plain word."""
     for word in (*types, *virtuals):
         if not isinstance(word, str) or "," in word or not is_name(word):
             raise ValueError(f"{word!r:.60} is not a type or a virtual, expected a word")
     return Use(tuple(sorted(types)), tuple(sorted(virtuals)), direct)
 
 
-def _build_spec(said: Any, unknown: set[str]) -> tuple[str, str] | None:
-    if said is None:
+def _build_spec(data: Any, unknown: set[str]) -> tuple[str, str] | None:
+    if data is None:
         return None
-    require_known(said, _BUILD_SPEC, "spec.build_spec", unknown)
-    return _text(said, "name"), _text(said, "hash", said.get("build_hash"))
+    require_known(data, _BUILD_SPEC, "spec.build_spec", unknown)
+    return _text(data, "name"), _text(data, "hash", data.get("build_hash"))
 
 
 def require_hash(text: str) -> None:
-    """Raise `ValueError` unless a text is a hash of Spack's: 20 bytes in base32."""
+    """Raise `ValueError` if a text is not a hash of Spack's: 20 bytes in base32."""
     if not is_hash(text):
         raise ValueError(f"{text!r:.60} is not a hash, expected 32 characters of a-z and 2-7")
 
@@ -220,11 +212,7 @@ def compiler_of(node: Node, node_of: Callable[[str], Node | None]) -> str:
     """Return the compiler that Spack prints for a node.
 
     Since specfile 5 it is the dependency that provides C, or else C++, or else Fortran (Spack 1.1
-    `spec.py`, `DeprecatedCompilerSpec.factory`).
-
-    Args:
-        node: the node.
-        node_of: returns the node that an edge names by its hash, None if it is not known.
+    `spec.py`, `DeprecatedCompilerSpec.factory`). `node_of` returns the node with a hash.
     """
     if node.compiler is not None:
         return node.compiler
@@ -251,7 +239,7 @@ def configuration_of(node: Node, compiler: str) -> Configuration:
 
 
 def _value(name: str, value: Any) -> VariantValue:
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return tuple(value)
     if isinstance(value, bool | str):
         return value

@@ -1,9 +1,7 @@
-"""What Spack prints of a spec in normal form: variants (`+cuda`, `libs:=shared,static`), compilers.
+"""Reads variants and compilers as Spack prints them, and returns their normal forms.
 
-Owns the reading of one printed variant, its canonical text, and the forms in which all printed ones
-meet. They are those of Spack 0.13 to 1.1 (`variant.py`, `spec_parser.py` there). A compiler has
-been a package since Spack 1.0; before, it had a name of its own. Knows nothing of pages or
-databases.
+`+cuda`, `libs:=shared,static` and `gcc@=13.2.0` are forms of Spack 0.13 to 1.1 (`variant.py`,
+`spec_parser.py`). Compilers are packages since Spack 1.0, and had other names before.
 """
 
 import json
@@ -16,14 +14,14 @@ from typing import Literal
 VariantKind = Literal["bool", "single", "multi"]
 
 NO_COMPILER = "none"
-"""What is printed for a spec that uses no compiler."""
+"""Printed for a spec that uses no compiler."""
 
 LANGUAGES = ("c", "cxx", "fortran")
-"""The compiler printed is the one for the first of these that a spec uses (Spack 1.1 `spec.py`,
+"""Spack prints the compiler of the first of these that a spec uses (Spack 1.1 `spec.py`,
 `DeprecatedCompilerSpec.factory`)."""
 
 FLAG_NAMES = frozenset({"cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs"})
-# One value each, in which a comma is part of the text: paths, git references, compiler flags.
+# Values in which a comma is part of the text: paths, git references, compiler flags.
 UNSPLIT_NAMES = frozenset({"dev_path", "commit", "branch", "tag", "ref"}) | FLAG_NAMES
 
 PATCH_PRINTED = 7
@@ -37,14 +35,14 @@ _BARE_VALUE = re.compile(r"[a-zA-Z0-9,/_.\-\[\]]+")
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One variant of a concrete spec.
+    """A variant of a concrete spec.
 
     Attributes:
         name: the variant's name.
-        values: `('True',)` or `('False',)` for a bool, one value for a single, any number of
-            them, sorted, for a multi.
-        kind: what the text says it is; `k=a,b` and `k:=a` are multi, `k=a` is single.
-        propagate: printed with a doubled sigil, `++x` or `k==v`.
+        values: `('True',)` or `('False',)` for a bool, one value for a single, any number for a
+            multi, sorted.
+        kind: the kind by its text: `k=a,b` and `k:=a` are multi, `k=a` is single.
+        propagate: printed with a doubled sign, `++x` or `k==v`.
     """
 
     name: str
@@ -70,19 +68,19 @@ class Variant:
 
 
 def quoted(value: str) -> str:
-    """Return `value` as Spack 0.22 and later prints it, in quotes where it needs them."""
+    """Return `value` as Spack 0.22 and later prints it, in quotes if it needs them."""
     if _BARE_VALUE.fullmatch(value):
         return value
     return json.dumps(value) if "'" in value else f"'{value}'"
 
 
 def _quote_of(raw: str) -> str:
-    """Return the quote around `raw`, empty where there is none on both sides."""
+    """Return the quote on both sides of `raw`, empty if it has none."""
     return raw[0] if len(raw) >= 2 and raw[0] in "'\"" and raw[-1] == raw[0] else ""
 
 
 def _unquoted(raw: str) -> str:
-    """Return the value that the printed text `raw` stands for."""
+    """Return a printed value without its quotes and escapes."""
     quote = _quote_of(raw)
     if not quote:
         return raw
@@ -96,11 +94,7 @@ def _unquoted(raw: str) -> str:
 
 
 def _match_pair(text: str) -> re.Match[str]:
-    """Split `k=v` text.
-
-    Raises:
-        ValueError: the text is no variant.
-    """
+    """Split `k=v`; `ValueError` if the text is not a variant."""
     match = _PAIR.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a variant: expected +name, ~name or name=value")
@@ -109,17 +103,10 @@ def _match_pair(text: str) -> re.Match[str]:
 
 @lru_cache(maxsize=65536)
 def parse_variant(text: str) -> Variant:
-    """Read one variant in any printed form.
+    """Read one variant in any printed form; `ValueError` if the text is not a variant.
 
-    Args:
-        text: `+x ~x -x ++x ~~x --x`, `k=v k:=v k==v k:==v`, the value bare or in quotes.
-
-    Returns:
-        The variant. `k='*'` is Spack's print of a multi-valued variant without values; `k=True`
-        is `+k`.
-
-    Raises:
-        ValueError: the text is no variant.
+    The forms are `+x ~x -x ++x ~~x --x` and `k=v k:=v k==v k:==v`, the value bare or in quotes.
+    `k='*'` is a multi-valued variant without values; `k=True` is `+k`.
     """
     flag = _BOOL.fullmatch(text)
     if flag is not None:
@@ -143,11 +130,9 @@ def parse_variant(text: str) -> Variant:
 def normal_variant(text: str) -> str:
     """Return the normal form of a printed variant.
 
-    `libs:=static,shared` becomes `libs=shared,static`: the colon goes, the values are sorted.
-    Everything else stays byte for byte, quotes included, and the function is idempotent.
-
-    Raises:
-        ValueError: the text is no variant.
+    `libs:=static,shared` becomes `libs=shared,static`: without colon, with sorted values.
+    Everything else stays, quotes included, and the function is idempotent. Raises `ValueError` if
+    the text is not a variant.
     """
     if _BOOL.fullmatch(text):
         return text
@@ -162,7 +147,7 @@ def normal_variant(text: str) -> str:
 
 @lru_cache(maxsize=65536)
 def readable_variant(text: str) -> Variant | None:
-    """Return a printed variant, None for what Spack would read as none (see `parse_variant`)."""
+    """Return a printed variant, None if the text is not a variant (see `parse_variant`)."""
     try:
         return parse_variant(text)
     except ValueError:
@@ -189,12 +174,12 @@ def printed_variants(parameters: Mapping[str, VariantValue]) -> tuple[str, ...]:
 @lru_cache(maxsize=65536, typed=True)
 def _printed(name: str, value: VariantValue) -> str:
     if isinstance(value, tuple) and name == "patches":
-        value = tuple(each[:PATCH_PRINTED] for each in value)
+        value = tuple(patch[:PATCH_PRINTED] for patch in value)
     return normal_variant(variant_of(name, value).text)
 
 
 def variant_of(name: str, value: VariantValue) -> Variant:
-    """Return the variant that a record has as a name and a value."""
+    """Return the variant of a name and a value in a record."""
     if isinstance(value, bool):
         return Variant(name, (str(value),), "bool")
     if isinstance(value, str):
@@ -203,13 +188,10 @@ def variant_of(name: str, value: VariantValue) -> Variant:
 
 
 def normal_compiler(text: str) -> str:
-    """Return the normal form of a printed compiler.
+    """Return the normal form of a printed compiler; `ValueError` if it has no name.
 
     `gcc@=13.2.0` becomes `gcc@13.2.0`, and `gcc@13.2.0/abc…` loses the hash that Spack 1.0 and
     later prints; `none` stays.
-
-    Raises:
-        ValueError: the text has no compiler name.
     """
     name, at, version = text.partition("@")
     if at:
@@ -222,10 +204,6 @@ def normal_compiler(text: str) -> str:
 
 
 def split_compiler(name: str) -> tuple[str, str | None]:
-    """Split `gcc@13.2.0` in name and version; the version of `none` and the like is None.
-
-    Raises:
-        ValueError: the text has no compiler name.
-    """
+    """Split `gcc@13.2.0` into name and version, which may be None; `ValueError` without a name."""
     compiler, at, version = normal_compiler(name).partition("@")
     return compiler, version if at else None

@@ -1,14 +1,12 @@
-"""Spack's spec syntax, read into frozen records.
+"""Reads Spack's spec syntax into frozen records.
 
-The words are made in `lexer`. Here `NodeReader` collects what they ask of one package, and
-`parse_query` reads how packages and their dependencies follow each other. The rules are those of
-Spack 1.2's `spec_parser.py`, `Spec._add_flag` and `variant.py`. Nothing recurses, whatever the
-query.
+`lexer` splits a spec into words, `NodeReader` collects the constraints on one package, and
+`parse_query` reads packages and their dependencies, without recursion. The rules are those of
+Spack 1.2's `spec_parser.py`, `Spec._add_flag` and `variant.py`.
 
-`parse_legacy_query` reads specs as Spack before 1.0 does: what follows a compiler is asked of the
-package. `fftw %gcc@12 ~mpi` asks `~mpi` of FFTW in Spack 0.23, and of gcc in Spack 1.0 ("Spec
-syntax" in its release notes; `spec_parser.py` of both). Spack's own remedy is
-`spack style --spec-strings`.
+`parse_legacy_query` reads specs as Spack before 1.0 does: constraints behind a compiler apply to
+the package. In `fftw %gcc@12 ~mpi`, `~mpi` applies to FFTW in Spack 0.23, and to gcc in Spack 1.0
+("Spec syntax" in its release notes). Spack's own remedy is `spack style --spec-strings`.
 """
 
 import re
@@ -35,7 +33,7 @@ _SIGILS = ("edge_start", "dependency")
 _ARCH_KEYS = {"os": "os", "operating_system": "os", "platform": "platform", "target": "target"}
 _WHOLE_ARCH = frozenset({"arch", "architecture"})
 _NO_VARIANTS = _WHOLE_ARCH | _ARCH_KEYS.keys() | {"namespace"}
-# Spack 1.2 `variant.py`, RESERVED_NAMES: of these nothing can be asked of all dependencies.
+# Spack 1.2 `variant.py`, RESERVED_NAMES: names that cannot be propagated to dependencies.
 _RESERVED = _NO_VARIANTS | {"patches"} | (UNSPLIT_NAMES - FLAG_NAMES)
 _PAIR = re.compile(r"(?P<key>[a-zA-Z0-9_.\-]+)(?P<colon>:?)(?P<equals>==?)(?P<value>.*)", re.DOTALL)
 _SIGIL = re.compile(r"(?P<sigil>[+~\-]{1,2})\s*(?P<name>.+)", re.DOTALL)
@@ -47,7 +45,7 @@ Parser = Callable[[str], SpecQuery]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The parts of a `name=value` word, the value without its quotes."""
+    """The parts of a `name=value` word; the value is without quotes."""
 
     name: str
     value: str
@@ -56,14 +54,14 @@ class Pair:
 
 
 def _unquoted(raw: str) -> str:
-    """Return a value without its quotes; a query escapes nothing but the quote itself."""
+    """Return a value without its quotes; the only escaped character of a query is the quote."""
     if len(raw) >= 2 and raw[0] in "'\"" and raw[-1] == raw[0]:
         return raw[1:-1].replace("\\" + raw[0], raw[0])
     return raw
 
 
 def read_pair(word: Token) -> Pair:
-    """Split a word that the lexer calls a pair, or a `+x`, in its parts."""
+    """Split a word of the kind pair, or a `+x`, into its parts."""
     if word.kind == "flag" and (flag := _SIGIL.fullmatch(word.text)):
         value = str(flag["sigil"][0] == "+")
         return Pair(flag["name"], value, exact=True, propagate=len(flag["sigil"]) == 2)
@@ -90,7 +88,7 @@ def _constraint(pair: Pair, column: int) -> VariantConstraint:
 
 @dataclass(slots=True)
 class NodeReader:
-    """The parts of one package of a query, as far as they are read; `query` makes the record."""
+    """Collects the constraints on one package of a query; `record` returns them."""
 
     text: str
     name: str | None = None
@@ -102,16 +100,16 @@ class NodeReader:
     flags: list[Flag] = field(default_factory=list)
 
     def named(self, word: Token) -> None:
-        """Take the name, with its namespace where one is given; `*` is any name."""
+        """Set the name and, if there is one, its namespace; `*` is any name."""
         if word.text != "*":
             namespace, _, self.name = word.text.rpartition(".")
             self.namespace = namespace or None
 
     def take(self, word: Token) -> bool:
-        """Take a word, and return whether it belongs to this package.
+        """Read a word, and return whether it belongs to this package.
 
         Raises:
-            QuerySyntaxError: the word is wrong, or says again what was said.
+            QuerySyntaxError: the word is faulty, or a second one of its kind.
         """
         if word.kind == "version":
             self._version(word)
@@ -135,12 +133,12 @@ class NodeReader:
             raise self._error(word, str(error), "a version list like @1.2:1.4") from None
 
     def _option(self, pair: Pair, word: Token) -> None:
-        """Take one option: an architecture, a namespace, a flag or a variant."""
+        """Read an option: an architecture, a namespace, a flag or a variant."""
         if word.kind == "flag" and pair.name in _NO_VARIANTS:
-            raise self._error(word, f"{pair.name!r} is no variant", f"{pair.name}=, and a value")
+            raise self._error(word, f"{pair.name!r} is not a variant", f"{pair.name}= and a value")
         if pair.propagate and pair.name in _RESERVED:
-            found = f"{pair.name!r} cannot be asked of all dependencies"
-            raise self._error(word, found, f"one '=' after {pair.name}")
+            problem = f"{pair.name!r} cannot apply to all dependencies"
+            raise self._error(word, problem, f"one '=' after {pair.name}")
         if pair.name in _WHOLE_ARCH:
             self._whole_arch(pair, word)
         elif pair.name in _ARCH_KEYS:
@@ -150,16 +148,16 @@ class NodeReader:
         elif pair.name in FLAG_NAMES:
             self.flags.append(Flag(pair.name, pair.value, pair.propagate, word.column))
         elif pair.name in self.variants:
-            raise self._error(word, f"{pair.name!r} stands here again", "each variant once")
+            raise self._error(word, f"a second {pair.name!r}", "each variant once")
         elif pair.value != "*" and "*" in pair.value.split(","):
             raise self._error(word, "'*' among other values", "'*' alone, or values without it")
         else:
             self.variants[pair.name] = _constraint(pair, word.column)
 
     def _whole_arch(self, pair: Pair, word: Token) -> None:
-        """Take `platform-os-target` or a target alone: either sets all three parts in Spack."""
+        """Read `platform-os-target` or a target alone; in Spack, either sets all three parts."""
         if self.arch:
-            expected = "arch= alone, or before the parts that it leaves open"
+            expected = "arch= alone, or before the parts that it leaves out"
             raise self._error(word, f"{pair.name}= after {next(iter(self.arch))}=", expected)
         parts = pair.value.split("-")
         platform, os, target = parts if len(parts) == 3 else ("", "", pair.value)
@@ -179,7 +177,7 @@ class NodeReader:
             self.arch[key] = part
 
     def record(self, dependencies: tuple[Dependency, ...] = ()) -> SpecQuery:
-        """Return what was read as a record; `*` asks for a part that every binary has."""
+        """Return the constraints as a record, without parts that are `*`."""
         arch = {key: part for key, part in self.arch.items() if part != "*"}
         return SpecQuery(
             name=self.name,
@@ -197,7 +195,7 @@ class NodeReader:
 
 
 class _Cursor:
-    """A place in the words of one query."""
+    """A position in the words of a query."""
 
     __slots__ = ("_position", "_words", "text")
 
@@ -208,12 +206,10 @@ class _Cursor:
 
     def word(self) -> Token | None:
         """Return the next word, None at the end."""
-        if self._position < len(self._words):
-            return self._words[self._position]
-        return None
+        return self._words[self._position] if self._position < len(self._words) else None
 
     def take(self, *kinds: str) -> Token | None:
-        """Return the next word and go on, when it is of one of these kinds."""
+        """Return the next word and advance if it is of one of these kinds, else None."""
         word = self.word()
         if word is None or word.kind not in kinds:
             return None
@@ -221,11 +217,11 @@ class _Cursor:
         return word
 
     def skip(self) -> None:
-        """Go on to the word after the next."""
+        """Advance by one word."""
         self._position += 1
 
     def require_name(self, before: Token) -> None:
-        """Raise `QuerySyntaxError` unless the name of a package follows a word."""
+        """Raise `QuerySyntaxError` if the next word is not the name of a package."""
         if (word := self.word()) is None or word.kind != "name":
             raise self.error(f"the name of a package after {before.text[:40]!r}")
 
@@ -237,10 +233,9 @@ class _Cursor:
 
 
 def _node(cursor: _Cursor) -> NodeReader:
-    """Read a name and all that constrains it, up to a dependency or the end."""
+    """Read a name and its constraints, up to a dependency or the end."""
     node = NodeReader(cursor.text)
-    name = cursor.take("name")
-    if name is not None:
+    if name := cursor.take("name"):
         node.named(name)
     while (word := cursor.word()) is not None and node.take(word):
         cursor.skip()
@@ -254,8 +249,8 @@ def _virtuals(assignment: str) -> tuple[str, ...]:
 
 
 def _edge_attributes(cursor: _Cursor) -> dict[str, tuple[str, ...]]:
-    """Read `virtuals=c,cxx deptypes=build]`, from after one bracket to after the other."""
-    found: dict[str, tuple[str, ...]] = {}
+    """Read `virtuals=c,cxx deptypes=build]`, the text behind the opening bracket."""
+    attributes: dict[str, tuple[str, ...]] = {}
     while (word := cursor.word()) is not None and word.kind == "pair":
         pair = read_pair(word)
         if pair.name not in _EDGE_KEYS or pair.propagate:
@@ -263,20 +258,19 @@ def _edge_attributes(cursor: _Cursor) -> dict[str, tuple[str, ...]]:
         values = (pair.value,) if pair.name == "when" else tuple(pair.value.split(","))
         if pair.name == "deptypes" and not DEPTYPES.issuperset(values):
             raise cursor.error(f"types of dependencies: {', '.join(sorted(DEPTYPES))}")
-        found[pair.name] = values
+        attributes[pair.name] = values
         cursor.skip()
-    end = cursor.take("edge_end")
-    if end is None:
+    closing = cursor.take("edge_end")
+    if closing is None:
         raise cursor.error("deptypes=, virtuals=, when= or the closing ']'")
-    assigned = _virtuals(end.text[1:])
-    if assigned:
-        cursor.require_name(end)
-        found["virtuals"] = (*found.get("virtuals", ()), *assigned)
-    return found
+    if assigned := _virtuals(closing.text[1:]):
+        cursor.require_name(closing)
+        attributes["virtuals"] = (*attributes.get("virtuals", ()), *assigned)
+    return attributes
 
 
 def _dependency(cursor: _Cursor) -> Dependency | None:
-    """Read a sigil, its attributes and the package after it; None where no sigil stands."""
+    """Read a sigil, its attributes and the package after it; None if no sigil follows."""
     sigil = cursor.take(*_SIGILS)
     if sigil is None:
         return None
@@ -298,7 +292,7 @@ def _dependency(cursor: _Cursor) -> Dependency | None:
         direct=direct,
         virtuals=attributes.get("virtuals", ()),
         deptypes=attributes.get("deptypes", ()),
-        # Printed and read again, so that one condition is always one record.
+        # Printed and read again, so that equal conditions are equal records.
         when=parse_query(spec_text(parse_query(when[0]))) if when else None,
         propagate=sigil.text.startswith("%%"),
         column=sigil.column,
@@ -315,38 +309,26 @@ def _dependencies(cursor: _Cursor) -> tuple[Dependency, ...]:
             groups.append((edge, []))
     try:
         return merged_edges(
-            replace(edge, node=replace(edge.node, dependencies=merged_edges(own))) if own else edge
-            for edge, own in groups
+            replace(edge, node=replace(edge.node, dependencies=merged_edges(below)))
+            if below
+            else edge
+            for edge, below in groups
         )
     except UnsatisfiableSpec as error:
         raise QuerySyntaxError(cursor.text, 0, "each dependency once", str(error)) from None
 
 
 def parse_query(text: str) -> SpecQuery:
-    """Read one spec in Spack's syntax.
-
-    Args:
-        text: for instance `hdf5@1.14: +mpi target=zen3 %gcc@13`.
-
-    Returns:
-        The query as records; nothing is checked against packages or data.
+    """Read one spec, such as `hdf5@1.14: +mpi target=zen3 %gcc@13`; names are not checked.
 
     Raises:
-        QuerySyntaxError: the text is no spec, is two specs, or is too long.
+        QuerySyntaxError: the text is not a spec, or is two, or too long.
     """
     return _query_of_words(text, tokens(text))
 
 
 def _query_of_words(text: str, words: Sequence[Token]) -> SpecQuery:
-    """Read the words of one spec.
-
-    Args:
-        text: the text in which they stand.
-        words: the words in the order in which Spack 1.2 reads them.
-
-    Raises:
-        QuerySyntaxError: they are no spec, or two.
-    """
+    """Read the words of one spec, in the order in which Spack 1.2 reads them."""
     cursor = _Cursor(text, words)
     if cursor.word() is None:
         raise cursor.error("a package name or a constraint such as +mpi (* is any package)")
@@ -358,50 +340,34 @@ def _query_of_words(text: str, words: Sequence[Token]) -> SpecQuery:
 
 
 class UnknownSpackVersion(BuilderError):
-    """A text that is no version of Spack."""
+    """A text that is not a version of Spack."""
 
 
 def parser_of(version: str | None) -> Parser:
-    """Return what reads specs as a version of Spack does, such as `0.23`; None for today's.
-
-    Raises:
-        UnknownSpackVersion: it is no version.
-    """
+    """Return the parser for a version of Spack, such as `0.23`; None is the newest."""
     found = _SPACK_VERSION.fullmatch(version or "1")
     if found is None:
-        raise UnknownSpackVersion(f"{version!r} is no version of Spack, expected 0.23 or 1.2")
+        raise UnknownSpackVersion(f"{version!r} is not a version of Spack, expected 0.23 or 1.2")
     return parse_legacy_query if found[1] == "0" else parse_query
 
 
 def parse_legacy_query(text: str) -> SpecQuery:
-    """Read one spec as Spack before 1.0 does; the text of the query is that of Spack 1.0.
-
-    Raises:
-        QuerySyntaxError: the text is no spec, is two specs, or is too long.
-    """
-    found = _query_of_words(text, _compilers_last(tokens(text)))
-    return parse_query(spec_text(found))
+    """Read one spec as Spack before 1.0 does; the query's text is that of Spack 1.0."""
+    query = _query_of_words(text, _compilers_last(tokens(text)))
+    return parse_query(spec_text(query))
 
 
 def todays_spec(text: str, version: str | None) -> str:
-    """Return a spec that was written for a version of Spack as Spack 1.0 reads the same.
-
-    What is no spec comes back as it is.
-
-    Raises:
-        UnknownSpackVersion: there is no such version.
-    """
+    """Return a spec for an older Spack in the syntax of Spack 1.0; other texts are unchanged."""
     parse = parser_of(version)
-    if parse is parse_query:
-        return text
     try:
-        return spec_text(parse(text))
+        return text if parse is parse_query else spec_text(parse(text))
     except QuerySyntaxError:
         return text
 
 
 def legacy_reading(query: SpecQuery) -> SpecQuery | None:
-    """Return what Spack before 1.0 reads in a query; None if that is the same, or no spec."""
+    """Return a query as Spack before 1.0 reads it; None if it reads the same, or cannot."""
     if not any(map(_asks_more_of_compiler, query.dependencies)):
         return None
     try:
@@ -411,7 +377,7 @@ def legacy_reading(query: SpecQuery) -> SpecQuery | None:
 
 
 def _asks_more_of_compiler(edge: Dependency) -> bool:
-    """Return whether a compiler, here or below, is asked for more than its name and version."""
+    """Return whether a compiler of this edge has constraints besides its name and version."""
     node = edge.node
     bare = SpecQuery(name=node.name, versions=node.versions, text=node.text)
     if edge.direct and node != bare:
@@ -420,17 +386,17 @@ def _asks_more_of_compiler(edge: Dependency) -> bool:
 
 
 def _compilers_last(words: Iterable[Token]) -> list[Token]:
-    """Return words in an order in which Spack 1.0 reads what Spack 0.23 does.
+    """Move the compiler of each package behind the package's other constraints.
 
-    The compiler of a package, which ends with its version, stands behind all that follows it.
+    A compiler ends with its version. Spack 1.0 reads the result as Spack 0.23 reads the words.
     """
-    found: list[Token] = []
+    ordered: list[Token] = []
     compilers: list[Token] = []
     ends: tuple[str, ...] = ()
     is_in_brackets = False
     for word in words:
         if word.kind in ("dependency", "edge_start") and word.text[0] == "^":
-            found += compilers
+            ordered += compilers
             compilers, ends = [], ()
         if word.kind in ("dependency", "edge_start") and word.text[0] == "%":
             is_in_brackets = word.kind == "edge_start"
@@ -443,6 +409,6 @@ def _compilers_last(words: Iterable[Token]) -> list[Token]:
             compilers.append(word)
             ends = ends[ends.index(word.kind) + 1 :]
         else:
-            found.append(word)
+            ordered.append(word)
             ends = ()
-    return found + compilers
+    return ordered + compilers

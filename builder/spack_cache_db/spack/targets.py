@@ -1,7 +1,7 @@
-"""CPU targets: families, ancestors and what runs where, as the archspec package knows them.
+"""CPU targets of the archspec package: families, ancestors, compatibility, and `target=` in specs.
 
-Owns the partial order of microarchitectures and the meaning of `target=` in a spec. A name that
-archspec does not know is its own family and is compatible with itself only, as in Spack.
+A name that archspec does not know is its own family and is compatible with itself only, as in
+Spack.
 """
 
 from functools import cache
@@ -9,7 +9,7 @@ from functools import cache
 import archspec.cpu
 
 _MAKERS = {"AuthenticAMD": "AMD", "GenuineIntel": "Intel", "ARM": "Arm", "Nvidia": "NVIDIA"}
-"""Makers that archspec calls otherwise."""
+"""Common names of makers, by archspec's names."""
 
 
 def known_targets() -> tuple[str, ...]:
@@ -26,7 +26,7 @@ def ancestors(name: str) -> tuple[str, ...]:
 
 @cache
 def maker(name: str) -> str:
-    """Return the maker of a processor, as people call it; for a level of a family, the family."""
+    """Return the common name of a processor's maker; `Any x86_64` for a level of a family."""
     target = archspec.cpu.TARGETS.get(name)
     if target is None or target.vendor == "generic":
         return f"Any {family(name)}"
@@ -49,8 +49,8 @@ def family(name: str) -> str:
 def runs_on(target: str, host: str) -> bool:
     """Return whether a binary built for `target` runs on a machine of type `host`.
 
-    It does where the target is the host or one of its ancestors; zen3 and haswell are neither
-    before nor after each other.
+    It does if the target is the host or one of its ancestors; neither of zen3 and haswell is an
+    ancestor of the other.
     """
     return target == host or target in ancestors(host)
 
@@ -68,23 +68,20 @@ def _part_matches(part: str, target: str) -> bool:
 
 
 def unknown_bounds(constraint: str) -> tuple[str, ...]:
-    """Return the names in a target constraint that bound a range but that archspec cannot order."""
+    """Return the bounds of ranges in a target constraint that archspec does not know."""
     ranges = [part for part in constraint.split(",") if ":" in part]
     bounds = [bound for part in ranges for bound in part.split(":")]
     return tuple(bound for bound in bounds if bound and not is_known(bound))
 
 
 def target_matches(constraint: str | None, target: str) -> bool:
-    """Return whether a target satisfies what stands after `target=` in a spec.
+    """Return whether the target of a binary satisfies a `target=`, as in Spack 1.1.
 
     Args:
         constraint: a name, a range `low:`, `:high` or `low:high` in archspec's partial order, or
-            a comma list of these; None where a query says nothing.
+            a comma list of these; None is any. A range with an unknown bound, which Spack refuses,
+            contains its bound only (see `unknown_bounds`).
         target: the target of a binary.
-
-    Returns:
-        What Spack 1.1 answers; a range with an unknown bound, which Spack refuses, holds its
-        bound only (see `unknown_bounds`).
     """
     if constraint is None:
         return True

@@ -1,8 +1,7 @@
-"""Version order and version ranges, as Spack 1.1 defines them.
+"""Sort keys of versions, and the ranges `@1.2`, `@=1.2`, `@1.2:1.4` and their lists.
 
-Owns the sort key of a version string and the meaning of `@1.2`, `@=1.2`, `@1.2:1.4` and their
-lists. Knows nothing of packages, pages or databases. The rules are those of Spack 1.1's
-`version/version_types.py` and `version/common.py`, implemented independently.
+The rules are those of Spack 1.1's `version/version_types.py` and `version/common.py`, implemented
+independently.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _FINAL = 3
 _SEGMENT = re.compile(r"[0-9]+|[a-zA-Z]+")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _VALID = re.compile(r"[A-Za-z0-9_.\-][A-Za-z0-9_.\-]*")
-# A git reference may also hold a slash (branch names do).
+# A git reference may also contain a slash, as in names of branches.
 _VALID_GIT = re.compile(r"[A-Za-z0-9_.\-/]+(=[A-Za-z0-9_.\-]+)?")
 
 # Python refuses to convert longer digit strings; real versions have a dozen digits at most.
@@ -43,7 +42,7 @@ _HIGHEST: Standard = (((_INFINITY, len(_INFINITY_WORDS)),), (_FINAL,))
 
 
 def _number(digits: str) -> int:
-    """Return the value of `digits`, or a number in the same order where it is absurdly long."""
+    """Return the value of `digits`; a number of the same order if they are too many for `int`."""
     significant = digits.lstrip("0")
     if len(significant) <= _MAX_DIGITS:
         return int(significant or "0")
@@ -59,7 +58,7 @@ def _segment(text: str) -> Segment:
 
 
 def _standard(text: str) -> Standard:
-    """Return (segments, prerelease) of a version that is not a git version."""
+    """Return the segments and the prerelease of a version that is not a git version."""
     words: list[str] = _SEGMENT.findall(text)
     if len(words) >= 3 and words[-2] in _PRERELEASE_WORDS and words[-1].isdigit():
         prerelease: tuple[int, ...] = (_PRERELEASE_WORDS[words[-2]], _number(words[-1]))
@@ -81,14 +80,9 @@ def is_git_version(text: str) -> bool:
 def version_key(text: str) -> VersionKey:
     """Return the key that sorts version strings in Spack's order.
 
-    Args:
-        text: any string; a version as Spack prints it.
-
-    Returns:
-        (segments, prerelease, is git, git reference, text). The order is total: the last
-        element breaks the ties of versions that Spack calls equal, such as `1.2-3` and `1.2.3`.
-        A git version without `=version` sorts as version 0, as in Spack where its repository
-        has no tag.
+    The key is (segments, prerelease, is git, git reference, text). The text breaks the ties of
+    versions that are equal in Spack, such as `1.2-3` and `1.2.3`. A git version without
+    `=version` sorts as version 0, as in Spack for a repository without tags.
     """
     if not is_git_version(text):
         segments, prerelease = _standard(text)
@@ -99,7 +93,7 @@ def version_key(text: str) -> VersionKey:
 
 
 def preference_key(text: str) -> tuple[bool, bool]:
-    """Return a key that is lowest for the versions that Spack takes first, whatever their order.
+    """Return a key that is lowest for the versions that Spack prefers, whatever their order.
 
     Releases come before prereleases, and both before branches such as `develop` and `main` (Spack
     1.1 `solver/asp.py`, `concretization_version_order`).
@@ -110,7 +104,7 @@ def preference_key(text: str) -> tuple[bool, bool]:
 
 
 def equality_key(text: str) -> EqualityKey:
-    """Return a key that is equal for exactly the versions that Spack calls equal."""
+    """Return a key that is equal for versions that are equal in Spack."""
     return version_key(text)[:4]
 
 
@@ -126,9 +120,9 @@ def newest_version(versions: Iterable[str]) -> str | None:
 
 
 def count_newer(version: str, others: Iterable[str]) -> int:
-    """Return how many versions are newer than one, those not that Spack calls equal to it."""
+    """Return how many versions are newer, without those that are equal in Spack."""
     key = equality_key(version)
-    return sum(equality_key(each) > key for each in others)
+    return sum(equality_key(other) > key for other in others)
 
 
 def _next_text(text: str) -> str:
@@ -146,13 +140,13 @@ def _next_segment(segment: Segment) -> Segment:
         return (kind, value + 1)
     following = _next_text(value)
     while following in _INFINITY_WORDS:
-        # An infinity word is no text: the range ending at `masteq` goes on up to `mastes`.
+        # An infinity word is not a text: the range ending at `masteq` extends to `mastes`.
         following = _next_text(following)
     return (kind, following)
 
 
 def _after(version: Standard) -> Standard:
-    """Return the first version that a range ending at `version` no longer holds."""
+    """Return the first version behind a range that ends at `version`."""
     segments, prerelease = version
     if prerelease[0] != _FINAL:
         number = prerelease[1] + 1 if len(prerelease) > 1 else 0
@@ -164,7 +158,7 @@ def _after(version: Standard) -> Standard:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The half-open range [low, high) of standard versions; `text` as it is typed."""
+    """The half-open range [low, high) of standard versions, with its text."""
 
     low: Standard
     high: Standard
@@ -177,58 +171,56 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """One version and those that Spack calls equal to it; `text` as it is typed."""
+    """A version and those that are equal in Spack, with its text."""
 
     key: EqualityKey
     text: str = field(compare=False)
 
     def contains(self, key: VersionKey) -> bool:
-        """Return whether the version is this one; a git version never equals a standard one."""
+        """Return whether the version is equal; a git version never equals a standard one."""
         return key[:4] == self.key
 
 
-def _checked(text: str, whole: str) -> str:
-    """Return `text` where it can be a version.
-
-    Raises:
-        ValueError: it is empty or has characters that no version has.
-    """
+def _checked(text: str, version_list: str) -> str:
+    """Return `text`; `ValueError` if it is empty or has characters that no version has."""
     pattern = _VALID_GIT if is_git_version(text) else _VALID
     if pattern.fullmatch(text) is None:
-        what = f"{text!r} is not a version" if text else "a version is missing"
-        raise ValueError(f"{what} in {whole!r}")
+        problem = f"{text!r} is not a version" if text else "a version is missing"
+        raise ValueError(f"{problem} in {version_list!r}")
     return text
 
 
-def _parse_part(text: str, whole: str) -> Range | Exact:
+def _parse_part(text: str, version_list: str) -> Range | Exact:
     if ":" in text:
-        start, _, end = text.partition(":")
-        low = _LOWEST if not start else _bound(start, whole)
-        high = _after(_HIGHEST if not end else _bound(end, whole))
+        start, _, stop = text.partition(":")
+        low = _LOWEST if not start else _bound(start, version_list)
+        high = _after(_HIGHEST if not stop else _bound(stop, version_list))
         if high < low:
             raise ValueError(f"the version range {text!r} is empty: it ends before it begins")
         return Range(low, high, text)
     if text.startswith("="):
-        return Exact(equality_key(_checked(text[1:], whole)), text)
+        return Exact(equality_key(_checked(text[1:], version_list)), text)
     if is_git_version(text):
-        return Exact(equality_key(_checked(text, whole)), text)
-    version = _bound(text, whole)
+        return Exact(equality_key(_checked(text, version_list)), text)
+    version = _bound(text, version_list)
     return Range(version, _after(version), text)
 
 
-def _bound(text: str, whole: str) -> Standard:
+def _bound(text: str, version_list: str) -> Standard:
     if "=" in text:
-        raise ValueError(f"{text!r} cannot bound a range in {whole!r}: only plain versions can")
-    return _standard(_checked(text, whole))
+        raise ValueError(
+            f"{text!r} cannot bound a range in {version_list!r}: only plain versions can"
+        )
+    return _standard(_checked(text, version_list))
 
 
 @dataclass(frozen=True, slots=True)
 class VersionRanges:
-    """A union of ranges and exact versions: what stands after `@` in a spec.
+    """A union of ranges and exact versions: the list after `@` in a spec.
 
     Attributes:
-        text: the list as it was typed, without blanks.
-        parts: the same, smallest first; none of them overlap or touch.
+        text: the list without blanks.
+        parts: the union as parts that neither overlap nor touch, smallest first.
     """
 
     text: str
@@ -236,16 +228,10 @@ class VersionRanges:
 
     @classmethod
     def parse(cls, text: str) -> VersionRanges:
-        """Read a version list, with or without the leading `@`.
-
-        Args:
-            text: `1.2`, `=1.2`, `1.2:`, `:1.4`, `1.2:1.4`, `git.main=1.4`, or a comma list.
-
-        Returns:
-            The ranges; blanks carry no meaning.
+        """Read a comma list of `1.2`, `=1.2`, `1.2:`, `:1.4`, `1.2:1.4` and `git.main=1.4`.
 
         Raises:
-            ValueError: a part is no version or range, or a range is empty.
+            ValueError: a part is not a version or range, or a range is empty.
         """
         bare = "".join(text.split()).removeprefix("@")
         parts = [_parse_part(part, bare) for part in bare.split(",")]
@@ -257,32 +243,31 @@ class VersionRanges:
         return any(part.contains(key) for part in self.parts)
 
     def lies_in(self, other: VersionRanges) -> bool:
-        """Return whether the other ranges hold every version of these."""
+        """Return whether the other ranges contain every version of these."""
         both = self.intersection(other)
         return both is not None and both.parts == self.parts
 
     def intersection(self, other: VersionRanges) -> VersionRanges | None:
-        """Return what lies in both, None where nothing does."""
+        """Return the versions in both, None if there are none."""
         ranges, exact = _by_kind(self.parts)
         other_ranges, other_exact = _by_kind(other.parts)
-        found: list[Range | Exact] = []
-        found += [each for each in exact if _is_among(each, other_ranges, other_exact)]
-        found += [each for each in other_exact if _is_among(each, ranges, exact)]
-        here = there = 0
-        while here < len(ranges) and there < len(other_ranges):
-            first, second = ranges[here], other_ranges[there]
+        parts_in_both: list[Range | Exact] = []
+        parts_in_both += [part for part in exact if _is_among(part, other_ranges, other_exact)]
+        parts_in_both += [part for part in other_exact if _is_among(part, ranges, exact)]
+        while ranges and other_ranges:
+            first, second = ranges[0], other_ranges[0]
             if max(first.low, second.low) < min(first.high, second.high):
-                found.append(_overlap(first, second))
-            here, there = (here + 1, there) if first.high <= second.high else (here, there + 1)
-        parts = _disjoint(found)
-        return VersionRanges(",".join(each.text for each in parts), parts) if parts else None
+                parts_in_both.append(_overlap(first, second))
+            (ranges if first.high <= second.high else other_ranges).pop(0)
+        parts = _disjoint(parts_in_both)
+        return VersionRanges(",".join(part.text for part in parts), parts) if parts else None
 
 
 def _by_kind(parts: Sequence[Range | Exact]) -> tuple[list[Range], dict[Exact, Exact]]:
     """Return ranges, smallest first, and exact versions, each once."""
-    ranges = [each for each in parts if isinstance(each, Range)]
-    ranges.sort(key=lambda each: (each.low, each.high))
-    return ranges, {each: each for each in parts if isinstance(each, Exact)}
+    ranges = [part for part in parts if isinstance(part, Range)]
+    ranges.sort(key=lambda part: (part.low, part.high))
+    return ranges, {part: part for part in parts if isinstance(part, Exact)}
 
 
 def _overlap(first: Range, second: Range) -> Range:
@@ -294,7 +279,7 @@ def _overlap(first: Range, second: Range) -> Range:
 
 
 def _between(low: str, high: str) -> str:
-    """Return the text of a range from where one begins to where another ends."""
+    """Return the text of a range from the start of one to the end of another."""
     return f"{low.partition(':')[0]}:{high.rpartition(':')[2]}"
 
 
@@ -302,21 +287,21 @@ def _disjoint(parts: Sequence[Range | Exact]) -> tuple[Range | Exact, ...]:
     """Return the same versions as parts that neither overlap nor touch, smallest first."""
     ranges, exact = _by_kind(parts)
     merged: list[Range] = []
-    for each in ranges:
-        if merged and each.low <= merged[-1].high:
+    for part in ranges:
+        if merged and part.low <= merged[-1].high:
             last = merged[-1]
-            if each.high > last.high:
-                merged[-1] = Range(last.low, each.high, _between(last.text, each.text))
+            if part.high > last.high:
+                merged[-1] = Range(last.low, part.high, _between(last.text, part.text))
         else:
-            merged.append(each)
-    alone = [each for each in exact if not _is_among(each, merged, ())]
+            merged.append(part)
+    alone = [part for part in exact if not _is_among(part, merged, ())]
     return tuple(sorted([*merged, *alone], key=_first_version))
 
 
 def _is_among(version: Exact, ranges: list[Range], exact: Container[Exact]) -> bool:
-    """Return whether ranges that do not overlap, or exact versions, hold a version."""
-    place = bisect_right(ranges, version.key[:2], key=lambda each: each.low)
-    return version in exact or (place > 0 and ranges[place - 1].contains((*version.key, "")))
+    """Return whether ranges that do not overlap, or exact versions, contain a version."""
+    index = bisect_right(ranges, version.key[:2], key=lambda part: part.low)
+    return version in exact or (index > 0 and ranges[index - 1].contains((*version.key, "")))
 
 
 def _first_version(part: Range | Exact) -> tuple[Standard, int, str]:
