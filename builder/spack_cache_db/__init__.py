@@ -1,4 +1,4 @@
-"""Pages and indexes of Spack build caches in, one searchable SQLite file out, for Datasette."""
+"""Builds one searchable SQLite database from pages and indexes of Spack build caches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-# Importing the subpackage binds its name once: from here on it is the function.
+# The name of the subpackage becomes that of the function.
 from spack_cache_db.build import build as build
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ __version__ = "0.1.0"
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Return a public name, or the list of them; the commands need few of their modules."""
-        # `from spack_cache_db import schema` asks here first for a module not imported yet.
+        """Return a public name or `__all__`, imported lazily to keep the commands fast."""
+        # `from spack_cache_db import schema` calls this first if schema is not imported yet.
         if find_spec(f"{__name__}.{name}") is None:
             api = import_module(f"{__name__}.api")
             if name == "__all__" or name in api.__all__:
@@ -27,5 +27,5 @@ if not TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
-    """Return the public names, those as well that are not imported yet."""
+    """Return the public names, including those that are not imported yet."""
     return sorted({*globals(), *import_module(f"{__name__}.api").__all__})

@@ -1,4 +1,4 @@
-"""Checks of the paths and limits that the public Python functions take."""
+"""Checks the paths and limits that are passed to the public Python functions."""
 
 from __future__ import annotations
 
@@ -15,56 +15,47 @@ if TYPE_CHECKING:
 AnyPath = str | os.PathLike[str]
 
 DEFAULT_MAX_PAGE_SIZE = 64 * 2**20
-"""Bytes. The largest pages known are a few hundred kilobytes."""
+"""In bytes; the largest known pages have a few hundred kilobytes."""
 
 
 def checked_paths(paths: object) -> list[str]:
-    """Return one path or many as a list of texts.
-
-    Raises:
-        ArgumentError: it is something else, or there is none.
-    """
+    """Return one path or many as a list of texts; raises `ArgumentError`."""
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
     if isinstance(paths, bytes) or not isinstance(paths, Iterable):
         raise _error("paths", paths, "a path or several, str or Path")
-    found = [_path("a path", path) for path in paths]
-    if not found:
+    checked = [_path("a path", path) for path in paths]
+    if not checked:
         raise ArgumentError("paths is empty, expected at least one file or folder")
-    return found
+    return checked
 
 
-def checked_file(name: str, file: object, what: str = "a file made by build") -> Path:
+def checked_file(name: str, file: object, description: str = "a file made by build") -> Path:
     """Return the path of a file; `name` and `what` describe it in the ArgumentError otherwise."""
     path = _path(name, file)
     if not path:
-        raise ArgumentError(f"{name} is empty, expected the path of {what}")
+        raise ArgumentError(f"{name} is empty, expected the path of {description}")
     return Path(path)
 
 
 def checked_database(db: object) -> Path | sqlite3.Connection:
-    """Return a connection as it is, a path as `checked_file` does."""
-    import sqlite3  # Only questions need it.
+    """Return a connection unchanged, or a path as `checked_file` does."""
+    import sqlite3  # Only queries need it.
 
     return db if isinstance(db, sqlite3.Connection) else checked_file("db", db)
 
 
 def checked_environment(environment: object) -> Path | list[str]:
-    """Return the path of an environment, or the specs that were given one by one.
-
-    Raises:
-        ArgumentError: it is neither.
-    """
-    expected = "a path (str or Path), or specs one by one"
+    """Return the path of an environment, or a list of specs; raises `ArgumentError`."""
     if isinstance(environment, str | os.PathLike):
         return checked_file("environment", environment, "an environment")
     if isinstance(environment, bytes) or not isinstance(environment, Iterable):
-        raise _error("environment", environment, expected)
+        raise _error("environment", environment, "a path (str or Path), or specs")
     return [*environment]
 
 
 def checked_limit(limit: object) -> None:
-    """Raise ArgumentError unless this is None or a number of records."""
+    """Raise `ArgumentError` if a limit is neither None nor a number of records."""
     if limit is not None and (not isinstance(limit, int) or limit < 0):
         raise _error("limit", limit, "a whole number from 0")
 

@@ -1,8 +1,7 @@
-"""Reads files of strangers within limits and without waiting; puts our own files in place.
+"""Reads untrusted files within limits and without blocking; writes our own files safely.
 
-A pipe would keep whoever opens it waiting, a device has no end, and a sparse file takes gigabytes
-of memory and none of the disk. All of them are refused, and links lead to files under the same
-rules.
+Pipes, which would block, devices, which are endless, and sparse files, which take gigabytes of
+memory and no disk, are refused. Links are followed under the same rules.
 """
 
 from __future__ import annotations
@@ -20,14 +19,13 @@ from pathlib import Path
 from spack_cache_db.errors import OutputError, reason
 
 LARGE = 2**20
-"""Bytes of a file that is looked at for holes before it is read."""
+"""Smallest file that is checked for holes before it is read, in bytes."""
 
 HEAD = 100
-"""Bytes by which a file is known; so many are read first, whatever size the system tells."""
+"""Bytes by which the kind of a file is recognized: the minimum of the first read."""
 
 _FIRST = 2**16
-"""At most so many are read first: most pages have fewer."""
-
+"""Maximum of the first read, in bytes; most pages are smaller."""
 
 KINDS = {
     stat.S_IFDIR: "a folder",
@@ -37,67 +35,62 @@ KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
 }
-"""What is no regular file, by its type as `os.lstat` has it."""
+"""File types other than regular files, as in `os.lstat`."""
 
 
 class FileFault(OSError):
-    """A file that is not read; `strerror` says what it is, and what was expected."""
+    """A file that is refused; `strerror` is the reason."""
 
     def __init__(self, path: str | Path, message: str) -> None:
         super().__init__(errno.EINVAL, message, str(path))
 
 
 class LargeFileFault(FileFault):
-    """A file that is larger than it may be."""
+    """A file that exceeds its limit."""
 
 
 def open_regular(path: str | Path) -> FileIO:
-    """Open a regular file for reading.
-
-    Raises:
-        FileFault: it is something else.
-        OSError: it cannot be opened.
-    """
+    """Open a regular file for reading; raises `FileFault` for other files, or `OSError`."""
     descriptor, _ = _opened(path)
     return FileIO(descriptor, closefd=True)
 
 
 def _opened(path: str | Path) -> tuple[int, int]:
     """Return the descriptor of a regular file, open for reading, and its size in bytes."""
-    # A pipe would block whoever opens it, but for O_NONBLOCK.
+    # Without O_NONBLOCK, opening a pipe blocks.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
-        kind = KINDS.get(stat.S_IFMT(status.st_mode), "no file")
+        kind = KINDS.get(stat.S_IFMT(status.st_mode), "not a file")
         raise FileFault(path, f"is {kind}, expected a regular file")
     return descriptor, status.st_size
 
 
 def read_wanted(path: str | Path, limit_of: Callable[[bytes], int | None]) -> bytes | None:
-    """Return the bytes of a regular file; None if it is not wanted.
+    """Return the bytes of a regular file; None to skip it.
 
     Args:
         path: the file.
-        limit_of: given its first `HEAD` bytes at least, or all that there are, returns how many
-            bytes it may have, or None if it is not wanted.
+        limit_of: returns the maximum size for a file with these first bytes (at least `HEAD` of
+            them, or all), or None to skip the file.
 
     Raises:
         LargeFileFault: it has more bytes.
-        FileFault: it has holes, or is no regular file.
+        FileFault: it has holes, or is not a regular file.
         OSError: it cannot be read.
     """
     descriptor, size = _opened(path)
     try:
-        # One byte more than there should be: if it is not there, nothing is left to be read.
+        # Reading one byte more than the size confirms the end of the file.
         data = more = os.read(descriptor, max(HEAD, min(size, _FIRST)) + 1)
         limit = limit_of(data)
         if limit is None:
             return None
         if len(data) < size <= limit:
-            # From the start again, because joining the parts would take the memory of both.
+            # Read again from the start, because joining two parts would double the memory.
             data = more = _read_large(descriptor, path, size)
-        # A file may grow or shrink while it is read, and some of the system's have no size.
+        # A file may grow or shrink while it is read, and files of the system may report size 0.
         while more and len(data) != size and size <= limit:
             size = max(size, len(data))
             more = os.read(descriptor, size - len(data) + _FIRST)
@@ -113,7 +106,7 @@ def read_wanted(path: str | Path, limit_of: Callable[[bytes], int | None]) -> by
 def _read_large(descriptor: int, path: str | Path, size: int) -> bytes:
     hole = size
     if size > LARGE:
-        # Not every file system can tell.
+        # Not supported by every file system.
         with suppress(OSError, AttributeError):
             hole = os.lseek(descriptor, 0, os.SEEK_HOLE)
     if hole < size:
@@ -123,7 +116,7 @@ def _read_large(descriptor: int, path: str | Path, size: int) -> bytes:
 
 
 def read_file(path: str | Path, limit: int) -> bytes:
-    """Return the bytes of a regular file of at most `limit` bytes (raises as `read_wanted`)."""
+    """Return the bytes of a regular file of at most `limit` bytes; raises as `read_wanted`."""
     data = read_wanted(path, lambda _: limit)
     assert data is not None
     return data
@@ -139,7 +132,7 @@ def sha256_of(path: Path) -> str:
 def alone_in(folder: Path, command: str) -> Iterator[None]:
     """Create a folder if it is missing, and lock it against other runs of a command.
 
-    The system releases the lock when the process ends. File systems without locks do without.
+    The system releases the lock when the process ends. File systems without locks are not locked.
 
     Raises:
         OutputError: another run has the lock, or the folder cannot be created or opened.
@@ -154,15 +147,15 @@ def alone_in(folder: Path, command: str) -> Iterator[None]:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                words = f"another {command} writes into it, expected to be alone: wait for its end"
-                raise OutputError(f"{folder}: {words}") from None
+                message = f"another {command} is writing into it: wait for its end"
+                raise OutputError(f"{folder}: {message}") from None
         yield
     finally:
         os.close(descriptor)
 
 
 def put_in_place(part: Path, path: Path) -> None:
-    """Give a file its name once it is on disk, and see that the name is on disk as well."""
+    """Rename a file once its content is on disk, and flush the new name to disk as well."""
     _force_to_disk(part)
     part.replace(path)
     _force_to_disk(path.parent)
@@ -177,5 +170,5 @@ def _force_to_disk(path: Path) -> None:
 
 
 def unreadable(error: OSError | ValueError) -> str:
-    """Return in words why a file was not read."""
+    """Return the reason why a file was not read."""
     return reason(error) if isinstance(error, FileFault) else f"cannot be read: {reason(error)}"

@@ -1,9 +1,8 @@
-"""The bounded reader of YAML: every YAML text from outside this package goes through it.
+"""Reads YAML within limits, as nodes with line numbers or as values.
 
-It returns nodes that know their line, or values. libyaml ends the process on deep nesting, PyYAML
-takes a thousand bytes for each node, and a few aliases can repeat each other a billion times, so
-nodes are counted while they are composed. Anything wrong with a text is a `LineFault`, whatever
-PyYAML raises.
+All YAML from outside the package is read here. Nodes are counted while they are composed: libyaml
+crashes on deep nesting, PyYAML uses a thousand bytes for each node, and a few aliases can repeat
+each other a billion times. Each fault is a `LineFault`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from spack_cache_db.errors import LineFault
 
 @dataclass(frozen=True, slots=True)
 class YamlBounds:
-    """How large a YAML text may be, as it is and with its aliases written out.
+    """Limits of a YAML text, as it is and with its aliases written out.
 
     Attributes:
         size: characters.
@@ -36,21 +35,20 @@ class YamlBounds:
 
 
 CONFIGURATION_BOUNDS = YamlBounds(aliases=1_000)
-"""How large a file of Spack's configuration may be; the largest known have some fifty thousand
-characters."""
+"""Limits of Spack's configuration files; the largest have some fifty thousand characters."""
 
 METADATA_BOUNDS = YamlBounds(size=2**24, parts=500_000, aliases=1_000)
-"""How large Datasette's metadata and settings may be: queries in them may have any length."""
+"""Limits of Datasette's metadata and settings, which contain queries of any length."""
 
 MAX_NUMBER = 1000
-"""Characters of a scalar that is not text: numbers of base 60 take quadratic time."""
+"""Maximum length of a scalar that is not text: numbers of base 60 take quadratic time."""
 
 _TEXT = "tag:yaml.org,2002:str"
 NOTHING = ("", "~", "null", "Null", "NULL")
-"""How null is written, where it has no quotes."""
+"""The spellings of null without quotes."""
 
 _BAD_SCALAR = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What PyYAML raises for `!!float x`, `!!timestamp x`, `!!bool x` and the like."""
+"""Exceptions of PyYAML for `!!float x`, `!!timestamp x`, `!!bool x` and similar scalars."""
 
 
 def compose(
@@ -58,11 +56,8 @@ def compose(
 ) -> yaml.Node | None:
     """Return the node of a text with one YAML document, None for an empty one.
 
-    Every scalar is text, merge keys (`<<`) are resolved, and the lines of nodes are those that
-    editors and `grep -n` count. Nodes know the path that is given.
-
-    Raises:
-        LineFault: it is not YAML, or too large.
+    Every scalar is text, merge keys (`<<`) are resolved, and line numbers are those of editors and
+    `grep -n`. Raises `LineFault` with the path if the text is not YAML, or too large.
     """
     try:
         return _compose(text, bounds, _TextLoader, path)
@@ -74,35 +69,31 @@ def load(text: str, bounds: YamlBounds) -> Any:
     """Return the value of a text with one YAML document, with the types of YAML 1.1.
 
     Raises:
-        LineFault: it is not YAML, is too large, or has a scalar that is none of its tag.
+        LineFault: it is not YAML, is too large, or has a scalar that does not fit its tag.
     """
     node = _compose(text, bounds, _ValueLoader)
     return None if node is None else _value(_Constructor(), node)
 
 
 def part_count(node: yaml.Node) -> int:
-    """Return how many scalars, lists and mappings a node has, with its aliases written out."""
+    """Return the number of scalars, lists and mappings in a node, with aliases written out."""
     if isinstance(node, yaml.MappingNode):
-        return 1 + sum(part_count(each) for pair in node.value for each in pair)
+        return 1 + sum(part_count(child) for pair in node.value for child in pair)
     return 1 + (sum(map(part_count, node.value)) if isinstance(node, yaml.SequenceNode) else 0)
 
 
 def text_value(node: yaml.Node) -> Any:
-    """Return a node of `compose` as text, lists and dictionaries.
-
-    Raises:
-        LineFault: a list or a mapping is the key of a mapping.
-    """
+    """Return a node of `compose` as text, lists and dictionaries; `LineFault` for other keys."""
     return _value(yaml.constructor.BaseConstructor(), node)
 
 
 def line_of(node: yaml.Node) -> int:
-    """Return the line on which a node begins, counted from 1."""
+    """Return the first line of a node, counted from 1."""
     return int(node.start_mark.line) + 1
 
 
 def fault_at(node: yaml.Node, message: str) -> LineFault:
-    """Return a fault where a node begins, in the file whose path `compose` was given."""
+    """Return a fault at the first line of a node, with the path that `compose` was given."""
     return LineFault(line_of(node), message, node.start_mark.name)
 
 
@@ -111,25 +102,20 @@ def is_nothing(node: yaml.Node) -> bool:
     return isinstance(node, yaml.ScalarNode) and not node.style and node.value in NOTHING
 
 
-def text_of(node: yaml.Node, what: str) -> str:
+def text_of(node: yaml.Node, expected: str) -> str:
     """Return the text of a scalar, without a colon at its end if it has no `@`.
 
-    Spack reads that colon of any text as that of a key which replaces another (`spack_yaml.py`).
-
-    Raises:
-        LineFault: the node is not a scalar, for it should be `what`.
+    Spack reads this colon as the mark of a key that replaces another (`spack_yaml.py`). Raises
+    `LineFault` if the node is not a scalar.
     """
     if not isinstance(node, yaml.ScalarNode):
-        raise fault_at(node, quoting_advice(node) or f"expected {what} as text here")
+        raise fault_at(node, quoting_advice(node) or f"expected {expected} as text")
     text = str(node.value)
     return text[:-1] if text.endswith(":") and "@" not in text else text
 
 
 def quoting_advice(node: yaml.Node) -> str:
-    """Return what to do about a mapping that was meant as text, such as `- hdf5@1.14: +mpi`.
-
-    The advice is empty if the node is not a mapping with one key and one text.
-    """
+    """Return advice on a mapping that should be text, such as `- hdf5@1.14: +mpi`; else ""."""
     if not isinstance(node, yaml.MappingNode) or len(node.value) != 1:
         return ""
     ((key, value),) = node.value
@@ -140,50 +126,50 @@ def quoting_advice(node: yaml.Node) -> str:
 
 
 def key_of(node: yaml.Node) -> tuple[str, str]:
-    """Return a key, and how it is merged with a lower one: `:` (instead), `+`, `-`, or nothing.
+    """Return a key without its suffix, and how it merges with a lower one: `:`, `+`, `-` or "".
 
     Raises:
         LineFault: the key is not text, or the merge key of YAML.
     """
     if not isinstance(node, yaml.ScalarNode):
-        raise fault_at(node, "expected a key as text here")
+        raise fault_at(node, "expected a key as text")
     text = str(node.value)
     if text == "<<":
-        raise fault_at(node, "'<<' merges keys here, which is not read: write them out")
+        raise fault_at(node, "'<<' is not supported: write the merged keys out")
     if not text.endswith(":") or "@" in text:
         return text, ""
     how = text[-2:-1] if text[-2:-1] in ("+", "-") else ":"
     return text.removesuffix(":").removesuffix(how), how
 
 
-def items_of(node: yaml.Node, what: str) -> list[yaml.Node]:
-    """Return the items of a list, without those that are null; `LineFault` if it is none."""
+def items_of(node: yaml.Node, expected: str) -> list[yaml.Node]:
+    """Return the items of a list that are not null; `LineFault` if the node is not a list."""
     if is_nothing(node):
         return []
     if not isinstance(node, yaml.SequenceNode):
-        raise fault_at(node, f"expected a list of {what} here: lines that begin with '- '")
-    return [each for each in node.value if not is_nothing(each)]
+        raise fault_at(node, f"expected a list of {expected}: lines that begin with '- '")
+    return [item for item in node.value if not is_nothing(item)]
 
 
-def entries_of(node: yaml.Node, what: str) -> dict[str, yaml.Node]:
-    """Return the entries of a mapping; `LineFault` if it is none, or a key stands twice."""
+def entries_of(node: yaml.Node, expected: str) -> dict[str, yaml.Node]:
+    """Return the entries of a mapping; `LineFault` if it is not one, or has a key twice."""
     if is_nothing(node):
         return {}
     if not isinstance(node, yaml.MappingNode):
-        raise fault_at(node, f"expected {what} here: lines of the form 'key: value'")
-    found: dict[str, yaml.Node] = {}
+        raise fault_at(node, f"expected {expected}: lines of the form 'key: value'")
+    entries: dict[str, yaml.Node] = {}
     for key_node, value in node.value:
         key, _ = key_of(key_node)
-        if key in found:
-            raise fault_at(key_node, f"the key {key} stands twice, expected once")
-        found[key] = value
-    return found
+        if key in entries:
+            raise fault_at(key_node, f"a second key {key}, expected one")
+        entries[key] = value
+    return entries
 
 
 class _Composer(yaml.composer.Composer):
-    """Composes nodes in Python, counting them; an anchor stands for the last node that has it.
+    """Composes and counts nodes; an alias is the last node with its anchor.
 
-    YAML 1.2 says so (3.2.2.2), which Spack reads; PyYAML refuses an anchor that stands twice.
+    This is the rule of YAML 1.2 (3.2.2.2) and Spack; PyYAML refuses a repeated anchor.
     """
 
     def __init__(self, text: str, bounds: YamlBounds, path: str) -> None:
@@ -191,12 +177,12 @@ class _Composer(yaml.composer.Composer):
         yaml.composer.Composer.__init__(self)
         self._bounds = bounds
         self._path = path
-        # YAML ends lines where no editor does.
-        self._line_ends = [at for at, each in enumerate(text) if each == "\n"]
+        # YAML ends lines at more characters than editors do.
+        self._line_ends = [index for index, character in enumerate(text) if character == "\n"]
         # Parts, characters and the deepest level so far, with aliases written out.
         self._parts = self._size = self._deepest = 0
         self._level = self._aliases = 0
-        # By node with an anchor that has ended: its parts, characters and levels.
+        # Parts, characters and levels of each complete node with an anchor.
         self._extents: dict[int, tuple[int, int, int]] = {}
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> Any:
@@ -229,8 +215,8 @@ class _Composer(yaml.composer.Composer):
     def _alias(self, event: Any, parent: yaml.Node | None, index: Any) -> Any:
         self._aliases += 1
         if self._aliases > self._bounds.aliases:
-            most = f"at most {self._bounds.aliases:,}" if self._bounds.aliases else "none"
-            raise LineFault(0, f"has YAML aliases (*{event.anchor}), expected {most}")
+            expected = f"at most {self._bounds.aliases:,}" if self._bounds.aliases else "none"
+            raise LineFault(0, f"has YAML aliases (*{event.anchor}), expected {expected}")
         node = super().compose_node(parent, index)
         if id(node) not in self._extents:
             raise LineFault(_line(event), f"*{event.anchor} contains itself")
@@ -238,7 +224,7 @@ class _Composer(yaml.composer.Composer):
         return node
 
     def _add(self, event: Any, parts: int, size: int, depth: int) -> None:
-        """Count a node; raise `LineFault` if the text is too large with it."""
+        """Count a node; raise `LineFault` if the text exceeds a limit."""
         bounds = self._bounds
         self._parts += parts
         self._size += size
@@ -257,7 +243,7 @@ class _TextLoader(_Composer, getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # 
 
 
 class _ValueLoader(_Composer, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Gives scalars the tags of YAML 1.1."""
+    """Reads scalars with the tags of YAML 1.1."""
 
 
 def _is_merge(key: yaml.Node) -> bool:
@@ -267,39 +253,35 @@ def _is_merge(key: yaml.Node) -> bool:
 def _merged_pairs(
     node: yaml.MappingNode, merged: list[yaml.Node]
 ) -> list[tuple[yaml.Node, yaml.Node]]:
-    """Return the pairs of a mapping and of those that it merges, as YAML 1.1 does.
-
-    Its own keys count first, then those of the mappings in their order.
-    """
-    found = [pair for pair in node.value if not _is_merge(pair[0])]
-    names = {str(key.value) for key, _ in found}
-    several = (each.value if isinstance(each, yaml.SequenceNode) else [each] for each in merged)
+    """Return the pairs of a mapping and its merged mappings; the first pair of a key counts."""
+    pairs = [pair for pair in node.value if not _is_merge(pair[0])]
+    names = {str(key.value) for key, _ in pairs}
+    several = (value.value if isinstance(value, yaml.SequenceNode) else [value] for value in merged)
     for other in chain.from_iterable(several):
         if not isinstance(other, yaml.MappingNode):
-            raise fault_at(node, "'<<' merges something other than a mapping above it")
+            raise fault_at(node, "'<<' merges a value that is not a mapping")
         new = [pair for pair in other.value if str(pair[0].value) not in names]
         names.update(str(key.value) for key, _ in new)
-        found += new
-    return found
+        pairs += new
+    return pairs
 
 
 class _Constructor(yaml.constructor.SafeConstructor):
-    """Names the line of a scalar that is none of its tag, such as `!!int ""`."""
+    """Raises faults with a line for scalars that do not fit their tag, such as `!!int ""`."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
         except _BAD_SCALAR:
             kind = node.tag.rpartition(":")[2]
-            raise LineFault(
-                line_of(node), f"broken YAML: this is not a value of type {kind}"
-            ) from None
+            message = f"broken YAML: this is not a value of type {kind}"
+            raise LineFault(line_of(node), message) from None
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        found = super().construct_mapping(node, deep)
-        if len(found) < len(node.value):
-            raise LineFault(line_of(node), "a key stands twice here, expected once")
-        return found
+        mapping = super().construct_mapping(node, deep)
+        if len(mapping) < len(node.value):
+            raise LineFault(line_of(node), "a repeated key, expected each once")
+        return mapping
 
     def construct_scalar(self, node: Any) -> Any:
         if node.tag != _TEXT and len(node.value) > MAX_NUMBER:
@@ -317,7 +299,7 @@ def _compose(text: str, bounds: YamlBounds, loader_of: Any, path: str = "") -> y
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
-        # What is missing at the end is told of the last line.
+        # A fault at the end of the text is one of the last line.
         last = text.removesuffix("\n").count("\n")
         mark = error.problem_mark
         line = min(text.count("\n", 0, mark.index), last) + 1 if mark else 0

@@ -1,4 +1,4 @@
-"""Opens a database that a build made, read-only, once its header and its statements are checked."""
+"""Opens a database read-only, after checking its header and its statements."""
 
 from __future__ import annotations
 
@@ -21,26 +21,25 @@ _SHADOWS = tuple(
 """The tables in which FTS5 keeps an index (SQLite FTS5 docs, 4.4 and Appendix A)."""
 
 MOST_STEPS = 2_000_000_000
-"""So many steps of SQLite's virtual machine may a statement take: half a minute. The longest one
-over 1.3 million listings takes a tenth of that."""
+"""Maximum of steps of SQLite's virtual machine for one statement: half a minute. The longest
+statement over 1.3 million listings takes a tenth of that."""
 
 STEPS_AT_ONCE = 1_000_000
 
 MOST_LENGTH = 16_000_000
-"""Bytes of a value or a row: a database may be made to contain larger ones, and each takes memory
-several times over."""
+"""Maximum size of a value or a row in bytes; SQLite takes several times its memory."""
 
 
 def open_database(path: Path) -> sqlite3.Connection:
-    """Open a built file read-only.
+    """Open a database read-only.
 
     Raises:
-        DatabaseError: it is not a file, not a database of this builder, of another schema version,
-            or a part of one.
+        DatabaseError: it is missing, not a spack-cache-db database, of another schema version, or
+            damaged.
     """
     _require_file(path)
     check_header(path)
-    # Threads may pass it on: `OpenFile` lets one at a time use it.
+    # `OpenFile` passes the connection between threads, one at a time.
     uri = f"{path.resolve().as_uri()}?immutable=1"
     connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_LENGTH)
@@ -54,30 +53,30 @@ def open_database(path: Path) -> sqlite3.Connection:
 
 
 def damaged(path: Path, error: Exception) -> DatabaseError:
-    """Return the error for a file that cannot be read as a build wrote it."""
+    """Return the error of a database that is damaged."""
     why = "a statement does not end" if is_interrupted(error) else str(error)
     return DatabaseError(f"{path}: is damaged: {why}; build it anew")
 
 
 @contextmanager
-def told_as_damaged(path: Path) -> Iterator[None]:
-    """Raise `DatabaseError` where what is read of a file is not what a build wrote."""
+def damage_as_error(path: Path) -> Iterator[None]:
+    """Turn exceptions of a damaged database into `DatabaseError`."""
     try:
         yield
     except sqlite3.ProgrammingError:
-        # The file is not looked at: it was closed.
+        # The connection was closed.
         raise
     except (sqlite3.DatabaseError, JSONDecodeError) as error:
         raise damaged(path, error) from None
 
 
 def is_interrupted(error: Exception) -> bool:
-    """Return whether a statement was ended before its time (SQLite docs, "SQLITE_INTERRUPT")."""
+    """Return whether a statement was interrupted (SQLite docs, "SQLITE_INTERRUPT")."""
     return isinstance(error, sqlite3.OperationalError) and error.args == ("interrupted",)
 
 
 def _limit_steps(connection: sqlite3.Connection) -> None:
-    """End each statement of a connection after `MOST_STEPS`: a file may be made to need more."""
+    """Interrupt each statement after `MOST_STEPS`, which only a hostile database exceeds."""
     pieces = 0
 
     def begin(statement: str) -> None:
@@ -94,7 +93,7 @@ def _limit_steps(connection: sqlite3.Connection) -> None:
 
 
 def _require_file(path: Path) -> None:
-    # `Path.is_file` raises for a name that is too long, and where a folder may not be searched.
+    # `Path.is_file` raises for a name that is too long, and in an unreadable folder.
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -106,17 +105,12 @@ def _require_file(path: Path) -> None:
     if mode and not stat.S_ISREG(mode):
         raise DatabaseError(f"{path}: is a pipe or a device, expected a file made by build")
     if not mode:
-        raise DatabaseError(
-            f"{path}: no such file; build one with: spack-cache-db build PATH -o {path}"
-        )
+        advice = f"build one with: spack-cache-db build PATH -o {path}"
+        raise DatabaseError(f"{path}: no such file; {advice}")
 
 
 def check_header(path: Path) -> None:
-    """Check what a file says of itself in its first bytes (SQLite's file format, 1.3).
-
-    Raises:
-        DatabaseError: it is not a database of this builder, of another schema version, or cut off.
-    """
+    """Check the header of a file (SQLite's file format, 1.3); raises as `open_database`."""
     try:
         with open_regular(path) as file:
             header = file.read(_HEADER.size)
@@ -124,13 +118,12 @@ def check_header(path: Path) -> None:
         raise DatabaseError(f"{path}: cannot be read: {reason(error)}") from None
     magic, pages, version, application = _HEADER.unpack(header.ljust(_HEADER.size, b"\0"))
     if magic != b"SQLite format 3\0" or application != schema.APPLICATION_ID:
-        raise DatabaseError(
-            f"{path}: is not a spack-cache-db database; expected a file made by build"
-        )
+        message = "is not a spack-cache-db database; expected a file made by build"
+        raise DatabaseError(f"{path}: {message}")
     if version != schema.SCHEMA_VERSION:
         message = f"has schema version {version}, expected {schema.SCHEMA_VERSION}; build it anew"
         raise DatabaseError(f"{path}: {message}")
-    # SQLite reads a file whose last page was cut off, until it needs that page.
+    # SQLite reads a truncated file until it needs the last page.
     size, expected = path.stat().st_size, pages * schema.PAGE_SIZE
     if size != expected:
         message = f"it has {size:,} bytes, not {expected:,}"
@@ -138,21 +131,17 @@ def check_header(path: Path) -> None:
 
 
 def _check_statements(connection: sqlite3.Connection) -> None:
-    """Compare what a file has with what the build creates, word for word.
+    """Raise `sqlite3.DatabaseError` if the schema's statements differ from those of a build.
 
-    Otherwise a table of a hostile file could be a view that never ends. Tables of other names do
-    no harm: nothing here reads them.
-
-    Raises:
-        sqlite3.DatabaseError: something is missing or different.
+    A table of a hostile file could be a view that never ends. Tables of other names are never read.
     """
     rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
-    found = dict(rows.fetchall())
+    statements = dict(rows.fetchall())
     for name in schema.NAMES:
-        if name not in found:
+        if name not in statements:
             raise sqlite3.DatabaseError(f"it has no {name}")
-    if schema.statements_sha256(found.items()) != schema.STATEMENTS_SHA256:
-        raise sqlite3.DatabaseError("its tables, indexes and views are not what a build creates")
+    if schema.statements_sha256(statements.items()) != schema.STATEMENTS_SHA256:
+        raise sqlite3.DatabaseError("its tables, indexes and views are not those of a build")
     for name in _SHADOWS:
-        if not found.get(name, "").startswith("CREATE TABLE "):
-            raise sqlite3.DatabaseError(f"its {name} is not what FTS5 creates")
+        if not statements.get(name, "").startswith("CREATE TABLE "):
+            raise sqlite3.DatabaseError(f"its {name} is not a table of FTS5")

@@ -1,4 +1,4 @@
-"""Environments on disk: opens a `spack.yaml` and the files that it includes."""
+"""Reads environments from disk: a `spack.yaml` with the files that it includes."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from spack_cache_db.spack.pasted_specs import ANY_NAME, KnownNames
 from spack_cache_db.spack.targets import family
 
 MAX_INCLUDED = 2**24
-"""Bytes of a file that is included."""
+"""Maximum size of an included file, in bytes."""
 
 ENVIRONMENT_FILES = ("spack.yaml", "spack.lock")
 MOST_FOLDERS = 10_000
-"""Folders that are looked into for environments."""
+"""Maximum of folders that are searched for environments."""
 
 
 def read_environment_file(
@@ -42,14 +42,14 @@ def read_environment_file(
     *,
     is_strict: bool = False,
 ) -> Environment:
-    """Return what the environment in a file asks for, with all that it includes.
+    """Return the environment in a file, with its includes.
 
     Args:
         path: a `spack.yaml`, a `spack.lock`, or a list of specs.
-        machine: the machine that its conditions ask for; None for this one.
+        machine: the machine for its conditions, by default this one.
         parse: reads its specs.
-        known: the packages and hashes that a line of a list may mean.
-        is_strict: an include that is not here is a fault.
+        known: the known packages and hashes, by which lines of a list are read.
+        is_strict: missing includes are faults.
 
     Raises:
         UnreadableEnvironment: it cannot be read.
@@ -57,37 +57,40 @@ def read_environment_file(
     try:
         data = read_file(path, MAX_BYTES)
     except (OSError, ValueError) as error:
-        said = f"{unreadable(error)}; expected a spack.yaml, a spack.lock or a list"
-        raise UnreadableEnvironment([Fault(str(path), 0, said)]) from None
-    machine = machine or this_machine()
-    around = surroundings(path.parent, machine, parse, known, is_strict=is_strict)
-    return read_environment(data, str(path), Limits(), around)
+        message = f"{unreadable(error)}; expected a spack.yaml, a spack.lock or a list"
+        raise UnreadableEnvironment([Fault(str(path), 0, message)]) from None
+    files_and_values = surroundings(
+        path.parent, machine or this_machine(), parse, known, is_strict=is_strict
+    )
+    return read_environment(data, str(path), Limits(), files_and_values)
 
 
 def environments_in(folder: Path) -> list[Path]:
     """Return the environments in a folder, at any depth, sorted.
 
-    Of each place it is the `spack.yaml`, or else the `spack.lock`. Hidden folders are left out;
+    In each folder this is the `spack.yaml`, or else the `spack.lock`. Hidden folders are skipped;
     links are followed, to each folder once.
 
     Raises:
         UnreadableEnvironment: there is none, a folder cannot be read, or there are too many.
     """
-    found: list[Path] = []
-    seen: set[str] = set()
-    for place, folders, files in os.walk(folder, onerror=_raise, followlinks=True):
-        real = os.path.realpath(place)
-        folders[:] = sorted(each for each in folders if each[0] != "." and real not in seen)
-        name = next((each for each in ENVIRONMENT_FILES if each in files), None)
-        found += [Path(place, name)] if name and real not in seen else []
-        seen.add(real)
-        if len(seen) > MOST_FOLDERS:
-            said = f"has more than {MOST_FOLDERS:,} folders"
-            raise UnreadableEnvironment([Fault(str(folder), 0, said)])
-    if not found:
-        said = f"there is no environment in this folder, expected {' or '.join(ENVIRONMENT_FILES)}"
-        raise UnreadableEnvironment([Fault(str(folder), 0, said)])
-    return sorted(found)
+    environments: list[Path] = []
+    visited: set[str] = set()
+    for path, folders, files in os.walk(folder, onerror=_raise, followlinks=True):
+        real = os.path.realpath(path)
+        folders[:] = sorted(child for child in folders if child[0] != "." and real not in visited)
+        names = [name for name in ENVIRONMENT_FILES if name in files and real not in visited]
+        environments += [Path(path, name) for name in names[:1]]
+        visited.add(real)
+        if len(visited) > MOST_FOLDERS:
+            message = f"has more than {MOST_FOLDERS:,} folders"
+            raise UnreadableEnvironment([Fault(str(folder), 0, message)])
+    if not environments:
+        message = (
+            f"there is no environment in this folder, expected {' or '.join(ENVIRONMENT_FILES)}"
+        )
+        raise UnreadableEnvironment([Fault(str(folder), 0, message)])
+    return sorted(environments)
 
 
 def _raise(error: OSError) -> None:
@@ -102,15 +105,7 @@ def surroundings(
     *,
     is_strict: bool = False,
 ) -> Surroundings:
-    """Return what an environment in a folder may refer to.
-
-    Args:
-        folder: where the environment is.
-        machine: the machine that its conditions ask for.
-        parse: reads its specs.
-        known: the packages and hashes that a line of a list may mean.
-        is_strict: an include that is not here is a fault.
-    """
+    """Return the files and values that an environment in a folder may refer to."""
     parts = {"platform": machine.platform, "os": machine.os, "target": machine.target}
     arch = " ".join(f"{name}={value}" for name, value in parts.items() if value is not None)
     names = {
@@ -126,12 +121,12 @@ def open_include(path: str) -> bytes | Mapping[str, bytes] | None:
     """Return an included file, or the files of a folder by name; None if there is none.
 
     Raises:
-        LineFault: it is no regular file, or too large.
+        LineFault: it is not a regular file, or too large.
     """
     try:
         if stat.S_ISDIR(os.stat(path).st_mode):  # noqa: PTH116 - any text may be a path
-            found = {name: _included(os.path.join(path, name)) for name in SCOPE_FILES}  # noqa: PTH118
-            return {name: data for name, data in found.items() if data is not None}
+            contents = {name: _included(os.path.join(path, name)) for name in SCOPE_FILES}  # noqa: PTH118
+            return {name: data for name, data in contents.items() if data is not None}
         return _included(path)
     except (OSError, ValueError):
         return None
@@ -147,11 +142,9 @@ def _included(path: str) -> bytes | None:
 
 
 def _variables(folder: Path, machine: Machine) -> dict[str, str]:
-    """Return the variables of paths: the environment's, and Spack's own where they are known.
-
-    Spack 1.1 documents them as "Config File Variables".
-    """
-    known = {
+    """Return the variables of paths: environment variables, and Spack's "Config File Variables"."""
+    arch = f"{machine.platform}-{machine.os}-{machine.target}"
+    variables = {
         "env": str(folder.resolve()),
         "spack": os.environ.get("SPACK_ROOT"),
         "user": _user(),
@@ -162,10 +155,10 @@ def _variables(folder: Path, machine: Machine) -> dict[str, str]:
         "operating_system": machine.os,
         "target": machine.target,
         "target_family": family(machine.target),
-        "architecture": f"{machine.platform}-{machine.os}-{machine.target}",
-        "arch": f"{machine.platform}-{machine.os}-{machine.target}",
+        "architecture": arch,
+        "arch": arch,
     }
-    return {**os.environ, **{name: value for name, value in known.items() if value is not None}}
+    return {**os.environ, **{name: value for name, value in variables.items() if value is not None}}
 
 
 def _user() -> str | None:

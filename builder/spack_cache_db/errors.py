@@ -1,6 +1,7 @@
-"""The errors of this package, with one base class; each says where, what is wrong and what to do.
+"""The errors of this package, with one base class.
 
-An unexpected exception becomes a fault of the file that is being read, or one line for users.
+A message has the form "path: fault; remedy". An unexpected exception becomes a fault of the file
+that is being read, or one line for users.
 """
 
 from __future__ import annotations
@@ -16,10 +17,7 @@ class BuilderError(Exception):
     """Base class of errors that users can fix; any other exception is a bug."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return a function that restores the error in another process, and its arguments.
-
-        Python's own way calls the class with the message, which is not its only argument.
-        """
+        """Support pickle: the default calls the class with the message as its only argument."""
         return _restored, (type(self), self.args, self.__dict__)
 
 
@@ -35,8 +33,8 @@ class Fault:
 
     Args:
         path: the file, folder or URL as the user named it; a member follows its archive.
-        line: the line, counted from 1; 0 if it is not known.
-        message: what is wrong and what was expected, on one line.
+        line: the line, counted from 1; 0 if it is unknown.
+        message: the fault and the expected value, on one line.
     """
 
     path: str
@@ -53,8 +51,8 @@ class LineFault(BuilderError):
     """A fault on a line of a text; a caller that knows the path turns it into a `Fault`.
 
     Args:
-        line: the line, counted from 1; 0 if it is not known.
-        message: what is wrong and what was expected, on one line.
+        line: the line, counted from 1; 0 if it is unknown.
+        message: the fault and the expected value, on one line.
         path: the path of the text, if it is not the one being read.
     """
 
@@ -66,7 +64,7 @@ class LineFault(BuilderError):
 
 
 class InputError(BuilderError):
-    """The input has faults. `faults` has all of them, sorted, each once."""
+    """The input has `faults`, sorted and without duplicates."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = tuple(sorted(set(faults)))
@@ -89,7 +87,9 @@ def printable(text: str) -> str:
     """Return text on one line, with escapes for its control characters."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+    return "".join(
+        character if character.isprintable() else repr(character)[1:-1] for character in text
+    )
 
 
 def counted(number: int, word: str, words: str | None = None) -> str:
@@ -110,7 +110,7 @@ TRACEBACK = "SPACK_CACHE_DB_TRACEBACK"
 def unexpected(error: BaseException) -> str:
     """Return a message for an unexpected exception."""
     if isinstance(error, MemoryError):
-        return "needs more memory than there is"
+        return "not enough memory"
     message = f"unexpected {type(error).__name__}: {reason(error)}"
     return f"{message}; please report it (--traceback shows where)"
 

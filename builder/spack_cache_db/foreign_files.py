@@ -1,4 +1,4 @@
-"""Names files that were given by mistake, such as an HTML page in place of an index."""
+"""Recognizes files that were passed by mistake, such as an HTML page in place of an index."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from spack_cache_db.errors import LineFault
 
 _HEAD = 4_096
-"""Characters at the beginning of a file in which an HTML page names itself."""
+"""Characters at the beginning of a file that are searched for a tag of HTML."""
 _HTML = re.compile(r"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _LFS = "version https://git-lfs.github.com/spec/"
 _KEYS = ("-----BEGIN PGP PUBLIC", "-----BEGIN PGP PRIVATE", "-----BEGIN PGP SIGNATURE")
@@ -18,18 +18,17 @@ _THEIRS = re.compile(r"^>{7}(?: |$)", re.MULTILINE)
 
 
 def environment_fault(text: str) -> LineFault | None:
-    """Return that a file is an environment, which does not say what has binaries; else None."""
+    """Return a fault if a text is an environment, which is not a source of binaries."""
     head = text[:_HEAD].lstrip()
     if _NODES.match(head) or _MANIFEST.search(head):
-        kind = "is what 'spack find --json' prints" if head[0] == "[" else "is an environment"
-        return LineFault(
-            1, f"{kind}, and does not say which specs have binaries: use 'spack-cache-db cover'"
-        )
+        kind = "is output of 'spack find --json'" if head[0] == "[" else "is an environment"
+        advice = "and does not list binaries: use 'spack-cache-db cover'"
+        return LineFault(1, f"{kind}, {advice}")
     return None
 
 
 def foreign_fault(text: str) -> LineFault | None:
-    """Return what a file is that was given by mistake, None for any other file."""
+    """Return a fault that names the kind of a file passed by mistake, None for other files."""
     head = text[:_HEAD].lstrip()
     if head.startswith(_LFS):
         return LineFault(1, "is a Git LFS pointer, not the file: fetch it with 'git lfs pull'")

@@ -1,7 +1,6 @@
-"""This machine in Spack's terms: CPU target, operating system, platform.
+"""Returns the CPU target, operating system and platform of this machine, as Spack names them.
 
-Names are made as Spack 1.1 makes them (`operating_systems/` and `platforms/` there). Unknown
-values are None, and `unknown` gives the reason.
+The rules are those of Spack 1.1's `operating_systems/` and `platforms/`.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _RENAMED = {"ol": "oracle", "opensuse-leap": "opensuse"}
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine in Spack's words; None where it cannot be known."""
+    """A machine as Spack names it; `unknown` has the reasons for values that are None."""
 
     target: str
     os: str | None
@@ -37,14 +36,14 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    """Return the machine that this runs on."""
+    """Return the machine on which this program runs."""
     kind = PLATFORMS.get(platform.system())
     system: str | None = None
-    reason = f"Spack's name of {platform.system() or 'this system'} is not known"
+    reason = f"Spack's name of {platform.system() or 'this system'} is unknown"
     if kind == "darwin":
         release = platform.mac_ver()[0]
         system = MACOS.get(release.partition(".")[0])
-        reason = f"Spack's name of macOS {release} is not known"
+        reason = f"Spack's name of macOS {release} is unknown"
     elif kind == "linux":
         reason = "os-release has no ID and VERSION_ID that make a name"
         try:
@@ -55,14 +54,14 @@ def this_machine() -> Machine:
 
 
 def os_of_release(values: Mapping[str, str]) -> str | None:
-    """Return Spack's name of the Linux that an os-release file describes.
+    """Return Spack's name of the Linux in an os-release file.
 
     It is ID and the first part of VERSION_ID, such as `rhel8` and `debian12`; Ubuntu has two parts.
     """
     name, version = values.get("ID", ""), values.get("VERSION_ID", "")
     parts = re.findall(r"\w+", version)
-    # Python says "linux" where there is no ID.
+    # Python returns "linux" if there is no ID.
     if not parts or name in ("", "linux", "opensuse-tumbleweed"):
         return None
-    shown = ".".join(parts[:2]) if name == "ubuntu" else parts[0]
-    return _RENAMED.get(name, name).replace("-", "_") + shown
+    number = ".".join(parts[:2]) if name == "ubuntu" else parts[0]
+    return _RENAMED.get(name, name).replace("-", "_") + number

@@ -1,26 +1,23 @@
-"""Names and records that all parts of the package share."""
+"""Records and names that several packages share."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 ROOT = "root"
-"""The stack of the top-level index, which lists everything: kept, and never shown as a stack."""
-
+"""The stack of the top-level index, which lists all binaries; stored, but not shown as a stack."""
 
 INSTALLED = "installed"
-"""The kind of a release that is an installed tree, and its name where none is given."""
-
+"""The kind of a release that is an installation, and its default name."""
 
 FORMULA = ("=", "+", "-", "@")
-"""Spreadsheets run a cell of CSV that begins with one of these."""
+"""First characters of a CSV cell that spreadsheets run as a formula."""
 
 
 def is_name(text: str) -> bool:
-    """Return whether text is a name: printable, no blank at either end, none of `FORMULA` first.
+    """Return whether text is printable, without blanks at its ends or a first sign of `FORMULA`.
 
-    Names are part of addresses, lists with commas, commands to copy and cells of CSV. A name does
-    not look like an option, and has no characters that change how the text around it is shown.
+    Names are parts of URLs, lists with commas, commands to copy and cells of CSV.
     """
     return bool(text) and text.isprintable() and text == text.strip() and text[0] not in FORMULA
 
@@ -38,18 +35,18 @@ class Configuration(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """All of it in one line, without platform and variants."""
+        """The configuration on one line, without platform and variants."""
         return f"{self.package}@{self.version} {self.compiler} {self.os} {self.target}"
 
 
 class Problem(NamedTuple):
-    """Something in a source that does not add up.
+    """An inconsistency of a source.
 
     Attributes:
         code: the kind of problem.
-        message: what is wrong, for people.
-        hash: the DAG hash that it is about, or None.
-        value: what the source says instead of what is stored, as JSON, or None.
+        message: the problem, for people.
+        hash: the DAG hash of its binary, or None.
+        value: the value of the source that is not stored elsewhere, as JSON, or None.
     """
 
     code: str
@@ -59,4 +56,4 @@ class Problem(NamedTuple):
 
 
 FILTERED = "filtered"
-"""The code of the problem that counts the binaries which the filters of a mirror leave out."""
+"""The code of the problem that counts the binaries which the filters of a mirror exclude."""

@@ -1,11 +1,10 @@
-"""Names of releases: their kind, date and order, the release before, the mirror."""
+"""Names of releases: kind, date, order, preceding release, and public mirror."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from datetime import date
-from typing import Any
 
 from spack_cache_db.spack.versions import version_key
 
@@ -16,7 +15,7 @@ _ORDER = ("branch", "release", "snapshot", "other")
 _PUBLIC = "https://binaries.spack.io"
 
 PUBLIC_SITE = "https://cache.spack.io/"
-"""The address where Spack's public cache has its own pages."""
+"""The website of Spack's public cache."""
 
 
 def release_kind(name: str) -> str:
@@ -40,32 +39,26 @@ def release_date(name: str) -> str | None:
 
 
 def public_mirror(name: str) -> str:
-    """Return where Spack's public cache has the mirror of a release: under its name."""
+    """Return the URL of a release's mirror in Spack's public cache."""
     return f"{_PUBLIC}/{name}"
 
 
 def is_public_mirror(url: str) -> bool:
-    """Return whether an address lies in Spack's public cache."""
+    """Return whether a URL belongs to Spack's public cache."""
     return f"{url}/".startswith(f"{_PUBLIC}/")
 
 
 def sort_releases(names: set[str], foremost: Iterable[str] = ()) -> list[str]:
-    """Return branches, then releases, then snapshots, both from new to old, then others.
+    """Return branches, then releases and snapshots, newest first, then others.
 
-    Args:
-        names: the releases.
-        foremost: those that come before all others, in their order.
+    Names in `foremost` come before all others, in their order.
     """
-
-    def newness(name: str) -> Any:
-        return version_key(name.removeprefix("v"))
-
     ordered = [*dict.fromkeys(name for name in foremost if name in names)]
-    others = names - {*ordered}
+    remaining = names - {*ordered}
     for kind in _ORDER:
-        of_kind = sorted(name for name in others if release_kind(name) == kind)
+        of_kind = sorted(name for name in remaining if release_kind(name) == kind)
         if kind == "release":
-            of_kind.sort(key=newness, reverse=True)
+            of_kind.sort(key=lambda name: version_key(name.removeprefix("v")), reverse=True)
         elif kind == "snapshot":
             of_kind.sort(key=lambda name: str(release_date(name)), reverse=True)
         ordered += of_kind
@@ -73,25 +66,25 @@ def sort_releases(names: set[str], foremost: Iterable[str] = ()) -> list[str]:
 
 
 def releases_before(names: Iterable[str]) -> dict[str, str]:
-    """Return the release that came before each: what it is compared with.
+    """Return the preceding release of each release that has one.
 
-    Before a snapshot is the previous snapshot of its branch, before a branch the newest snapshot of
-    it, and before a release the previous release. What has none before it is left out.
+    A snapshot follows the previous snapshot of its branch, a branch its newest snapshot, and a
+    release the previous release.
     """
     newer: dict[str, str] = {}
     before: dict[str, str] = {}
     for name in sort_releases({*names}):
-        line = _line(name)
-        if line is None:
+        series = _series(name)
+        if series is None:
             continue
-        if line in newer:
-            before[newer[line]] = name
-        newer[line] = name
+        if series in newer:
+            before[newer[series]] = name
+        newer[series] = name
     return before
 
 
-def _line(name: str) -> str | None:
-    """Return what releases that follow each other have in common: a branch, or being releases."""
+def _series(name: str) -> str | None:
+    """Return the branch of a branch or snapshot, "" for a release, None for others."""
     kind = release_kind(name)
     if kind == "snapshot" and (match := _SNAPSHOT.fullmatch(name)):
         return match["branch"]

@@ -127,7 +127,7 @@ def test_forms(samples_file: Path) -> None:
         (b"\xff", (), 2, "Error: standard input:1: is not UTF-8"),
         ("py-mpi4py %gcc target=:zen3\n", ("--spack", "0.23"), 0, "1 of 1"),
         ("py-mpi4py %gcc target=:zen3\n", (), 1, "--spack 0.23"),
-        ("py-mpi4py\n", ("--spack", "new"), 2, "no version of Spack"),
+        ("py-mpi4py\n", ("--spack", "new"), 2, "not a version of Spack"),
         ("py-mpi4py\n", ("--release", "none"), 2, "no release is called 'none'"),
     ],
 )

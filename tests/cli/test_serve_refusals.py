@@ -114,7 +114,7 @@ def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
         (("--metadata", "[1]"), "expected a mapping"),
         (("--metadata", "a: [b"), "m.yml:1: broken YAML"),
         (("--metadata", "a:\n " + "[" * 9_999), "m.yml:2: is nested more than 32 levels deep: "),
-        (("--metadata", "a: 1\na: 2"), "m.yml:1: a key stands twice here, expected once"),
+        (("--metadata", "a: 1\na: 2"), "m.yml:1: a repeated key, expected each once"),
         (("--metadata", "settings: {nope: 1}"), "no setting is called 'nope'"),
         (("--metadata", "plugins: {spack-cache-db: {open: 1}}"), "no key is called 'open'"),
     ],

@@ -173,7 +173,7 @@ def test_what_is_not_known() -> None:
             {"/e/a.yaml": "include: [b.yaml]", "/e/b.yaml": "include: [./a.yaml]"},
             "/e/b.yaml:1: ./a.yaml includes itself",
         ),
-        ({"/e/a.yaml": "- x"}, "/e/a.yaml:1: expected a configuration here"),
+        ({"/e/a.yaml": "- x"}, "/e/a.yaml:1: expected a configuration:"),
         ({"/e/a.yaml": "include: [{paht: x}]"}, "/e/a.yaml:1: paht: is an unknown key"),
         ({"/e/a.yaml": "packages: &a {b: [*a]}"}, "contains itself"),
         ({"/e/a.yaml": "packages: {all: {require: &a [*a]}}"}, "contains itself"),

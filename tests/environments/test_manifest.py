@@ -51,7 +51,7 @@ def test_an_environment_without_specs(text: str) -> None:
         ("packages:\n  all:\n    require:\n    - {message: x}", "one of spec, one_of, any_of"),
         ("packages:\n  x:\n    require:\n    - x@1: +y", "of 'x@1: \\+y': put the spec in quotes"),
         ("packages:\n  all:\n    conflict:\n    - {when: x}", "spack.yaml:5: expected spec:"),
-        ("specs: [a]\nspecs: [b]", "spack.yaml:3: the key specs stands twice"),
+        ("specs: [a]\nspecs: [b]", "spack.yaml:3: a second key specs, expected one"),
     ],
 )
 def test_what_is_refused(text: str, said: str) -> None:

@@ -123,7 +123,7 @@ def test_specs_of_before_spack_1_0(samples: sqlite3.Connection) -> None:
     today, before = (cover(samples, specs, spack=each) for each in (None, "0.23"))
 
     assert [each.status for each in today.specs] == ["unanswerable", "unanswerable", "binary"]
-    assert [note.partition(" ask ")[0] for note in today.notes] == ["2 specs"]
+    assert [note.partition(" constrain ")[0] for note in today.notes] == ["2 specs"]
     assert "spack style --spec-strings --fix" in today.notes[0]
     assert [each.status for each in before.specs] == ["binary"] * 3
     assert [each.spec for each in before.specs] == specs

@@ -189,5 +189,5 @@ def test_two_exports_into_one_folder(samples_file: Path, tmp_path: Path) -> None
     with alone_in(tmp_path, "export"):
         done = run("export-static", samples_file, "-o", tmp_path)
     assert done.exit_code == 2
-    assert "another export writes into it" in done.stderr
+    assert "another export is writing into it" in done.stderr
     assert not [*tmp_path.iterdir()]

@@ -22,7 +22,7 @@ def file(name: str, data: bytes) -> RawFile:
         (b"<html><body>404 Not Found</body></html>", 1, "is an HTML page"),
         (b"---\ntitle: x\n<<<<<<< HEAD\n=======\n>>>>>>> x\n---\n", 3, "has an unresolved merge"),
         (b'{"database":\n<<<<<<< HEAD\n=======\n>>>>>>> x\n}', 2, "has an unresolved merge"),
-        (b'[{"name": "zlib", "arch": {}, "hash": "a"}]', 1, "is what 'spack find --json' prints"),
+        (b'[{"name": "zlib", "arch": {}, "hash": "a"}]', 1, "is output of 'spack find --json'"),
         (b"# mine\nspack:\n  specs: [zlib]\n", 1, "is an environment"),
     ],
 )

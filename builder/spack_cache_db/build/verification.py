@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from spack_cache_db import schema
 from spack_cache_db.arguments import DEFAULT_MAX_PAGE_SIZE, AnyPath, checked_file
 from spack_cache_db.build import Input, Progress
-from spack_cache_db.database_file import open_database, told_as_damaged
+from spack_cache_db.database_file import damage_as_error, open_database
 from spack_cache_db.errors import ArgumentError, Fault, printable
 
 MOST_ROWS = 10_000
@@ -135,7 +135,7 @@ def verify(
             # The sources have no release of the name that `origin` calls first, so it differs.
             without_first = given._replace(first=None)
             report = pipeline.build(without_first, again, keep_going=True, force=False)
-        with told_as_damaged(database):
+        with damage_as_error(database):
             found = tuple(differences(again, database))
     return Verification(
         report.pages,
@@ -150,7 +150,7 @@ def verify(
 
 def _as_built(given: Input, database: Path) -> Input:
     """Return the input with the options that a database records."""
-    with closing(open_database(database)) as conn, told_as_damaged(database):
+    with closing(open_database(database)) as conn, damage_as_error(database):
         origin = dict(conn.execute("SELECT name, value FROM origin").fetchall())
         recipes = dict(conn.execute("SELECT namespace, url FROM recipes").fetchall())
     return given._replace(

@@ -146,9 +146,7 @@ class _PastedText:
         notes = [*self._notes(other_lines)]
         if not specs and (other_lines or self._is_output):
             raise LineFault(0, "; ".join(("there is no spec in this text", *notes)))
-        return Environment(
-            tuple(specs), (*notes, *legacy_notes(specs)), others=tuple(other_lines)
-        )
+        return Environment(tuple(specs), (*notes, *legacy_notes(specs)), others=tuple(other_lines))
 
     def _notes(self, other_lines: list[str]) -> Iterator[str]:
         """Yield notes on the lines that are not specs."""

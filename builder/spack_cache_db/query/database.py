@@ -20,7 +20,7 @@ from threading import RLock
 from typing import Any, Self, TypeVar, cast
 
 from spack_cache_db.arguments import AnyPath, checked_database, checked_file
-from spack_cache_db.database_file import open_database, told_as_damaged
+from spack_cache_db.database_file import damage_as_error, open_database
 from spack_cache_db.records import INSTALLED
 from spack_cache_db.schema import CONFIGURATION
 
@@ -71,7 +71,7 @@ def connected(db: Path | sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         return
     conn = open_database(db)
     try:
-        with told_as_damaged(db):
+        with damage_as_error(db):
             yield conn
     finally:
         conn.close()
@@ -286,7 +286,7 @@ class OpenFile:
         self.path = checked_file("file", file)
         self.lock = RLock()
         self.conn = open_database(self.path)
-        with told_as_damaged(self.path):
+        with damage_as_error(self.path):
             self.lookups = read_lookups(self.conn)
 
     def __reduce__(self) -> tuple[type[Self], tuple[Path]]:
@@ -317,7 +317,7 @@ def opened(db: Database) -> Iterator[Lookups]:
         DatabaseError: see `open_database`; or the file is damaged.
     """
     if isinstance(db, OpenFile):
-        with db.lock, told_as_damaged(db.path):
+        with db.lock, damage_as_error(db.path):
             yield db.lookups
         return
     with connected(checked_database(db)) as conn:

@@ -21,7 +21,7 @@ import msgspec
 import zstandard
 
 from spack_cache_db import schema
-from spack_cache_db.database_file import open_database, told_as_damaged
+from spack_cache_db.database_file import damage_as_error, open_database
 from spack_cache_db.errors import DatabaseError, Fault, InputError
 from spack_cache_db.records import INSTALLED, Configuration, Problem
 from spack_cache_db.schema import CONFIGURATION, CONFIGURATION_JOINS, word_of
@@ -121,7 +121,7 @@ def read_database(file: File) -> Columns:
     """
     path, writer = Path(file.location), Writer()
     try:
-        with closing(open_database(path)) as conn, told_as_damaged(path):
+        with closing(open_database(path)) as conn, damage_as_error(path):
             (found,) = conn.execute("PRAGMA quick_check(1)").fetchone()
             if found != "ok":
                 raise sqlite3.DatabaseError(" ".join(found.split()))

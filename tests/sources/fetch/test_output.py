@@ -57,7 +57,7 @@ def test_two_runs_at_once(output: Path) -> None:
     descriptor = os.open(output, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
-        with pytest.raises(OutputError, match="another fetch writes into it"):
+        with pytest.raises(OutputError, match="another fetch is writing into it"):
             fetch(["https://host/a"], output)
     finally:
         os.close(descriptor)

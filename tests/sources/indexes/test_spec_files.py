@@ -102,7 +102,7 @@ BROKEN = {
         json.dumps({"spec": {"_meta": {"version": 2}, "nodes": [0] * (NODE_LIMIT + 1)}}).encode(),
         "has 10,001 nodes",
     ),
-    "a key twice in YAML": (b"spec: []\nfull_hash: x\nfull_hash: y", "a key stands twice"),
+    "a key twice in YAML": (b"spec: []\nfull_hash: x\nfull_hash: y", "a repeated key"),
     "no UTF-8": (b'{"spec": "\xed\xa0\x80"}', "not UTF-8: byte 0xed"),
     "a number without end": (b'{"spec": [], "full_hash": ' + b"1" * 5000 + b"}", "broken spec"),
     "no hash": (
