@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-WORDS = ("variants", "releases", "stacks")
+WORDS = ("variants", "releases", "stacks", "modules")
 """Columns whose lists are separated by blanks in CSV; others have texts with blanks in them."""
 
 

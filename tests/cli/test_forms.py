@@ -53,7 +53,7 @@ def cell(name: str, value: Any) -> str:
     """Return a value of JSON as a cell of CSV."""
     if isinstance(value, list):
         return ("; " if name == "differences" else " ").join(value)
-    return "" if value is None else str(value)
+    return "" if value is None else str(int(value) if isinstance(value, bool) else value)
 
 
 @pytest.mark.parametrize(

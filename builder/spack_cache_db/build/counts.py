@@ -49,7 +49,7 @@ def count(numbered: Numbered) -> Counts:
     ids, listings, package_of = numbered.ids, numbered.listings, numbered.configurations["package"]
     releases, packages, stacks = (len(ids[name]) for name in ("releases", "packages", "stacks"))
     configurations, specs = len(ids["configurations"]), len(numbered.hashes)
-    binaries = numbered.specs["configuration"][numbered.specs["is_binary"] > 0]
+    binaries = numbered.specs["configuration"][numbered.specs["is_listed"] > 0]
     in_releases = pairs(listings["configuration"], listings["release"])
     in_stacks = _in_stacks(numbered)
     package_releases = _package_releases(numbered, in_releases)
@@ -251,7 +251,7 @@ def _facet_counts(numbered: Numbered, in_releases: Pairs, in_stacks: Pairs) -> l
 
 def _configuration_cells(numbered: Numbered, in_releases: Pairs, codes: Numbers) -> _Cells:
     """Return the cells of one facet; `codes` has its value for each configuration, by its id."""
-    binaries = numbered.specs["configuration"][numbered.specs["is_binary"] > 0]
+    binaries = numbered.specs["configuration"][numbered.specs["is_listed"] > 0]
     specs = np.bincount(binaries, minlength=len(codes))
     used = np.flatnonzero(specs)
     configuration = np.concatenate([used, in_releases.first])

@@ -75,7 +75,7 @@ class Merged:
         document_listings: see `_of_documents`.
         edges: the dependencies of each spec in the first document that has a record of it.
         specs: each spec once, with the `document` that gives its `configuration`, the `release` of
-            that document, its `stacks` in all releases, and `is_binary` if a release lists it.
+            that document, its `stacks` in all releases, and `is_listed` if a release lists it.
         other_dependencies: records and edges of documents that give a spec other dependencies.
         packages: package data, sorted by package, with at most one of each form.
         origins: the options of databases in the input.
@@ -342,9 +342,9 @@ def _by_release_and_spec(listings: Frame, document_release: Numbers) -> Frame:
 
 
 def _with_listed(records: Frame, listings: Frame) -> Frame:
-    """Return records with `is_binary`: whether their documents list the specs."""
+    """Return records with `is_listed`: whether their documents list the specs."""
     keys, listed = (packed(each["document"], each["spec"]) for each in (records, listings))
-    return records.having(is_binary=np.isin(keys, listed).astype(np.uint8))
+    return records.having(is_listed=np.isin(keys, listed).astype(np.uint8))
 
 
 def _of_documents(said: Frame, listings: Frame, documents: Sequence[Document]) -> Frame:
@@ -462,7 +462,7 @@ def _specs(
         release=document_release[document],
         configuration=rows["configuration"][foremost],
         stacks=stacks,
-        is_binary=(foremost < len(listings)).astype(np.uint8),
+        is_listed=(foremost < len(listings)).astype(np.uint8),
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from spack_cache_db import schema
 from spack_cache_db.build.counts import Counts
-from spack_cache_db.build.frames import Frame, Numbers, numbers, places
+from spack_cache_db.build.frames import Frame, Mask, Numbers, numbers, places
 from spack_cache_db.build.ids import Numbered
 from spack_cache_db.build.known_packages import PackageCatalogue, versions_behind
 from spack_cache_db.build.merge import installed_releases
@@ -73,7 +73,9 @@ def _counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
         position=releases.values(),
         **columns["releases"],
     )
-    newest = _newest_versions(numbered, columns["configurations"]["spec_count"])
+    listing = numbered.records.where(numbered.records["is_listed"] > 0)
+    is_binary = (numbered.specs["is_listed"] > 0) & ~_are_external(numbered, listing)
+    newest = _newest_versions(numbered, is_binary)
     yield _rows("packages", name=packages, newest_version=newest, **columns["packages"])
     is_root = [name == ROOT for name in stacks]
     yield _rows("stacks", name=stacks, is_root=is_root, **columns["stacks"])
@@ -87,21 +89,20 @@ def _counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
         hash=numbered.hashes,
         configuration=numbered.specs["configuration"].tolist(),
         stacks=numbered.specs["stacks"].tolist(),
-        is_binary=numbered.specs["is_binary"].tolist(),
-        is_external=_are_external(numbered),
+        is_binary=is_binary.tolist(),
+        is_external=_are_external(numbered, numbered.records).tolist(),
         **columns["specs"],
     )
     yield from ((table, frame.rows()) for table, frame in counts.tables.items())
     yield "facet_values", [(at, *row) for at, row in enumerate(counts.facets, start=1)]
 
 
-def _are_external(numbered: Numbered) -> list[bool]:
-    """Return of each spec whether some record says that the system provides it."""
+def _are_external(numbered: Numbered, records: Frame) -> Mask:
+    """Return of each spec whether one of these records says that the system provides it."""
     external = np.array([False, *(each.external is not None for each in numbered.ids["nodes"])])
     found = np.zeros(len(numbered.hashes) + 1, bool)
-    found[numbered.records["spec"][external[numbered.records["node"]]]] = True
-    are_external: list[bool] = found[1:].tolist()
-    return are_external
+    found[records["spec"][external[records["node"]]]] = True
+    return found[1:]
 
 
 def _rows(table: str, **columns: Iterable[Any]) -> TableRows:
@@ -169,13 +170,17 @@ def _name_rows(numbered: Numbered, packages: PackageCatalogue) -> Iterator[Table
     )
 
 
-def _newest_versions(numbered: Numbered, spec_counts: Iterable[int]) -> list[str | None]:
-    """Return the newest version of each package that some spec has."""
-    names: dict[str, set[str]] = {}
-    for each, count in zip(numbered.ids["configurations"], spec_counts, strict=True):
-        if count:
-            names.setdefault(each.package, set()).add(each.version)
-    return [newest_version(names.get(package, ())) for package in numbered.ids["packages"]]
+def _newest_versions(numbered: Numbered, is_binary: Mask) -> list[str | None]:
+    """Return the newest version of each package that a binary has, or else an external."""
+    names: tuple[dict[str, set[str]], ...] = {}, {}
+    configurations = [*numbered.ids["configurations"]]
+    for found, some in zip(names, (is_binary, numbered.specs["is_listed"] > 0), strict=True):
+        for at in np.unique(numbered.specs["configuration"][some]).tolist():
+            each = configurations[at - 1]
+            found.setdefault(each.package, set()).add(each.version)
+    binaries, listed = names
+    packages = numbered.ids["packages"]
+    return [newest_version(binaries.get(name, listed.get(name, set()))) for name in packages]
 
 
 def _stack_set_rows(numbered: Numbered) -> Iterator[TableRows]:

@@ -31,11 +31,12 @@ from spack_cache_db.records import Configuration
 if TYPE_CHECKING:
     from spack_cache_db.query.answers import Found, History
     from spack_cache_db.query.conditions import Conditions
+    from spack_cache_db.query.configurations import FoundSpec
     from spack_cache_db.query.database import Lookups
 
 _WORDS = tuple(name for name in Configuration._fields if name != "variants")
 """The parts of a configuration that are one word."""
-_LONG = ("releases", "variants", "stacks", "differences")
+_LONG = ("releases", "variants", "stacks", "differences", "provided by the system")
 """The last columns of the table, whose texts are long."""
 _OPTIONAL = ("last seen", "platform", "stacks", "releases")
 """The columns that a narrow terminal leaves out, the least useful first."""
@@ -96,9 +97,9 @@ def find(spec: str, file: Path, **options: Any) -> None:
             commands = install_found(lookups.conn, found, options["release"])
             if commands is None:
                 fail("no release lists these specs, so nothing says where to get them")
-            prefix = getattr(commands, "prefix", None)
-            note = f"installed in {prefix}" if prefix else commands.note
-            for line in ("", *([f"# {note}"] if note else []), *commands.commands):
+            place = f"in {prefix}" if (prefix := getattr(commands, "prefix", None)) else ""
+            note = commands.note or (place and "installed")
+            for line in ("", *([f"# {note} {place}".rstrip()] if note else []), *commands.commands):
                 say(line)
     sys.exit(0 if found else 1)
 
@@ -217,7 +218,14 @@ def _rows(
             variants or NOTHING,
             " ".join(place.stacks) or NOTHING,
             ", ".join(texts) or NOTHING,
+            _provided(place) if place.is_external else NOTHING,
         ]
+
+
+def _provided(place: Found | FoundSpec) -> str:
+    """Return where the system has an external, and the modules to load for it."""
+    module = f"module load {' '.join(place.modules)}" if place.modules else ""
+    return ", ".join(filter(None, (place.prefix, module))) or "yes"
 
 
 @click.command(cls=SpecCommand)

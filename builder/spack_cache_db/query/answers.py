@@ -53,7 +53,7 @@ from spack_cache_db.records import Configuration
 from spack_cache_db.row_forms import Rows
 from spack_cache_db.spack.parser import parse_query, parser_of
 
-_WHERE = tuple(field.name for field in fields(Presence))
+_WHERE = (*(field.name for field in fields(Presence)), "is_external", "prefix", "modules")
 
 
 MOST_SHOWN = 50
@@ -85,6 +85,9 @@ class Found:
         first_seen: the day of the first snapshot that has it.
         last_seen: the day of the last one. If the query asks for a hash or for dependencies, these
             four are those of the specs that satisfy it.
+        is_external: whether the system provides the first of its specs.
+        prefix: the folder where an installation has that one.
+        modules: the modules to load for it.
         specs: those specs, the current ones first; None unless asked for.
     """
 
@@ -100,6 +103,9 @@ class Found:
     stacks: tuple[str, ...]
     first_seen: str | None
     last_seen: str | None
+    is_external: bool = False
+    prefix: str | None = None
+    modules: tuple[str, ...] = ()
     specs: tuple[FoundSpec, ...] | None = None
 
     @property
@@ -213,10 +219,11 @@ def found_part(
     found = counted_part(lookups, results, part)
     ids, of_specs = [each.id for each in found], is_of_specs(results.conditions)
     specs: dict[int, tuple[FoundSpec, ...]] = {}
-    if with_hashes or of_specs:
+    release = asked(results.conditions, "release")
+    if with_hashes or of_specs or lookups.trees(release):
         in_scope = specs_in_scope(lookups.conn, ids, results.conditions)
         some = [in_scope[key] for key in ids]
-        every = found_specs(lookups, chain.from_iterable(some))
+        every = found_specs(lookups, chain.from_iterable(some), release)
         if with_hashes:
             apart = distinctions(lookups, ([spec.id for spec in each] for each in some))
             pairs = zip(chain.from_iterable(some), every, strict=True)
@@ -234,10 +241,12 @@ def found_part(
             where.stacks,
             where.first_seen,
             where.last_seen,
+            *((first.is_external, first.prefix, first.modules) if first else (False, None, ())),
             specs[each.id] if with_hashes else None,
         )
         for each in found
         for where in (presence[each.id],)
+        for first in (next(iter(specs.get(each.id, ())), None),)
     ]
 
 

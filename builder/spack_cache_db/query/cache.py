@@ -25,7 +25,7 @@ from spack_cache_db.query.configurations import (
 )
 from spack_cache_db.query.coverage import Cover, CoveredSpec, cover, cover_environment
 from spack_cache_db.query.database import Database, Lookups, OpenFile, connected, opened, select
-from spack_cache_db.query.graph import read_nodes, read_run_time
+from spack_cache_db.query.graph import externals, read_nodes, read_run_time
 from spack_cache_db.query.lockfiles import CoveredNode
 from spack_cache_db.query.names import known_names, scope_of
 from spack_cache_db.query.packages import behind, package_data
@@ -139,8 +139,12 @@ def _read(db: Database, ids: list[int], scope: Conditions) -> Iterator[Binary]:
         for start in range(0, len(ids), CONFIGURATIONS_AT_ONCE):
             with opened(file) as lookups:
                 some = ids[start : start + CONFIGURATIONS_AT_ONCE]
-                specs = specs_in_scope(lookups.conn, some, scope)
-                counted = configurations_by_id(lookups, [each for each in some if each in specs])
+                provided = externals(lookups)
+                specs = {
+                    key: [spec for spec in found if spec.id not in provided]
+                    for key, found in specs_in_scope(lookups.conn, some, scope).items()
+                }
+                counted = configurations_by_id(lookups, [key for key in some if specs.get(key)])
                 words = [each.configuration for each in counted for _ in specs[each.id]]
                 found = [*found_specs(lookups, [x for each in counted for x in specs[each.id]])]
             for configuration, spec in zip(words, found, strict=True):
@@ -215,13 +219,14 @@ def retained(lookups: Lookups, covers: Sequence[Cover], scope: Conditions) -> Re
             "keeps no binary of a mirror: give the mirror's release (--release, or release=)"
         )
     answers = [answer for found in covers for answer in found.specs]
-    named = {answer.hash for answer in answers if answer.hash}
+    named = {answer.hash for answer in answers if answer.hash and answer.status != "external"}
     given = json.dumps(sorted(named))
     ids = [spec for (spec,) in select(lookups.conn, WITH_HASHES, hashes=given)]
     nodes = read_nodes(lookups.conn, read_run_time(lookups, ids).edges).values()
     needed = named | {each.hash for each in nodes if each.kind != "external"}
     specs = specs_in_scope(lookups.conn, configuration_ids(lookups, mirror), mirror)
-    every = {spec.hash for some in specs.values() for spec in some}
+    provided = externals(lookups)
+    every = {spec.hash for some in specs.values() for spec in some if spec.id not in provided}
     return Retention(
         keep=tuple(sorted(needed & every)),
         prune=tuple(sorted(every - needed)),
@@ -240,7 +245,8 @@ def retained(lookups: Lookups, covers: Sequence[Cover], scope: Conditions) -> Re
 
 def is_met(answer: CoveredSpec | CoveredNode, kept: Set[str]) -> bool:
     """Return whether one of the hashes kept, or an external, satisfies the spec of an answer."""
-    return answer.hash in kept or (isinstance(answer, CoveredSpec) and answer.external != "")
+    is_provided = isinstance(answer, CoveredSpec) and answer.external != ""
+    return answer.hash in kept or is_provided or answer.status == "external"
 
 
 class Cache(OpenFile):

@@ -54,9 +54,9 @@ SEEN = """
 SELECT id, first_seen, last_seen FROM configurations
 WHERE id IN (SELECT value FROM json_each(:ids))
 """
-OF_BINARIES = """
+OF_LISTED = """
 SELECT configuration FROM json_each(:ids) AS wanted
-CROSS JOIN specs ON specs.id = wanted.value AND specs.is_binary
+CROSS JOIN specs ON specs.id = wanted.value AND specs.release_count > 0
 """
 HASH_BEGINS = "(:hash = '' OR (specs.hash >= :hash AND specs.hash < :hash || '{'))"
 IN_STACK = """
@@ -66,13 +66,13 @@ HASHES_AT_ONCE = 4_000
 """Number of hashes in a JSON text below 200 kB, the longest value that the site allows."""
 _SPEC = "specs.id, specs.hash, specs.stacks, specs.first_seen, specs.last_seen"
 _PLACES = {
-    "file": "specs WHERE specs.is_binary",
+    "file": "specs WHERE specs.release_count > 0",
     "release": f"""specs
 CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
 WHERE {IN_STACK.format("listings")}""",
     "stack": f"specs WHERE {IN_STACK.format('specs')}",
 }
-"""The binaries of each place."""
+"""The listed specs of each place."""
 OF_CONFIGURATIONS = """
 SELECT id FROM specs WHERE configuration IN (SELECT value FROM json_each(:ids))
 """
@@ -82,6 +82,15 @@ SELECT listings.spec, listings.release
 FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN listings
   ON listings.release = releases.id
   AND listings.spec BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')
+"""
+# The last row of a spec counts.
+PROVISIONS = """
+SELECT specs.id, installations.is_external, prefix, module
+FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.id = wanted.value
+CROSS JOIN installations ON installations.hash = specs.hash
+CROSS JOIN releases ON releases.name = installations.release
+WHERE :release IS NULL OR releases.id = :release
+ORDER BY releases.position DESC, prefix DESC
 """
 BY_PREFIX = """
 SELECT id, hash FROM specs
@@ -216,10 +225,16 @@ class FoundSpec(Presence):
         hash: its hash.
         differences: how it differs from the other specs found of its configuration, as
             `comparison.distinctions` says; empty unless asked for.
+        is_external: whether the system provides it, and Spack did not build it.
+        prefix: the folder where an installation has it; None if none has it, or does not say it.
+        modules: the modules to load for it.
     """
 
     hash: str
     differences: tuple[str, ...] = ()
+    is_external: bool = False
+    prefix: str | None = None
+    modules: tuple[str, ...] = ()
 
 
 def configurations_of_package(lookups: Lookups, package: int) -> list[Counted]:
@@ -297,9 +312,9 @@ def presence_of_configurations(lookups: Lookups, ids: Sequence[int]) -> dict[int
     }
 
 
-def configurations_of_binaries(conn: sqlite3.Connection, specs: Iterable[int]) -> set[int]:
-    """Return the configurations of binaries, given the ids of specs."""
-    return {row[0] for row in select_in(conn, OF_BINARIES, specs)}
+def configurations_of_listed(conn: sqlite3.Connection, specs: Iterable[int]) -> set[int]:
+    """Return the configurations of the specs that a release lists, given the ids of specs."""
+    return {row[0] for row in select_in(conn, OF_LISTED, specs)}
 
 
 def specs_in_scope(
@@ -334,7 +349,7 @@ def counts_in_scope(lookups: Lookups, ids: Collection[int], conditions: Conditio
     if specs is None or places != {"specs"} or _is_few(specs.holds, ids):
         return Counter(row[0] for row in _in_scope(lookups.conn, ids, conditions, "specs.id"))
     # The configuration for which each spec counts in the whole file, or 0.
-    counts_for, wanted = lookups.column("specs", "configuration * is_binary"), {*ids}
+    counts_for, wanted = lookups.column("specs", "configuration * (release_count > 0)"), {*ids}
     return Counter(key for spec in specs.holds if (key := counts_for[spec]) in wanted)
 
 
@@ -372,9 +387,26 @@ def _is_few(specs: Collection[int], configurations: Collection[int]) -> bool:
     return len(specs) <= min(len(configurations), IDS_AT_ONCE)
 
 
-def found_specs(lookups: Lookups, specs: Iterable[Spec]) -> Iterator[FoundSpec]:
-    """Yield the specs with all that there is to tell of them, in their order."""
+def found_specs(
+    lookups: Lookups, specs: Iterable[Spec], release: int | None = None
+) -> Iterator[FoundSpec]:
+    """Yield the specs with all that there is to tell of them, in their order.
+
+    Args:
+        release: the installation whose prefixes and modules are wanted; None for the first.
+    """
     specs = [*specs]
+    installed = [spec.id for spec in specs] if lookups.trees(release) else ()
+    provisions = {
+        spec: {
+            "is_external": bool(is_external),
+            "prefix": prefix,
+            "modules": tuple((module or "").split()),
+        }
+        for spec, is_external, prefix, module in select_in(
+            lookups.conn, PROVISIONS, installed, release=release
+        )
+    }
     releases: dict[int, list[int]] = {spec.id: [] for spec in specs}
     # Very many specs are in the same few releases.
     names = lru_cache(maxsize=None)(lookups.release_names)
@@ -383,7 +415,8 @@ def found_specs(lookups: Lookups, specs: Iterable[Spec]) -> Iterator[FoundSpec]:
             releases[spec].append(release)
     for spec in specs:
         where = names(tuple(releases[spec.id])), lookups.stack_sets()[spec.stacks]
-        yield FoundSpec(*where, spec.first_seen, spec.last_seen, spec.hash)
+        days = spec.first_seen, spec.last_seen
+        yield FoundSpec(*where, *days, spec.hash, **provisions.get(spec.id, {}))
 
 
 def joined(lookups: Lookups, parts: Iterable[Presence]) -> Presence:

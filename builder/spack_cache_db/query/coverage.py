@@ -42,6 +42,7 @@ from spack_cache_db.query.configurations import (
 )
 from spack_cache_db.query.database import Database, Lookups, opened, select
 from spack_cache_db.query.explanation import WhyNot, explained
+from spack_cache_db.query.graph import externals, read_nodes
 from spack_cache_db.query.installation import foremost_places
 from spack_cache_db.query.lockfiles import OF_NODES, CoveredNode, cover_lock
 from spack_cache_db.query.names import known_name, known_names, scope_of
@@ -76,8 +77,8 @@ class CoveredSpec:
         spec: the spec as it stands in the environment.
         status: `installed`, where an installed tree has it; `binary`; `near`, where leaving out one
             or two conditions finds some; `none`; `unknown`, where binaries satisfy all of it that
-            the database shows; `external`, where Spack takes an external and nothing else; or
-            `unanswerable`.
+            the database shows; `external`, where Spack takes an external and nothing else, or an
+            installation has one and no binary satisfies it; or `unanswerable`.
         line: where it stands, counted from 1; 0 where it stands in no text.
         query: the spec with what is required of it, as one would ask `find`.
         configurations: how many satisfy it.
@@ -88,7 +89,7 @@ class CoveredSpec:
         reasons: the same in sentences, or why it cannot be answered.
         corrected: the spec to type instead.
         group: the group of specs in which it stands.
-        external: the environment's external that satisfies it.
+        external: the environment's external that satisfies it, or where an installation has it.
         release: the first release that has that spec, an installed tree where one has it.
         mirror: the URL of the mirror that has it; None where nothing says it, or it is installed.
     """
@@ -355,7 +356,11 @@ class _Specs:
             asks = spec.query, spec.legacy, spec.rules
             found = self._candidates.once(asks, lambda: self._covered(*asks))
         return replace(
-            found, spec=spec.text, line=spec.line, group=spec.group, external=spec.external
+            found,
+            spec=spec.text,
+            line=spec.line,
+            group=spec.group,
+            external=spec.external or found.external,
         )
 
     def _covered(
@@ -450,7 +455,8 @@ class _Specs:
     def _binary(self, query: str, matches: Sequence[_Match]) -> CoveredSpec:
         """Return the answer for configurations that satisfy a query in one of several ways.
 
-        The first spec of an installation is named if one has a spec, otherwise the first of all.
+        The first installed spec is named if there is one, otherwise the first binary, and an
+        external of an installation if there is nothing else.
         """
         asks = {row: match.conditions for match in matches for row in match.rows}
         counts = {row: count for match in matches for row, count in match.rows.items()}
@@ -461,15 +467,25 @@ class _Specs:
             order = configuration_ids(self._lookups, first, every=True)
             places = {key: place for place, key in enumerate(order)}
             rows.sort(key=lambda row: places.get(row.id, len(places)))
-        installed = (
-            (row, (Condition("release", "", tree), *without(asks[row], "release")))
+        anywhere = [(row, asks[row]) for row in rows]
+        installed = [
+            (row, (Condition("release", "", tree), *without(within, "release")))
             for tree in self._lookups.trees(asked(self._scope, "release"))
-            for row in rows
+            for row, within in anywhere
+        ]
+        provided = externals(self._lookups)
+        status, row, spec = next(
+            (status, row, spec)
+            for status, places in (
+                ("installed", installed),
+                ("binary", anywhere),
+                ("external", anywhere),
+            )
+            for row, within in places
+            for spec in self._candidates.specs_of(within, [row]).get(row.id, ())
+            if (spec.id in provided) == (status == "external")
         )
-        status, specs_of = "installed", self._candidates.specs_of
-        row, within = next((pair for pair in installed if specs_of(pair[1], [pair[0]])), (None, ()))
-        if row is None:
-            status, row, within = "binary", rows[0], asks[rows[0]]
+        place = read_nodes(self._lookups.conn, [spec.id])[spec.id].external
         return CoveredSpec(
             "",
             status,
@@ -478,7 +494,8 @@ class _Specs:
             len(counts),
             sum(counts.values()),
             self._candidates.configuration(row),
-            specs_of(within, [row])[row.id][0].hash,
+            spec.hash,
+            external=place or "",
         )
 
     def _package_of(self, dag_hash: str | None) -> str:

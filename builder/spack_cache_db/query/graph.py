@@ -59,6 +59,7 @@ WHERE types IN (SELECT value FROM json_each(:types))
 """
 NEEDING_ANY = "SELECT spec FROM dependencies WHERE types IN (SELECT value FROM json_each(:types))"
 PROVIDING = "\n  AND virtuals IN (SELECT value FROM json_each(:virtuals))"
+EXTERNALS = "SELECT id FROM specs WHERE is_external AND NOT is_binary"
 KNOWN_AS_DEPENDENCY = "known as a dependency"
 """The kind of a spec that has an index record, but that no release lists."""
 
@@ -109,6 +110,11 @@ class Needs:
 
     edges: dict[int, list[Edge]]
     missing: frozenset[int]
+
+
+def externals(lookups: Lookups) -> Set[int]:
+    """Return the specs that the system provides, which are not binaries."""
+    return lookups.once(EXTERNALS, lambda: {*chain.from_iterable(select(lookups.conn, EXTERNALS))})
 
 
 def recorded_specs(conn: sqlite3.Connection, specs: Iterable[int]) -> list[int]:

@@ -38,7 +38,7 @@ JOIN releases ON releases.id = mirrors.release
 JOIN stacks ON stacks.id = mirrors.stack
 LEFT JOIN specs ON specs.hash = :hash
 LEFT JOIN records ON records.spec = specs.id AND records.mirror = mirrors.id
-  AND records.is_binary
+  AND records.is_listed
 WHERE releases.name = :release
 ORDER BY records.spec IS NULL, mirrors.url IS NULL, NOT stacks.is_root, mirrors.spec_count DESC,
   mirrors.id
@@ -71,7 +71,7 @@ JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
 ORDER BY releases.position
 """
 INSTALLATIONS = """
-SELECT release, prefix, explicit, installed_at FROM installations
+SELECT release, prefix, explicit, installed_at, is_external, module FROM installations
 JOIN releases ON releases.name = installations.release
 WHERE hash = :hash ORDER BY releases.position, prefix
 """
@@ -163,10 +163,12 @@ class Installation:
 
     Attributes:
         release: the installation.
-        load: the command that makes it usable in a shell.
+        load: the command of Spack that makes it usable in a shell.
         prefix: the folder in which it is installed; None if it is not known, or for a package.
         is_explicit: whether it was installed explicitly, and not as a dependency only.
         installed_at: the time in UTC.
+        is_external: whether the system provides it.
+        module: the modules to load for it, with blanks between several.
     """
 
     release: str
@@ -174,14 +176,20 @@ class Installation:
     prefix: str | None = None
     is_explicit: bool = False
     installed_at: str | None = None
+    is_external: bool = False
+    module: str | None = None
 
     is_known: ClassVar[bool] = True
-    note: ClassVar[None] = None
+
+    @property
+    def note(self) -> str | None:
+        """The origin of an external; None for what Spack installed."""
+        return "provided by the system" if self.is_external else None
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """The one command."""
-        return (self.load,)
+        """The command to use: of a module if it has one, and otherwise of Spack."""
+        return (f"module load {self.module}" if self.module else self.load,)
 
 
 def installations_of(
@@ -189,10 +197,10 @@ def installations_of(
 ) -> tuple[Installation, ...]:
     """Return the installations that have a spec, in their order."""
     rows = [*select(conn, INSTALLATIONS, hash=dag_hash)]
-    load = command_of(conn, package, dag_hash, is_installed=True) if rows else ""
+    load = shlex.join(["spack", "load", short_spec(conn, package, dag_hash)]) if rows else ""
     return tuple(
-        Installation(release, load, prefix, bool(is_explicit), installed_at)
-        for release, prefix, is_explicit, installed_at in rows
+        Installation(release, load, prefix, bool(is_explicit), when, bool(is_external), module)
+        for release, prefix, is_explicit, when, is_external, module in rows
     )
 
 
@@ -269,8 +277,9 @@ def _is_tree(conn: sqlite3.Connection, release: str) -> bool:
 
 def command_of(conn: sqlite3.Connection, package: str, dag_hash: str, *, is_installed: bool) -> str:
     """Return the command that installs a binary from a mirror, or loads it from an installation."""
-    words = ["spack", "load"] if is_installed else INSTALL
-    return shlex.join([*words, short_spec(conn, package, dag_hash)])
+    if is_installed:
+        return installations_of(conn, package, dag_hash)[0].commands[0]
+    return shlex.join([*INSTALL, short_spec(conn, package, dag_hash)])
 
 
 def short_spec(conn: sqlite3.Connection, package: str, dag_hash: str) -> str:

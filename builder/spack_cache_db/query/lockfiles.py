@@ -29,7 +29,15 @@ from spack_cache_db.query.configurations import (
     specs_in_scope,
 )
 from spack_cache_db.query.database import json_pieces, select
-from spack_cache_db.query.graph import Edge, Needs, Reach, read_nodes, read_run_time, recorded_specs
+from spack_cache_db.query.graph import (
+    Edge,
+    Needs,
+    Reach,
+    externals,
+    read_nodes,
+    read_run_time,
+    recorded_specs,
+)
 from spack_cache_db.records import Configuration
 
 OF_NODES = ("missing", "alike", "rebuilt")
@@ -98,7 +106,11 @@ def cover_lock(
         for row in candidates.rows(name)
         if (configuration := candidates.configuration(row)) in wanted
     }
-    specs = specs_in_scope(lookups.conn, rows.values(), scope)
+    provided = externals(lookups)
+    specs = {
+        key: [spec for spec in some if spec.id not in provided]
+        for key, some in specs_in_scope(lookups.conn, rows.values(), scope).items()
+    }
     comparison = _Comparison(candidates, locked, [x for some in specs.values() for x in some])
     for node in locked:
         others = specs.get(rows.get(node.configuration, 0), [])

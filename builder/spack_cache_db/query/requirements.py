@@ -26,7 +26,7 @@ from spack_cache_db.query.conditions import (
 )
 from spack_cache_db.query.configurations import Spec
 from spack_cache_db.query.database import Lookups, select
-from spack_cache_db.query.graph import RUN_TIME, read_nodes, read_run_time
+from spack_cache_db.query.graph import RUN_TIME, externals, read_nodes, read_run_time
 from spack_cache_db.query.records import SpecRecords, read_query
 from spack_cache_db.spack.constraints import (
     DEPTYPES,
@@ -49,7 +49,6 @@ SELECT DISTINCT dependency FROM dependencies
 WHERE virtuals IN (SELECT value FROM json_each(:virtuals))
   AND types IN (SELECT value FROM json_each(:types))
 """
-EXTERNALS = "SELECT id FROM specs WHERE is_external"
 _NONE: frozenset[int] = frozenset()
 
 
@@ -154,8 +153,8 @@ class CheckedRules:
         An option counts only for packages that have its variants, and one with dependencies not for
         compilers and their runtimes.
         """
-        externals = chain.from_iterable(select(self._records.lookups.conn, EXTERNALS))
-        every = frozenset(self._records.every).difference(externals, *map(self._of, own))
+        provided = externals(self._records.lookups)
+        every = frozenset(self._records.every).difference(provided, *map(self._of, own))
         exempt: Set[int] = every
         for option in requirement.options:
             not_counting: Set[int] = _NONE

@@ -22,10 +22,10 @@ from spack_cache_db.schema.tables import TableIndex as TableIndex
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 20
+SCHEMA_VERSION = 21
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "145cf3f488c121f9ef8a5756859694a176ceb576009d72c4c7ff6e29ea5df1ea"
+STATEMENTS_SHA256 = "04b627dfe82067f10d8b3a139766ec7491d8502d4df6f8ed79f11864b58e7124"
 """The checksum (`statements_sha256`) of a database of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 
@@ -126,7 +126,8 @@ _SPEC_COLUMNS = f"""\
   specs.first_seen,
   specs.last_seen,
   specs.is_current,
-{_FOR_ANALYSIS}"""
+{_FOR_ANALYSIS},
+  NOT specs.is_binary AS is_external"""
 
 _SPEC_JOINS = f"""\
 LEFT JOIN stack_sets ON stack_sets.id = specs.stacks
@@ -168,7 +169,8 @@ _LISTING_COLUMNS = f"""\
   CASE
     WHEN trim(listings.size, '0123456789') = '' AND length(listings.size) BETWEEN 1 AND 18
     THEN CAST(listings.size AS BIGINT)
-  END AS size_bytes"""
+  END AS size_bytes,
+  NOT specs.is_binary AS is_external"""
 
 _LISTING_JOINS = f"""\
 LEFT JOIN stack_sets ON stack_sets.id = listings.stacks
@@ -316,8 +318,12 @@ SELECT
   releases.name AS release,
   installs.prefix,
   installs.explicit,
-  installs.installed_at
+  installs.installed_at,
+  nodes.external IS NOT NULL AS is_external,
+  (SELECT group_concat(value, ' ') FROM json_each(nodes.external, '$.module')) AS module
 FROM installs
+JOIN records ON records.spec = installs.spec AND records.mirror = installs.mirror
+JOIN nodes ON nodes.id = records.node
 JOIN mirrors ON mirrors.id = installs.mirror
 JOIN releases ON releases.id = mirrors.release
 JOIN specs ON specs.id = installs.spec

@@ -283,7 +283,7 @@ TABLES: tuple[Table, ...] = (
         to("spec", "specs"),
         to("mirror", "mirrors"),
         to("node", "nodes"),
-        Column("is_binary"),
+        Column("is_listed"),
         primary_key=("spec", "mirror"),
         indexes=(("mirror",), ("node",)),
     ),

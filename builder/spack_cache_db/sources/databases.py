@@ -89,7 +89,7 @@ NODES = """
 SELECT id, namespace, package_hash, parameters, external, has_compiler FROM nodes
 """
 RECORDS = """
-SELECT records.mirror, records.spec, node, is_binary, build_spec,
+SELECT records.mirror, records.spec, node, is_listed, build_spec,
   installs.spec IS NOT NULL, prefix, explicit, installed_at
 FROM records
 LEFT JOIN installs ON installs.spec = records.spec AND installs.mirror = records.mirror
@@ -294,11 +294,11 @@ class _Database:
             if release in releases
         }
         own = {(mirror, spec): listing for page, mirror, spec, listing in self._document_listings()}
-        for mirror, spec, node, is_binary, built, is_installed, *install in self._select(RECORDS):
+        for mirror, spec, node, is_listed, built, is_installed, *install in self._select(RECORDS):
             document, release, stacks = self._mirrors[mirror]
             configuration = self._deviating.get((None, mirror, spec), self._of[spec])
             row = {"document": document, "spec": self._specs[spec]}
-            if is_binary:
+            if is_listed:
                 listed.add((release, spec))
                 listing = own.get((mirror, spec)) or shown[release, spec]
                 tarball = self._relative(listing.tarball, spec, configuration)

@@ -28,7 +28,7 @@ SELECT spec, size FROM listings
 WHERE release = :release AND spec IN (SELECT value FROM json_each(:ids))
 """
 INSTALLED = """
-SELECT hash FROM specs JOIN installs ON installs.spec = specs.id
+SELECT hash, is_external FROM installations
 WHERE hash IN (SELECT value FROM json_each(:ids))
 """
 MOST_COMPARED = 200
@@ -68,7 +68,8 @@ class ConfigurationRow:
         command: the command that installs or loads the first of the specs.
         apart: what tells its specs apart, such as `openmpi@5.0.3`; the most frequent first.
         specs: the specs of a row that is opened, empty for others.
-        is_installed: whether an installed tree has the first of the specs.
+        is_installed: whether an installation has the first of the specs.
+        is_external: whether the system provides that one.
     """
 
     configuration: Configuration
@@ -80,6 +81,7 @@ class ConfigurationRow:
     apart: tuple[str, ...] = ()
     specs: tuple[LookAlike, ...] = ()
     is_installed: bool = False
+    is_external: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -121,15 +123,17 @@ def table_rows(
             command=command(words.package, known[0].hash) if known else "",
             apart=apart.get(each.id, ()),
             specs=_compared(lookups, known) if is_open else (),
-            is_installed={spec.hash for spec in known[:1]} <= installed,
+            is_installed=bool(known) and known[0].hash in installed,
+            is_external=bool(known) and installed.get(known[0].hash, False),
         )
 
     return tuple(map(row, found))
 
 
-def installed_among(conn: sqlite3.Connection, hashes: Iterable[str]) -> set[str]:
-    """Return the hashes of those specs that an installed tree has."""
-    return {dag_hash for (dag_hash,) in select(conn, INSTALLED, ids=json.dumps([*hashes]))}
+def installed_among(conn: sqlite3.Connection, hashes: Iterable[str]) -> dict[str, bool]:
+    """Return the hashes of those specs that an installation has, and whether they are externals."""
+    rows = select(conn, INSTALLED, ids=json.dumps([*hashes]))
+    return {dag_hash: bool(is_external) for dag_hash, is_external in rows}
 
 
 def _compared(lookups: Lookups, specs: Sequence[Spec]) -> tuple[LookAlike, ...]:

@@ -56,7 +56,9 @@ FROM packages
 JOIN versions ON versions.package = packages.id AND versions.name = packages.newest_version
 JOIN configurations ON configurations.version = versions.id AND configurations.spec_count > 0
 JOIN targets ON targets.id = configurations.target
-WHERE packages.name = :name ORDER BY targets.family
+WHERE packages.name = :name AND EXISTS (
+  SELECT 1 FROM specs WHERE specs.configuration = configurations.id AND specs.is_binary)
+ORDER BY targets.family
 """
 MOST_OTHER_RELEASES = 24
 _OFFERED = {"version": 1, "variant": 3, "compiler": 1, "os": 1, "stack": 1}

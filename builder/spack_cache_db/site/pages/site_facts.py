@@ -30,6 +30,7 @@ class Noun:
 
 BINARY = Noun("binary", "binaries", is_installed=False)
 INSTALLED_SPEC = Noun("spec", "specs", is_installed=True)
+BINARY_OR_INSTALLED = Noun("spec", "specs", is_installed=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,7 @@ NO_FACTS = SiteFacts(
 def read_site_facts(lookups: Lookups, metadata: Mapping[str, object]) -> SiteFacts:
     """Return what every page shows; a title in the metadata comes first."""
     origin = read_origin(lookups.conn)
-    noun = INSTALLED_SPEC if lookups.is_installed else BINARY
+    noun = BINARY_OR_INSTALLED if lookups.trees() else BINARY
+    noun = INSTALLED_SPEC if lookups.is_installed else noun
     title = str(metadata.get("title") or origin.title)
     return SiteFacts(origin, title, newest_snapshot(lookups), noun, read_choices(lookups))

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from spack_cache_db.query.conditions import UnsupportedQuery, asked
-from spack_cache_db.query.configurations import configuration_ids, configurations_of_binaries
+from spack_cache_db.query.configurations import configuration_ids, configurations_of_listed
 from spack_cache_db.query.database import Lookups, read_lookups, select
 from spack_cache_db.query.records import question_of
 from spack_cache_db.site.sandbox.statements import SqlValue
@@ -135,7 +135,7 @@ class SpecFunctions:
         prefix, verdict = asked(conditions, "hash") or "", asked(conditions, "specs")
         if verdict is None:
             return _Answer(_flags(ids), None, prefix)
-        ids &= configurations_of_binaries(self._conn, verdict.holds)
+        ids &= configurations_of_listed(self._conn, verdict.holds)
         return _Answer(_flags(ids), _flags(verdict.holds), prefix)
 
 

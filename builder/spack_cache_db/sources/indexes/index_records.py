@@ -100,6 +100,8 @@ def _install(record: Mapping[str, Any]) -> Install:
     prefix = record.get("path")
     if not isinstance(prefix, str | None):
         raise ValueError(f"has path {prefix!r:.60}, expected a text")
+    # Old databases say so of an external without a path (Spack `database.py`, `InstallRecord`).
+    prefix = None if prefix == "None" else prefix
     return Install(prefix, record.get("explicit"), _in_utc(record.get("installation_time")))
 
 

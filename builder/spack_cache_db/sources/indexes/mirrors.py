@@ -412,7 +412,9 @@ def _opened(
         problems = (Problem(FILTERED, words),)
 
     def listed(entry: Entry) -> BinaryPlace | None:
-        if not entry.is_binary or entry.node.hash in left_out:
+        # The system provides the externals of an installation.
+        is_listed = entry.is_binary or (facts.is_installed and entry.install is not None)
+        if not is_listed or entry.node.hash in left_out:
             return None
         return mirror.binary(entry.node.hash) if mirror else BinaryPlace()
 
