@@ -11,6 +11,7 @@ from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 from datasette.app import Datasette
@@ -21,6 +22,8 @@ from spack_cache_db.cli import server as cli_server
 from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.site.answers import Answer, Request, Site, SiteSettings
 from spack_cache_db.site.routes import respond, route_of
+from spack_cache_db.site.workers import execute
+from spack_cache_db.site.workers.pool import Pool, SingleProcess
 from spack_cache_db.site.workers.worker import open_site
 from tests.many import build_many
 from tests.metadata import METADATA
@@ -32,6 +35,17 @@ from tests.site.cache import write_pages
 IS_065 = hasattr(Datasette, "metadata")
 SQL = "/spack-cache" if IS_065 else "/spack-cache/-/query"
 """Where SQL is asked; from the first, 1.0 leads to the second."""
+
+
+_POOLS: WeakKeyDictionary[Any, Pool] = WeakKeyDictionary()
+
+
+@pytest.fixture(autouse=True)
+def tasks_of_fast_tests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fast tests run the tasks of workers in this process; slow tests start workers."""
+    if request.node.get_closest_marker("slow") is None:
+        monkeypatch.setattr(execute, "pool_for", SingleProcess)
+        monkeypatch.setattr(execute, "_pools", _POOLS)
 
 
 @pytest.fixture(scope="session")
