@@ -25,15 +25,15 @@ Headers = list[tuple[bytes, bytes]]
 
 LONGEST_ADDRESS = 32_000
 MOST_FIELDS = 100
-"""Fields of an address: each may cost a statement or a link."""
+"""Fields of an address; each may cost a statement or a link."""
 MOST_OF = {"_facet": 10, "_sort": 2}
-"""How many fields may begin so."""
+"""Most fields whose names begin with these words."""
 LONGEST_SQL = 8_000
-"""Bytes of a statement: Datasette reads it with expressions whose time grows with its square."""
+"""Bytes of a statement; Datasette's regular expressions take time quadratic in its length."""
 MOST_PAGE_ROWS = 300
-"""Rows of a page of Datasette, which is rendered at one stretch; JSON and CSV may have more."""
+"""Rows of an HTML page of Datasette, which blocks the server; JSON and CSV may have more."""
 LONGEST_COOKIE = 4_096
-"""Browsers keep no longer one."""
+"""Browsers keep no longer cookies."""
 NO_PAGE = "There is no such page here."
 NO_NUL = "The address has a NUL character (%00), which no name, spec or statement has."
 NO_SQL = "This site runs no SQL of visitors; its canned queries are open."
@@ -42,13 +42,13 @@ OPEN_TOOLS = re.compile(
     r"|/[^/]+/-/(?:query(?:\.\w+)?|query/parameters|queries(?:\.json)?|schema(?:\.\w+)?)"
     r"|/[^/]+/[^/]+/-/(?:schema(?:\.\w+)?|definition|count)"
 )
-"""What is answered below a `/-/`, of the instance, a database, or a table or query.
+"""The open addresses below a `/-/` of the instance, a database, a table or a query.
 
-The rest are debugging tools and forms that write, or tell about the machine. Those of databases and
-tables are Datasette 1.0's.
+The others are debugging tools, forms that write, and information about the machine. Those of
+databases and tables are in Datasette 1.0 only.
 """
 READING_POSTS = re.compile(r"/[^/]+/[^/]+/-/count|/cover(?:\.(?:json|csv))?")
-"""What asks with POST and only reads: Datasette 1.0's button "count all", environments."""
+"""Addresses that only read with POST: Datasette 1.0's "count all", and environments."""
 
 _STRICT = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -60,7 +60,7 @@ _DATASETTE = _STRICT.replace("script-src 'self'", "script-src 'self' 'unsafe-inl
 )
 _POLICY, _NO_FRAMES = b"content-security-policy", b"frame-ancestors 'none'"
 OWN_PAGE = {"content-security-policy": _STRICT}
-"""Headers of this site's own pages, which need neither scripts nor styles in the page."""
+"""Headers of our own pages, which have neither scripts nor styles inside the page."""
 
 _SECURITY = {
     b"x-content-type-options": b"nosniff",
@@ -69,12 +69,12 @@ _SECURITY = {
     b"permissions-policy": b"camera=(), geolocation=(), microphone=()",
 }
 _FOR_ONE_VISITOR = {b"cross-origin-opener-policy": b"same-origin"}
-"""Of what a plugin may answer to one visitor: another site that opens such a page cannot watch it.
+"""Headers of pages that plugins may show to one visitor: no site that opens them can watch them.
 
-Chromium starts another process for such a page, and shows it 40 ms later: all others do without.
+Other pages do without, because Chromium shows such a page 40 ms later, in another process.
 """
 LONGEST_AT_ONCE = 64 * 1024
-"""Bytes that are compressed on the event loop; more of them in a thread."""
+"""Bytes that are compressed on the event loop; larger bodies in a thread."""
 _COMPRESSIBLE = (
     b"text/",
     b"application/json",
@@ -105,7 +105,7 @@ _PREFLIGHT = [
 
 
 class TooLargeError(Exception):
-    """An address with more fields, or with a longer statement, than one may have."""
+    """The address has too many fields or a statement that is too long."""
 
 
 def guard(app: App, datasette: Any) -> App:
@@ -128,11 +128,11 @@ def guard(app: App, datasette: Any) -> App:
             await send_whole(send, 204, "", [_allow(scope), *cors])
             return
         is_open = allowed.opens(str(scope["path"]))
-        # What plugins answer there may be for one visitor, such as a form to log in.
-        kept = 0 if is_open else ttl
+        # An open page of a plugin may be for one visitor, such as a form to log in.
+        max_age = 0 if is_open else ttl
         is_for_one = is_open or _is_signed_in(scope)
         sent = security | _FOR_ONE_VISITOR if is_for_one else security
-        response = Response(scope, send, kept, sent, frames, cors=datasette.cors)
+        response = Response(scope, send, max_age, sent, frames, cors=datasette.cors)
         refused = barred(scope, is_open=is_open)
         if refused is not None:
             allow = [_allow(scope)] if refused[0] == 405 else []
@@ -146,7 +146,7 @@ def guard(app: App, datasette: Any) -> App:
         if not datasette.setting("default_allow_sql") and "sql" in fields_of(query):
             await send_error(scope, response.send, 403, NO_SQL)
             return
-        headers = [each for each in scope["headers"] if not _is_costly(*each)]
+        headers = [header for header in scope["headers"] if not _is_costly(*header)]
         await app({**scope, "query_string": query, "headers": headers}, receive, response.send)
 
     return guarded
@@ -158,10 +158,10 @@ def _allow(scope: Scope) -> tuple[bytes, bytes]:
 
 
 def barred(scope: Scope, *, is_open: bool) -> tuple[int, str] | None:
-    """Return status and reason if a request is not let in."""
+    """Return status and reason if a request is refused."""
     path = str(scope["path"])
     if "\0" in path or path.startswith(("//", "/\\")):
-        # No name has a NUL; and a redirect to where a path begins so leads to another host.
+        # No name contains NUL, and a redirect to a path with two slashes leads to another host.
         return 404, NO_PAGE
     if scope["method"] not in ("GET", "HEAD") and not is_open:
         is_reading = scope["method"] == "POST" and READING_POSTS.fullmatch(path)
@@ -174,33 +174,33 @@ def barred(scope: Scope, *, is_open: bool) -> tuple[int, str] | None:
     if "/-/" in path and not is_open and not OPEN_TOOLS.fullmatch(path):
         return 404, NO_PAGE
     if any(name.lower() == b"transfer-encoding" for name, _ in scope.get("headers", ())):
-        # Who sends a body byte by byte has each of them looked at; and with two lengths, proxies
-        # and servers may disagree where a request ends.
+        # Each chunk costs a message, and with two lengths, proxies and servers may disagree about
+        # the end of a request.
         return 411, "The request has a body but no Content-Length."
     return None
 
 
 def _is_signed_in(scope: Scope) -> bool:
-    """Return whether a request may say who asks: by what `Vary` names."""
+    """Return whether a request may identify its visitor, by the headers that `Vary` names."""
     return any(name.lower() in (b"cookie", b"authorization") for name, _ in scope["headers"])
 
 
 def _is_costly(name: bytes, value: bytes) -> bool:
-    """Return whether a header costs more to read than it is worth.
+    """Return whether a header takes long to read.
 
-    Python before 3.11.10 and 3.12.6 reads backslashes of a cookie in time that grows with the
-    square of their number (CVE-2024-7592). Nobody logs in here; cookies of plugins have none.
+    Python before 3.11.10 and 3.12.6 takes time quadratic in the number of a cookie's backslashes
+    (CVE-2024-7592). Cookies of plugins have none.
     """
     return name.lower() == b"cookie" and (len(value) > LONGEST_COOKIE or b"\\" in value)
 
 
 def each_once(query: bytes) -> bytes:
-    """Return a query string without fields that occur twice, and without blank searches.
+    """Return a query string without repeated fields and without blank searches.
 
-    To Datasette, a blank search is an error.
+    Datasette answers a blank search with an error.
 
     Raises:
-        TooLargeError: there are too many different ones.
+        TooLargeError: there are too many different fields.
     """
     fields: dict[tuple[str, str], bytes] = {}
     for field in query.split(b"&"):
@@ -210,38 +210,40 @@ def each_once(query: bytes) -> bytes:
             fields.setdefault((unquote_plus(name), unquote_plus(value)), field)
     if len(fields) > MOST_FIELDS:
         raise TooLargeError(f"The address has more than {MOST_FIELDS} fields.")
-    for start, most in MOST_OF.items():
-        if sum(name.startswith(start) for name, _ in fields) > most:
-            raise TooLargeError(f"The address has more than {most} fields that begin with {start}.")
+    for start, limit in MOST_OF.items():
+        if sum(name.startswith(start) for name, _ in fields) > limit:
+            raise TooLargeError(
+                f"The address has more than {limit} fields that begin with {start}."
+            )
     return b"&".join(fields.values())
 
 
 def bounded(path: str, query: bytes) -> bytes:
-    """Return a query string whose statement begins without comments, and whose page has an end.
+    """Return a query string without comments before its SQL, and with a bounded number of rows.
 
     Args:
         path: the path of the address.
         query: its query string.
 
     Raises:
-        TooLargeError: the statement is too long.
+        TooLargeError: the SQL is too long.
     """
     fields = [field.partition(b"=")[::2] for field in query.split(b"&")]
     is_page = not path.endswith((".json", ".csv")) and b"_format" not in dict(fields)
-    for place, (name, value) in enumerate(fields):
+    for number, (name, value) in enumerate(fields):
         if name == b"sql":
             sql = unquote_to_bytes(value.replace(b"+", b" "))
             if len(sql) > LONGEST_SQL:
                 raise TooLargeError(f"A statement has at most {LONGEST_SQL:,} bytes.")
             if (bare := without_comments(sql)) != sql:
-                fields[place] = name, quote_plus(bare).encode()
+                fields[number] = name, quote_plus(bare).encode()
         elif name == b"_size" and is_page and _is_large(value):
-            fields[place] = name, b"%d" % MOST_PAGE_ROWS
+            fields[number] = name, b"%d" % MOST_PAGE_ROWS
     return b"&".join(b"=".join(field) for field in fields if field[0])
 
 
 def without_comments(sql: bytes) -> bytes:
-    """Return a statement without the blanks and comments before it."""
+    """Return SQL without leading blanks and comments."""
     while True:
         sql = sql.lstrip()
         end = {b"--": b"\n", b"/*": b"*/"}.get(sql[:2])
@@ -255,14 +257,14 @@ def _is_large(size: bytes) -> bool:
 
 
 def fields_of(query: bytes) -> dict[str, list[str]]:
-    """Return the fields of a query string, of which bytes beyond ASCII may be a part."""
+    """Return the fields of a query string, which may contain bytes beyond ASCII."""
     return parse_qs(query.decode("latin-1"))
 
 
 async def send_error(
     scope: Scope, send: Send, status: int, sentence: str, headers: Headers | None = None
 ) -> None:
-    """Send an error: JSON where JSON was asked for, else plain text."""
+    """Send an error: as JSON if JSON was requested, else as plain text."""
     if not str(scope["path"]).endswith(".json"):
         await send_text(send, status, sentence, headers)
         return
@@ -284,7 +286,7 @@ async def send_whole(send: Send, status: int, body: str, headers: Headers) -> No
 
 
 class Response:
-    """One answer on its way out: completes the headers and compresses the body."""
+    """Completes the headers of a response, and compresses its body."""
 
     def __init__(
         self,
@@ -308,7 +310,7 @@ class Response:
         if message["type"] == "http.response.start":
             message = {**message, "headers": self._headers(message)}
         elif self._lacks_language and message.get("body"):
-            # Datasette's base template begins so, and screen readers ask for the language.
+            # Datasette's base template has no language, which screen readers need.
             body = message["body"].replace(b"<html>", b'<html lang="en">', 1)
             message, self._lacks_language = {**message, "body": body}, False
         if message["type"] == "http.response.body" and self._compressor is not None:
@@ -322,16 +324,17 @@ class Response:
         headers = [(key.lower(), value) for key, value in message.get("headers", ())]
         if self._cors:
             # Datasette sets some of these on some answers.
-            headers = [each for each in headers if not each[0].startswith(_CORS_PREFIX)] + _CORS
+            headers = [header for header in headers if not header[0].startswith(_CORS_PREFIX)]
+            headers += _CORS
         named = dict(headers)
-        headers += [each for each in self._security.items() if each[0] not in named]
+        headers += [header for header in self._security.items() if header[0] not in named]
         headers = [
             (key, value.replace(_NO_FRAMES, self._frames) if key == _POLICY else value)
             for key, value in headers
         ]
         if refusal():
-            # Where Datasette 1.0 shows what was wrong beside a form, the status is 200.
-            headers = [each for each in headers if each[0] != b"cache-control"]
+            # Datasette 1.0 shows errors beside a form, with status 200.
+            headers = [header for header in headers if header[0] != b"cache-control"]
             headers.append((b"cache-control", b"no-store"))
         elif b"cache-control" not in named:
             headers.append((b"cache-control", self._cache_control(status)))
@@ -353,8 +356,8 @@ class Response:
         return b"gzip" in accepted and not _NO_GZIP.search(accepted)
 
     def _cache_control(self, status: int) -> bytes:
-        is_kept = self._ttl > 0 and status < 400
-        return f"public, max-age={self._ttl}".encode() if is_kept else b"no-store"
+        is_cacheable = self._ttl > 0 and status < 400
+        return f"public, max-age={self._ttl}".encode() if is_cacheable else b"no-store"
 
     def _packed(self, message: Message) -> bytes:
         packed: bytes = self._compressor.compress(message.get("body", b""))
@@ -370,10 +373,9 @@ def _with_vary(headers: Headers, name: bytes) -> Headers:
 
 
 def below_base(app: App, base_url: str) -> App:
-    """Return the application, which sees no path with the site's base.
+    """Return an application that removes the site's base from paths.
 
-    A proxy may pass the base on or cut it off. Datasette would put it before a path that it finds
-    in a request once more.
+    A proxy may pass the base on or cut it off. Datasette would add it to paths a second time.
     """
 
     async def cut(scope: Scope, receive: Receive, send: Send) -> None:
@@ -389,7 +391,6 @@ def below_base(app: App, base_url: str) -> App:
 
 
 def path_of(scope: Scope) -> str:
-    """Return the path of a request, as Datasette compares it with its routes."""
-    # Datasette finds its way by the path as it was sent, not as it was decoded.
+    """Return the path of a request as it was sent, which Datasette compares with its routes."""
     raw: bytes | None = scope.get("raw_path")
     return raw.partition(b"?")[0].decode("latin-1") if raw else str(scope["path"])

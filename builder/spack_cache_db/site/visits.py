@@ -1,4 +1,4 @@
-"""Reads bodies of requests whole, and ends the answer to a visitor who leaves."""
+"""Reads bodies of requests whole, and cancels a request whose client disconnects."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from spack_cache_db.site.middleware import App, Message, Receive, Scope, Send, s
 MOST_BODY = 4_000_000
 """Bytes of a form; a lockfile of a thousand specs has two million."""
 BODY_SECONDS = 20.0
-"""So long the body of a request may take to arrive."""
+"""Longest time for the body of a request to arrive."""
 
 
 def visited(app: App) -> App:
-    """Return the application, which gets whole bodies and is cancelled when its visitor leaves."""
+    """Return an application that gets whole bodies and is cancelled if its client disconnects."""
 
     async def answered(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -39,13 +39,13 @@ def _has_body(scope: Scope) -> bool:
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """Return the body of a request; None where it is too large."""
-    found, is_more = bytearray(), True
-    while is_more and len(found) <= MOST_BODY:
+    """Return the body of a request; None if it is too large."""
+    body, is_more = bytearray(), True
+    while is_more and len(body) <= MOST_BODY:
         message = await receive()
-        found += message.get("body", b"")
+        body += message.get("body", b"")
         is_more = message.get("more_body", False)
-    return bytes(found) if len(found) <= MOST_BODY else None
+    return bytes(body) if len(body) <= MOST_BODY else None
 
 
 async def _until_left(app: App, scope: Scope, receive: Receive, send: Send, body: bytes) -> None:
@@ -73,7 +73,7 @@ async def _until_left(app: App, scope: Scope, receive: Receive, send: Send, body
     leaving = asyncio.ensure_future(leave())
     try:
         await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
-        # To the server, a visitor whose answer is whole has left as well.
+        # uvicorn reports a disconnect after a complete answer, too.
         if not is_whole and not work.done():
             work.cancel()
         with suppress(asyncio.CancelledError):
