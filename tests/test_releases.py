@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import date, timedelta
 
 import pytest
 from hypothesis import given
@@ -14,11 +15,14 @@ from spack_cache_db.releases import (
     release_date,
     release_kind,
     releases_before,
+    snapshot_branches,
     sort_releases,
+    thinned,
 )
 
 ORDERED = [
     "develop",
+    "site",
     "v2025.06.0",
     "v1.0.0",
     "v0.23.1",
@@ -27,6 +31,7 @@ ORDERED = [
     "v0.18",
     "develop-2025-07-13",
     "develop-2025-04-20",
+    "site-2025-02-01",
     "develop-2024-12-31",
     "develop-2025-13-01",
     "pr-123",
@@ -76,24 +81,30 @@ def test_every_release_has_one_place(names: set[str]) -> None:
     """The order loses nothing, and any part of the names is in the order of the whole."""
     ordered = sort_releases(names)
     assert sorted(ordered) == sorted(names)
-    kinds = [("branch", "release", "snapshot", "other").index(release_kind(n)) for n in ordered]
+    branches = snapshot_branches(names)
+    kinds = [
+        ("branch", "release", "snapshot", "other").index(release_kind(name, branches))
+        for name in ordered
+    ]
     assert kinds == sorted(kinds)
     dates = [date for name in ordered if (date := release_date(name))]
     assert dates == sorted(dates, reverse=True)
-    part = ordered[::2]
+    # A name is a branch because it has snapshots.
+    part = [name for name in ordered if release_date(name) or name in branches]
     assert sort_releases(set(part)) == part
 
 
 def test_before_a_release_is_what_it_is_compared_with() -> None:
-    """Snapshots follow those of their branch, a branch its newest snapshot, releases each other."""
-    names = [*ORDERED, "e4s-2025-01-01", "e4s", "main", "main-2024-01-01"]
+    """Snapshots and releases follow each other; a release with snapshots follows the newest."""
+    names = [*ORDERED, "v1.0.0-2025-01-01", "main", "main-2024-01-01"]
     assert releases_before(names) == {
         "develop": "develop-2025-07-13",
         "develop-2025-07-13": "develop-2025-04-20",
         "develop-2025-04-20": "develop-2024-12-31",
         "main": "main-2024-01-01",
+        "site": "site-2025-02-01",
         "v2025.06.0": "v1.0.0",
-        "v1.0.0": "v0.23.1",
+        "v1.0.0": "v1.0.0-2025-01-01",
         "v0.23.1": "v0.23.0",
         "v0.23.0": "v0.22.1",
         "v0.22.1": "v0.18",
@@ -106,6 +117,39 @@ def test_no_release_is_before_two(names: set[str]) -> None:
     before, ordered = releases_before(names), sort_releases(names)
     assert len({*before.values()}) == len(before)
     assert all(ordered.index(name) < ordered.index(older) for name, older in before.items())
+
+
+DAYS = st.sets(st.dates(date(2024, 11, 1), date(2026, 3, 31)), max_size=150)
+
+
+@given(DAYS, st.integers(1, 12))
+def test_older_snapshots_are_thinned(days: set[date], newest: int) -> None:
+    """The newest stay; of older ones one a week, of still older ones one a month; then no more."""
+    kept = sorted(thinned(days, newest), reverse=True)
+    assert kept[:newest] == sorted(days, reverse=True)[:newest]
+    older = kept[newest:]
+    weeks, months = older[:newest], older[newest:]
+    assert len({day.isocalendar()[:2] for day in older}) == len(older)
+    assert len({(day.year, day.month) for day in months}) == len(months)
+    assert thinned(kept, newest) == {*kept}
+    # The oldest is never lost, and what is weekly has every week that was there.
+    assert not days or min(days) in kept
+    lost = days - {*kept}
+    assert all(
+        day < min(weeks)
+        or any(day.isocalendar()[:2] == week.isocalendar()[:2] and week < day for week in weeks)
+        for day in lost
+    )
+
+
+@given(DAYS, st.integers(1, 12))
+def test_thinning_every_night_leaves_no_gap(days: set[date], newest: int) -> None:
+    """Thinned night after night, every day has a snapshot of the month and the week before it."""
+    kept: set[date] = set()
+    for day in sorted(days):
+        kept = thinned({*kept, day}, newest)
+    for day in days:
+        assert any(timedelta() <= day - other <= timedelta(30 + 6) for other in kept)
 
 
 def test_a_public_mirror_is_called_like_its_release() -> None:

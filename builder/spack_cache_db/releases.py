@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import date
+from itertools import pairwise
 
 from spack_cache_db.spack.versions import version_key
 
@@ -18,13 +19,30 @@ PUBLIC_SITE = "https://cache.spack.io/"
 """The website of Spack's public cache."""
 
 
-def release_kind(name: str) -> str:
-    """Return `branch`, `snapshot` (a name that ends in a date), `release` or `other`."""
+def release_kind(name: str, branches: Collection[str] = ()) -> str:
+    """Return `branch`, `snapshot` (a name that ends in a date), `release` or `other`.
+
+    Args:
+        name: the release.
+        branches: the branches that have snapshots (`snapshot_branches`): one of them is a branch,
+            unless its name is that of a snapshot or a release.
+    """
     if name in _BRANCHES:
         return "branch"
     if release_date(name):
         return "snapshot"
-    return "release" if _RELEASE.fullmatch(name) else "other"
+    if _RELEASE.fullmatch(name):
+        return "release"
+    return "branch" if name in branches else "other"
+
+
+def snapshot_branches(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the snapshots of each branch that has some, from new to old."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(names, key=lambda name: str(release_date(name)), reverse=True):
+        if release_date(name) and (match := _SNAPSHOT.fullmatch(name)):
+            found.setdefault(match["branch"], []).append(name)
+    return found
 
 
 def release_date(name: str) -> str | None:
@@ -54,9 +72,9 @@ def sort_releases(names: set[str], foremost: Iterable[str] = ()) -> list[str]:
     Names in `foremost` come before all others, in their order.
     """
     ordered = [*dict.fromkeys(name for name in foremost if name in names)]
-    remaining = names - {*ordered}
+    remaining, branches = names - {*ordered}, snapshot_branches(names)
     for kind in _ORDER:
-        of_kind = sorted(name for name in remaining if release_kind(name) == kind)
+        of_kind = sorted(name for name in remaining if release_kind(name, branches) == kind)
         if kind == "release":
             of_kind.sort(key=lambda name: version_key(name.removeprefix("v")), reverse=True)
         elif kind == "snapshot":
@@ -69,23 +87,25 @@ def releases_before(names: Iterable[str]) -> dict[str, str]:
     """Return the preceding release of each release that has one.
 
     A snapshot follows the previous snapshot of its branch, a branch its newest snapshot, and a
-    release the previous release.
+    release its newest snapshot, or else the previous release.
     """
-    newer: dict[str, str] = {}
-    before: dict[str, str] = {}
-    for name in sort_releases({*names}):
-        series = _series(name)
-        if series is None:
-            continue
-        if series in newer:
-            before[newer[series]] = name
-        newer[series] = name
+    ordered = sort_releases({*names})
+    before = dict(pairwise(name for name in ordered if release_kind(name) == "release"))
+    for branch, snapshots in snapshot_branches(ordered).items():
+        if release_kind(branch) != "snapshot" and branch in ordered:
+            before[branch] = snapshots[0]
+        before |= pairwise(snapshots)
     return before
 
 
-def _series(name: str) -> str | None:
-    """Return the branch of a branch or snapshot, "" for a release, None for others."""
-    kind = release_kind(name)
-    if kind == "snapshot" and (match := _SNAPSHOT.fullmatch(name)):
-        return match["branch"]
-    return {"branch": name, "release": ""}.get(kind)
+def thinned(dates: Iterable[date], newest: int) -> set[date]:
+    """Return the dates that are kept: daily for `newest` dates, then weekly, then monthly.
+
+    Of the dates before the newest ones, the first of each ISO week is kept for as many weeks, and
+    of these first ones before them, the first of each month.
+    """
+    ordered = sorted({*dates}, reverse=True)
+    # The last value of a key stays, which is the oldest date.
+    weekly = [*{day.isocalendar()[:2]: day for day in ordered[newest:]}.values()]
+    monthly = {(day.year, day.month): day for day in weekly[newest:]}
+    return {*ordered[:newest], *weekly[:newest], *monthly.values()}

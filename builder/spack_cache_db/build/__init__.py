@@ -9,18 +9,51 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import date
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spack_cache_db.arguments import DEFAULT_MAX_PAGE_SIZE, AnyPath, checked_file, checked_paths
 from spack_cache_db.errors import ArgumentError, Fault
 from spack_cache_db.records import is_name
+from spack_cache_db.releases import release_date
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 Progress = Callable[[float, int], None]
 """Called with (units read, units in all); of an index that is being read, with its part."""
+
+
+class Snapshots(NamedTuple):
+    """The options about snapshots, and what they caused.
+
+    Attributes:
+        day: the day of today's snapshots, `YYYY-MM-DD`; None for none.
+        keep: how many of the newest snapshots of a branch are not thinned; None for all.
+        added: the snapshots of this day, which may replace others of that name.
+        unchanged: releases of mirrors whose binaries are those of their newest snapshot.
+        removed: the snapshots that are thinned.
+    """
+
+    day: str | None = None
+    keep: int | None = None
+    added: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    @classmethod
+    def checked(cls, day: str | date | None, keep: int | None) -> Snapshots:
+        """Return the options that a caller gives; `ArgumentError` for a wrong one."""
+        text = None if day is None else str(day)
+        if text is not None and release_date(f"x-{text}") != text:
+            raise ArgumentError(f"snapshot is {text!r}, expected a day such as 2026-11-25")
+        if keep is not None and keep < 1:
+            raise ArgumentError(f"keep_snapshots is {keep!r}, expected a number from 1")
+        return cls(text, keep)
+
+
+NO_SNAPSHOTS = Snapshots()
 
 
 class Input(NamedTuple):
@@ -36,6 +69,7 @@ class Input(NamedTuple):
     recipes: Mapping[str, str] = MappingProxyType({})
     without_paths: bool = False
     executor: Executor | None = None
+    snapshots: Snapshots = NO_SNAPSHOTS
 
     @classmethod
     def checked(
@@ -72,7 +106,8 @@ class Report:
     `records` is how many specs the indexes tell of, a spec of two indexes counted twice; `specs`,
     `configurations` and `packages` are those that some release has; `package_entries` is how
     many packages the files of package data tell of, a package of two files counted twice.
-    `notes` count the binaries that the filters of mirrors leave out.
+    `notes` count the binaries that the filters of mirrors leave out. If the new database is the
+    old one, byte for byte, the file is not replaced, and `is_unchanged` is true.
     """
 
     pages: int
@@ -92,10 +127,13 @@ class Report:
     sha256: str
     seconds: float
     stages: dict[str, float] = field(default_factory=dict)
+    snapshots: Snapshots = NO_SNAPSHOTS
+    is_unchanged: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as plain values, faults as texts."""
-        return {**asdict(self), "faults": [str(fault) for fault in self.faults]}
+        faults = [str(fault) for fault in self.faults]
+        return {**asdict(self), "faults": faults, "snapshots": self.snapshots._asdict()}
 
 
 def build(
@@ -111,6 +149,8 @@ def build(
     first: str | None = None,
     recipes: Mapping[str, str] | None = None,
     without_paths: bool = False,
+    snapshot: str | date | None = None,
+    keep_snapshots: int | None = None,
     progress: Progress | None = None,
     executor: Executor | None = None,
 ) -> Report:
@@ -130,12 +170,18 @@ def build(
         recipes: by namespace, the address of the recipes of its packages; `{package}` in it stands
             for the name of one.
         without_paths: leave out where installed specs and externals lie.
+        snapshot: a day, `YYYY-MM-DD`. The releases of all other sources then replace those of
+            databases, and each mirror is also listed in the snapshot `<release>-<snapshot>`, unless
+            its newest snapshot has the same binaries. A database to build on that is the output
+            need not exist yet.
+        keep_snapshots: keep so many of the newest snapshots of each branch, of older ones the first
+            of each week for as many weeks, and of still older ones the first of each month.
         progress: called with (units read, units in all), in this process.
         executor: what reads the input, instead of processes that are started here. Its workers
             need the same versions of this package and of archspec, and the same paths.
 
     Raises:
-        ArgumentError: a path has a wrong type, or a name is not one.
+        ArgumentError: a path has a wrong type, or a name or a day is not one.
         BuilderError: a worker died, or differs in what it needs.
         InputError: the input has faults (with `keep_going`: it has nothing else).
         OutputError: the file cannot be written, or the output is another program's file. In any
@@ -146,6 +192,7 @@ def build(
         recipes=_checked_recipes(recipes or {}),
         without_paths=without_paths,
         executor=executor,
+        snapshots=Snapshots.checked(snapshot, keep_snapshots),
     )
     file = checked_file("output", output, "the database to write")
     from spack_cache_db.build import pipeline

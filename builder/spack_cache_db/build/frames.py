@@ -79,6 +79,12 @@ def joined(frames: Sequence[Frame]) -> Frame:
     return Frame(**{name: np.concatenate([each[name] for each in frames]) for name in names})
 
 
+def of_documents(frame: Frame, new: Numbers) -> Frame:
+    """Return the rows of some documents; `new` has their new numbers, and 0 for all others."""
+    frame = frame.having(document=new[frame["document"]])
+    return frame if frame["document"].all() else frame.where(np.flatnonzero(frame["document"]))
+
+
 class Pairs(NamedTuple):
     """Distinct pairs of numbers, sorted, and how often each was there."""
 

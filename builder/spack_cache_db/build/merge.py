@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from spack_cache_db.build import NO_SNAPSHOTS, Snapshots
 from spack_cache_db.build.frames import (
     Frame,
     Mask,
@@ -26,11 +27,13 @@ from spack_cache_db.build.frames import (
     group_starts,
     joined,
     numbers,
+    of_documents,
     packed,
     pairs,
     places,
     varying,
 )
+from spack_cache_db.build.history import Tables, dated
 from spack_cache_db.build.known_packages import kept_facts
 from spack_cache_db.errors import Fault
 from spack_cache_db.releases import sort_releases
@@ -80,6 +83,7 @@ class Merged:
         packages: package data, sorted by package, with at most one of each form.
         origins: the options of databases in the input.
         left_out: the documents that these databases left out.
+        snapshots: the snapshots that are new and those that are thinned.
     """
 
     documents: list[Document]
@@ -96,6 +100,7 @@ class Merged:
     packages: list[PackageFacts]
     origins: list[Origin]
     left_out: list[tuple[str, str]]
+    snapshots: Snapshots
     faults: list[Fault]
     refusals: list[Refusal]
     bytes_read: int
@@ -108,8 +113,10 @@ class Merge:
         self._documents: list[Document] = []
         self._faults: list[Fault] = []
         self._packages: list[PackageFacts] = []
+        self._old_packages: list[PackageFacts] = []
         self.origins: list[Origin] = []
-        self._left_out: list[tuple[str, str]] = []
+        # What each database left out, and the numbers of its documents.
+        self._left_out: list[tuple[range, list[tuple[str, str]]]] = []
         self._bytes_read = 0
         self._texts = Texts()
         self._parts: dict[str, list[Frame]] = {
@@ -122,12 +129,16 @@ class Merge:
         before = len(self._documents)
         self._documents += columns.documents
         self._faults += columns.faults
-        self._packages += columns.packages
+        added = range(before + 1, len(self._documents) + 1)
+        if columns.origins:
+            self._old_packages += columns.packages
+            self._left_out.append((added, columns.left_out))
+        else:
+            self._packages += columns.packages
         self.origins += columns.origins
-        self._left_out += columns.left_out
         self._bytes_read += columns.bytes_read
         known = {
-            DOCUMENTS: range(before + 1, len(self._documents) + 1),
+            DOCUMENTS: added,
             **{
                 name: map(getattr(self._texts, name).__getitem__, things)
                 for name, things in columns.things.items()
@@ -139,23 +150,29 @@ class Merge:
                 found = {name: np.asarray(each, np.uint32) for name, each in arrays.items()}
                 self._parts[table].append(Frame(**found).renumbered(TABLES[table], new))
 
-    def merged(self, first: str | None = None) -> Merged:
+    def merged(self, first: str | None = None, snapshots: Snapshots = NO_SNAPSHOTS) -> Merged:
         """Join what was added; a page or an index that contradicts another one is refused.
 
         Args:
             first: the release that stands before all others.
+            snapshots: the options about snapshots.
         """
-        whole = {table: joined(self._parts.pop(table)) for table in TABLES}
-        kept, refusals = kept_documents(
-            self._documents, whole["listings"], self._texts.hashes.things
-        )
-        kept, releases = _in_order(self._documents, kept, first)
-        packages, refused = kept_facts(self._packages)
-        documents = [self._documents[number - 1] for number in kept]
+        documents, replaced = self._documents, frozenset[int]()
+        whole: Tables = {table: joined(self._parts.pop(table)) for table in TABLES}
+        if snapshots != NO_SNAPSHOTS:
+            old = {number for numbers, _ in self._left_out for number in numbers}
+            documents, whole, snapshots, replaced = dated(documents, whole, old, snapshots)
+        kept, refusals = kept_documents(documents, whole["listings"], self._texts.hashes.things)
+        kept, releases = _in_order(documents, kept, first)
+        document_number = places(numbers(kept), len(documents))
+        documents = [documents[number - 1] for number in kept]
+        forms = {each.form for each in self._packages if snapshots.day}
+        old_packages = (each for each in self._old_packages if each.form not in forms)
+        packages, refused = kept_facts([*old_packages, *self._packages])
+        left_out = [rows for numbers, rows in self._left_out if replaced.isdisjoint(numbers)]
         release_number = {name: at for at, name in enumerate(releases, start=1)}
         document_release = numbers([0, *[release_number[each.release] for each in documents]])
-        document_number = places(numbers(kept), len(self._documents))
-        whole = {table: _of_kept(frame, document_number) for table, frame in whole.items()}
+        whole = {table: of_documents(frame, document_number) for table, frame in whole.items()}
         edges, other_dependencies = first_dependencies(whole["records"], whole["edges"])
         listed = _by_release_and_spec(whole["listings"], document_release)
         unlisted = whole["unlisted"]
@@ -178,7 +195,8 @@ class Merge:
             other_dependencies=other_dependencies,
             packages=packages,
             origins=self.origins,
-            left_out=self._left_out,
+            left_out=[*chain.from_iterable(left_out)],
+            snapshots=snapshots,
             faults=self._faults,
             refusals=[*refusals, *refused],
             bytes_read=self._bytes_read,
@@ -323,12 +341,6 @@ def _in_order(
         return True, at, each.path, each.sha256, each.location
 
     return sorted(kept, key=order), releases
-
-
-def _of_kept(frame: Frame, document_number: Numbers) -> Frame:
-    """Return the rows of the documents that are kept, with their new numbers."""
-    frame = frame.having(document=document_number[frame["document"]])
-    return frame if frame["document"].all() else frame.where(np.flatnonzero(frame["document"]))
 
 
 def _by_release_and_spec(listings: Frame, document_release: Numbers) -> Frame:

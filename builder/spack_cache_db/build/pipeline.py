@@ -10,8 +10,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.build import Input, Report, publication, sqlite_file
+from spack_cache_db.build import Input, Report, Snapshots, publication, sqlite_file
 from spack_cache_db.build.counts import count
+from spack_cache_db.build.fingerprint import fingerprint
 from spack_cache_db.build.ids import Numbered, number
 from spack_cache_db.build.known_packages import (
     PackageCatalogue,
@@ -51,6 +52,10 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
     inspect_path = publication.inspect_path(output)
     if not os.path.isdir(inspect_path):  # noqa: PTH112 - Path.is_dir raises for a long name
         publication.require_replaceable(inspect_path, given.paths, force=force)
+    given, notes = _begun(given, output)
+    mark = fingerprint(given, output) if given.snapshots.day else None
+    if mark and (report := _unchanged(mark, given.snapshots, output)):
+        return report
     merged, given = read(given)
     packages = package_catalogue(merged.packages)
     faults = faults_of(merged)
@@ -64,11 +69,16 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
     clock.stage("read")
     numbered, bytes_read = number(merged), merged.bytes_read
     found = problems(merged)
-    notes = sorted(
-        f"{merged.documents[document - 1].location}: {problem.message}"
+    old = tuple(f"{each.location}/" for each in merged.origins)
+    notes |= {
+        f"{location}: {problem.message}"
         for document, problem in found
         if problem.code == FILTERED
-    )
+        and not (location := merged.documents[document - 1].location).startswith(old)
+    }
+    snapshots = merged.snapshots
+    if snapshots.day and not (snapshots.added or snapshots.unchanged):
+        notes.add(f"no snapshot of {snapshots.day}, because there is no mirror to list in it")
     every: list[tuple[int | str, Problem]] = [*found]
     every += [(facts.path, problem) for facts, problem in package_problems(packages)]
     every += refused(merged, given.paths)
@@ -79,19 +89,55 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
         del numbered  # The checks map the whole file into memory.
         sqlite_file.require_intact(temporary)
         clock.stage("check")
-        sha256 = publication.publish(temporary, output)
+        counts |= {"package_entries": sum(map(len, packages.facts.values()))}
+        record = {"input": mark, "snapshot": snapshots.day, "counts": counts}
+        sha256, is_same = publication.publish(temporary, output, record if not faults else {})
     clock.stage("publish")
     return Report(
         **counts,
-        package_entries=sum(map(len, packages.facts.values())),
         faults=faults,
-        notes=tuple(notes),
+        notes=tuple(sorted(notes)),
         bytes_read=bytes_read,
         file_size=output.stat().st_size,
         sha256=sha256,
         seconds=round(clock.last - clock.start, 3),
         stages=clock.stages,
+        snapshots=snapshots,
+        is_unchanged=is_same,
     )
+
+
+def _begun(given: Input, output: Path) -> tuple[Input, set[str]]:
+    """Return the input of the first build of a history without the output, and a note of that."""
+    place = os.path.abspath(output)  # noqa: PTH100 - the same for paths as they were typed
+    others = [path for path in given.paths if os.path.abspath(path) != place]  # noqa: PTH100
+    if not given.snapshots.day or len(others) in (0, len(given.paths)) or os.path.exists(output):  # noqa: PTH110
+        return given, set()
+    return given._replace(paths=others), {f"{output} does not exist yet: its history begins"}
+
+
+def _unchanged(mark: str, snapshots: Snapshots, output: Path) -> Report | None:
+    """Return the report of a build that has nothing new to read; None if it has."""
+    started = time.perf_counter()
+    inspected = publication.stored_inspection(output, output) or {}
+    try:
+        found = inspected[publication.NAME]
+        record = found[publication.RECORD]
+        if record["input"] != mark or record["snapshot"] > snapshots.day:
+            return None
+        return Report(
+            **record["counts"],
+            faults=(),
+            notes=(),
+            bytes_read=0,
+            file_size=found["size"],
+            sha256=found["hash"],
+            seconds=round(time.perf_counter() - started, 3),
+            snapshots=snapshots,
+            is_unchanged=True,
+        )
+    except (KeyError, TypeError):
+        return None  # The inspect file is of another program or version.
 
 
 @uncollected()
@@ -126,7 +172,7 @@ def read(given: Input) -> tuple[Merged, Input]:
         done += 1
         share(0)
     given = _as_databases(given, merge.origins)
-    merged = merge.merged(given.first)
+    merged = merge.merged(given.first, given.snapshots)
     if not (merged.documents or merged.packages or merged.faults or merged.left_out):
         raise InputError(
             Fault(path, 0, "holds no file, expected pages or indexes") for path in given.paths

@@ -14,7 +14,7 @@ import json
 import os
 import sqlite3
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,9 @@ from spack_cache_db.sources import is_database
 
 NAME = "spack-cache"
 """The database's name in URLs."""
+
+RECORD = "build"
+"""The key of an inspect file under which a build records its input."""
 
 _MAX_INSPECTION = 2**20
 """Bytes of an inspect file; one has a few thousand."""
@@ -104,24 +107,30 @@ def replacing(output: Path) -> Iterator[Path]:
         discard(output)
 
 
-def publish(built: Path, output: Path) -> str:
-    """Put a finished database in its place, then its inspect file; return its sha256 in hex.
+def publish(built: Path, output: Path, record: Mapping[str, Any]) -> tuple[str, bool]:
+    """Put a finished database in its place, then its inspect file, with a record of the build.
+
+    Returns:
+        The sha256 in hex, and whether the old file has the same bytes and therefore stays.
 
     Raises:
         OutputError: a folder has the name of the inspect file.
     """
     inspected = inspect(built)
-    inspected[NAME]["file"] = output.name
+    inspected[NAME] |= {"file": output.name, RECORD: record}
     text = json.dumps(inspected, indent=1, sort_keys=True) + "\n"
     inspect_file = inspect_path(output)
     temporary(inspect_file).write_text(text, encoding="utf-8")
-    put_in_place(built, output)
+    sha256 = str(inspected[NAME]["hash"])
+    is_same = output.exists() and sha256_of(output) == sha256
+    if not is_same:
+        put_in_place(built, output)
     try:
         temporary(inspect_file).replace(inspect_file)
     except OSError as error:
         message = f"cannot be written: {error.strerror}; the database itself is whole"
         raise OutputError(f"{inspect_file}: {message}") from None
-    return str(inspected[NAME]["hash"])
+    return sha256, is_same
 
 
 def inspect(database: Path) -> dict[str, Any]:
@@ -156,17 +165,22 @@ def current_inspection(database: Path, published: Path | None = None) -> dict[st
         DatabaseError: it has no inspect file and is damaged.
     """
     published = published or database
-    try:
-        inspected = json.loads(read_file(inspect_path(published), _MAX_INSPECTION))
-        if inspected[NAME]["hash"] == sha256_of(database):
-            return dict(inspected)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        pass
+    if inspected := stored_inspection(database, published):
+        return inspected
     try:
         _check(database)
         return inspect(database)
     except sqlite3.DatabaseError as error:
         raise DatabaseError(f"{published}: is damaged: {error}; build it anew") from None
+
+
+def stored_inspection(database: Path, published: Path) -> dict[str, Any] | None:
+    """Return the inspect file's content (as `current_inspection`); None if it is of another one."""
+    try:
+        inspected = json.loads(read_file(inspect_path(published), _MAX_INSPECTION))
+        return inspected if inspected[NAME]["hash"] == sha256_of(database) else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 def _check(database: Path) -> None:

@@ -19,7 +19,7 @@ from spack_cache_db.build.ids import Numbered
 from spack_cache_db.build.known_packages import PackageCatalogue, versions_behind
 from spack_cache_db.build.merge import installed_releases
 from spack_cache_db.records import INSTALLED, ROOT, Problem
-from spack_cache_db.releases import release_date, release_kind
+from spack_cache_db.releases import release_date, release_kind, snapshot_branches
 from spack_cache_db.sources.columns import TABLES, Document
 from spack_cache_db.sources.strictness import as_json
 from spack_cache_db.spack import targets
@@ -64,11 +64,12 @@ def _counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
     """Yield the rows of the tables that have counts."""
     ids, columns = numbered.ids, counts.columns
     releases, packages, stacks = ids["releases"], ids["packages"], ids["stacks"]
-    trees = installed_releases(numbered.documents)
+    trees, branches = installed_releases(numbered.documents), snapshot_branches(releases)
+    kinds = (INSTALLED if name in trees else release_kind(name, branches) for name in releases)
     yield _rows(
         "releases",
         name=releases,
-        kind=[INSTALLED if name in trees else release_kind(name) for name in releases],
+        kind=kinds,
         date=map(release_date, releases),
         position=releases.values(),
         **columns["releases"],

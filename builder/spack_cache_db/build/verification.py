@@ -6,13 +6,14 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from spack_cache_db import schema
 from spack_cache_db.arguments import DEFAULT_MAX_PAGE_SIZE, AnyPath, checked_file
-from spack_cache_db.build import Input, Progress
+from spack_cache_db.build import Input, Progress, Snapshots
 from spack_cache_db.database_file import damage_as_error, open_database
 from spack_cache_db.errors import ArgumentError, Fault, printable
 
@@ -102,6 +103,8 @@ def verify(
     max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
     release: str | None = None,
     stack: str | None = None,
+    snapshot: str | date | None = None,
+    keep_snapshots: int | None = None,
     progress: Progress | None = None,
 ) -> Verification:
     """Build the sources of a database again, and return where the database differs.
@@ -115,6 +118,8 @@ def verify(
         max_page_size: refuse larger pages; bytes.
         release: the release of indexes and mirrors, as it was given to `build`.
         stack: the stack of indexes and mirrors, as it was given to `build`.
+        snapshot: the day of its snapshots, as it was given to `build`.
+        keep_snapshots: how many snapshots are not thinned, as it was given to `build`.
         progress: called with (units read, units in all), in this process.
 
     Raises:
@@ -123,6 +128,7 @@ def verify(
         InputError: a path does not exist, or nothing in the sources can be read.
     """
     given = Input.checked(paths, jobs, max_page_size, release, stack, progress)
+    given = given._replace(snapshots=Snapshots.checked(snapshot, keep_snapshots))
     database = checked_file("file", file)
     given = _as_built(given, database)
     from spack_cache_db.build import pipeline  # Its imports take longer than all others.

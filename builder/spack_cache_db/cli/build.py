@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spack_cache_db.cli.options import GivenPath, flag, input_options, named
+from spack_cache_db.cli.options import F, GivenPath, flag, input_options, named
 from spack_cache_db.cli.output import fail, print_json, progress_bar, say, say_faults, say_notes
 from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.errors import counted, reason
 
 if TYPE_CHECKING:
-    pass
+    from spack_cache_db.build import Snapshots
 
 
 def _by_namespace(ctx: click.Context, parameter: object, given: tuple[str, ...]) -> dict[str, str]:
@@ -26,8 +26,24 @@ def _by_namespace(ctx: click.Context, parameter: object, given: tuple[str, ...])
     return {namespace: url for namespace, _, url in (each.partition("=") for each in given)}
 
 
+def _history_options(command: F) -> F:
+    """Add what `build` and `verify` share about snapshots."""
+    for option in (
+        click.option(
+            "--keep-snapshots",
+            type=click.IntRange(1),
+            metavar="N",
+            help="Keep N daily snapshots of a branch, then N weekly ones, then monthly ones.",
+        ),
+        named("--snapshot", "DATE", "Also list mirrors as snapshots of this day, 2026-11-25."),
+    ):
+        command = option(command)
+    return command
+
+
 @click.command()
 @input_options
+@_history_options
 @click.option(
     "-o",
     "--output",
@@ -90,6 +106,8 @@ def build(
     say_faults(report.faults)
     if as_json:
         print_json({**report.as_dict(), "output": str(output)})
+    elif report.is_unchanged:
+        say(f"{output}: unchanged, because its input has nothing new ({report.seconds:.1f} s)")
     else:
         totals = [
             *_documents(report.pages, report.indexes, report.records, report.package_entries),
@@ -100,10 +118,23 @@ def build(
             f"{report.file_size / 1e6:.1f} MB in {report.seconds:.1f} s",
         ]
         say(f"{output}: {', '.join(totals)}")
+        for line in _history_lines(report.snapshots):
+            say(f"{output}: {line}")
         if (inspected := inspect_path(output)).is_file():
             say(f"{inspected}: counts that let `serve` start sooner")
         if is_new:
             say_notes([f"{folder} is a new folder"])
+
+
+def _history_lines(snapshots: Snapshots) -> Iterator[str]:
+    """Yield what the options about snapshots changed."""
+    if snapshots.added:
+        yield f"snapshots: {', '.join(snapshots.added)}"
+    if snapshots.unchanged:
+        names = ", ".join(snapshots.unchanged)
+        yield f"no new snapshot, because the newest one has the same binaries: {names}"
+    if snapshots.removed:
+        yield f"{counted(len(snapshots.removed), 'older snapshot')} removed"
 
 
 def _documents(pages: int, indexes: int, records: int, packages: int) -> list[str]:
@@ -145,12 +176,13 @@ def check(paths: tuple[str, ...], as_json: bool, **options: Any) -> None:
 @click.command()
 @click.argument("file", type=GivenPath(path_type=Path))
 @input_options
+@_history_options
 def verify(file: Path, paths: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Verify that a database is what its sources give.
 
     PATH... is everything that FILE was built from. The sources are built again in a temporary
-    folder, and every row of every table is compared. Give --release and --stack as to build; its
-    other options are taken from FILE.
+    folder, and every row of every table is compared. Give --release, --stack, --snapshot and
+    --keep-snapshots as to build; its other options are taken from FILE.
 
     Exit status: 0 if there is no difference, 1 if there are some, 2 for an error.
 

@@ -167,6 +167,15 @@ def files_without_index(folder: Path) -> list[str]:
     return names
 
 
+def files_to_read(folder: Path) -> list[Path]:
+    """Return the files of a mirror's folder that decide what it has; manifests name the blobs."""
+    found = _Mirror(File(str(folder), "", "mirror"), Place())
+    paths = found.index_paths()
+    beside = [folder / ADDRESS_FILE, *(path.with_name(f"{path.name}.hash") for path in paths)]
+    specs = found.manifests() if paths else found.spec_paths()[1]
+    return [*paths, *specs, *(path for path in beside if path.is_file())]
+
+
 def binaries_left_out(folder: Path) -> list[str]:
     """Return a line for each index of a mirror whose filters leave out binaries."""
     return [
@@ -249,10 +258,14 @@ class _Mirror:
             return sorted(folder / _INDEX_MANIFEST for folder in _folders_with_an_index(manifests))
         return [self.folder / name for name in _PLAIN if _has(self.folder, name)]
 
+    def manifests(self) -> list[Path]:
+        """Return the manifests of its specs, sorted."""
+        return sorted(self._spec_manifests)
+
     def spec_paths(self) -> tuple[str, list[Path]]:
         """Return the layout of a mirror without an index, and its spec files or their manifests."""
         if (self.folder / "v3" / "manifests" / "spec").is_dir():
-            return "3", sorted(self._spec_manifests)
+            return "3", self.manifests()
         below = sorted((self.folder / "build_cache").rglob("*"))
         return "2", [path for path in below if path.name.endswith(_SPEC_SUFFIXES)]
 

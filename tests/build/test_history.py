@@ -1,0 +1,140 @@
+"""build.history: a facility's nights become snapshots, and the branch is the mirror of today."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_cache_db.build import build
+from spack_cache_db.errors import ArgumentError
+from tests.commands import run
+from tests.indexes import hash_of, index, node, record, write_layout3
+from tests.package_data import published
+from tests.test_databases_as_sources import SOME, files, same, write_files
+from tests.trees import installed, write_tree
+
+
+def night(folder: Path, *names: str, release: str = "site") -> Path:
+    """Write the mirror of a release as it is at night; return the folder of all mirrors."""
+    write_layout3(folder / release / "root", {None: index(*(record(node(name)) for name in names))})
+    return folder
+
+
+def listed(file: Path, *names: str) -> dict[str, set[tuple[Any, ...]]]:
+    """Return the binaries of each release, or of these."""
+    found: dict[str, set[tuple[Any, ...]]] = {name: set() for name in names}
+    with closing(sqlite3.connect(file)) as db:
+        for release, *row in db.execute("SELECT release, hash, stacks, size FROM build_listings"):
+            if not names or release in names:
+                found.setdefault(release, set()).add(tuple(row))
+    return found
+
+
+def test_nights_become_a_history(tmp_path: Path) -> None:
+    """A binary that the mirror lost is gone from the branch, and stays in the snapshots."""
+    mirrors, file = tmp_path / "mirrors", tmp_path / "x.db"
+    nights = {"2026-11-23": "ab", "2026-11-24": "ab", "2026-11-25": "bc", "2026-11-26": "c"}
+    command = ("build", file, mirrors, "-o", file, "--snapshot")
+    for day, names in nights.items():
+        night(mirrors, *names)
+        result = run(*command, day, "--keep-snapshots", 2)
+        assert result.exit_code == 0, result.output
+        assert ("its history begins" in result.stderr) == (day == "2026-11-23")
+        mirrors.rename(tmp_path / day)
+    assert "x.db: snapshots: site-2026-11-26\n" in result.stdout
+    assert {name: len(rows) for name, rows in listed(file).items()} == {
+        "site": 1, "site-2026-11-23": 2, "site-2026-11-25": 2, "site-2026-11-26": 1
+    }  # fmt: skip
+    with closing(sqlite3.connect(file)) as db:
+        seen = "SELECT first_seen, last_seen, is_current FROM builds WHERE hash = ?"
+        assert db.execute(seen, [hash_of("b")]).fetchall() == [("2026-11-23", "2026-11-25", 0)]
+        kind = "SELECT kind, position FROM releases WHERE name = 'site'"
+        assert db.execute(kind).fetchall() == [("branch", 1)]
+    assert "b: 1 configuration" in run("diff", "site-2026-11-25", "site", file).stdout
+    paths = (file, tmp_path / "2026-11-26", "--snapshot", "2026-11-26", "--keep-snapshots", 2)
+    assert run("verify", file, *paths).exit_code == 0
+
+
+def test_nothing_new_is_nothing_to_do(tmp_path: Path) -> None:
+    """The next night ends at once, and the file is not touched; any news is built."""
+    mirrors, file = night(tmp_path / "mirrors", "a"), tmp_path / "x.db"
+    command = ("build", file, mirrors, "-o", file, "--snapshot")
+    run(*command, "2026-11-25")
+    before = file.stat()
+    result = run(*command, "2026-11-26")
+    assert result.stdout.startswith(f"{file}: unchanged, because its input has nothing new (")
+    assert run(*command, "2026-11-26", "--json").output.count('"is_unchanged": true') == 1
+    (tmp_path / "x.inspect.json").unlink()
+    assert "unchanged" in run(*command, "2026-11-26").stdout
+    assert file.stat() == before
+    night(mirrors, "a", release="other")
+    result = run(*command, "2026-11-26")
+    assert f"{file}: snapshots: other-2026-11-26\n" in result.stdout
+    assert "the newest one has the same binaries: site\n" in result.stdout
+    night(mirrors, "b")
+    assert "snapshots: other-2026-11-26, site-2026-11-26\n" in run(*command, "2026-11-26").stdout
+    address = mirrors / "site" / "root" / "mirror.json"
+    address.write_text('{"url": "https://example.org", "exclude_binary": ["b"]}')
+    assert "1 binary left out" in run(*command, "2026-11-26").stderr
+    assert listed(file, "site", "site-2026-11-26") == {"site": set(), "site-2026-11-26": set()}
+
+
+def test_all_that_is_of_today_replaces_what_was(tmp_path: Path) -> None:
+    """So do installations and package data; only mirrors become snapshots."""
+    file, today = tmp_path / "x.db", tmp_path / "today"
+    for version in ("1.0", "2.0"):
+        shutil.rmtree(today, ignore_errors=True)
+        write_tree(today / "opt", [installed(node("tool", hash=hash_of(version)))])
+        data = published("tool", version)
+        write_files(today, {"tool.json": str(data).replace("'", '"').encode()})
+        result = run("build", file, today, "-o", file, "--snapshot", "2026-11-25")
+        assert (result.exit_code, "there is no mirror" in result.stderr) == (0, True)
+    with closing(sqlite3.connect(file)) as db:
+        assert db.execute("SELECT hash FROM installations").fetchall() == [(hash_of("2.0"),)]
+        assert db.execute("SELECT version FROM known_versions").fetchall() == [("2.0",)]
+
+
+@pytest.mark.slow
+@SOME
+@given(old=files(), new=files(), keep=st.sampled_from([None, 1]))
+def test_a_night_is_what_its_sources_say(
+    old: dict[str, bytes], new: dict[str, bytes], keep: int | None
+) -> None:
+    """A release of today is what today's sources alone give, whatever the history has of it.
+
+    The next night with the same sources gives the same bytes, and so does the database alone.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        file, today = folder / "x.db", write_files(folder / "new", new)
+        build(write_files(folder / "old", old), file, keep_going=True, snapshot="2026-11-24")
+        build(today, folder / "today.db", keep_going=True)
+        for day in ("2026-11-25", "2026-11-26"):
+            options: dict[str, Any] = {"snapshot": day, "keep_snapshots": keep}
+            report = build([file, today], file, keep_going=True, **options)
+            (folder / "x.inspect.json").unlink()
+        assert report.is_unchanged
+        build(file, folder / "y.db")
+        assert same(file, folder / "y.db")
+        expected = listed(folder / "today.db")
+        assert listed(file, *expected) == expected
+        for release in {*(each.removesuffix("-2026-11-25") for each in report.snapshots.added)}:
+            assert listed(file, f"{release}-2026-11-25").popitem()[1] == expected[release]
+
+
+@pytest.mark.parametrize("day", ["", "today", "2026-11-31", "20261125", "2026-W48-3", "26-11-25"])
+def test_a_day_that_is_none_is_refused(day: str, tmp_path: Path) -> None:
+    """In one sentence, before anything is read."""
+    result = run("build", tmp_path, "-o", tmp_path / "x.db", "--snapshot", day)
+    message = f"Error: snapshot is {day!r}, expected a day such as 2026-11-25\n"
+    assert (result.exit_code, result.stderr) == (2, message)
+    with pytest.raises(ArgumentError, match="keep_snapshots is 0, expected a number from 1"):
+        build(tmp_path, tmp_path / "x.db", keep_snapshots=0)
