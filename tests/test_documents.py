@@ -6,7 +6,6 @@ import doctest
 import json
 import os
 import re
-import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -15,11 +14,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from benchmarks.server import free_port, wait_until_up
 from spack_cache_db.site.sandbox import sql_functions
-from tests.commands import run
 from tests.documents import Fence, Typed, fences, typed
 from tests.indexes import edge, index, node, record
 from tests.package_data import REAL as PACKAGE_DATA
@@ -251,20 +248,8 @@ def test_fences_name_their_language() -> None:
     assert {fence.language for path in documents for fence in fences(path)} <= known
 
 
-@pytest.mark.slow
-def test_the_job_of_gitlab_is_one(samples_file: Path, tmp_path: Path) -> None:
-    """Each command that it calls has the options named."""
-    texts = [each.text for each in _all("yaml") if each.place.startswith("environments.md")]
-    (job,) = [text for text in texts if text.startswith("cover:")]
-    (tmp_path / "spack.yaml").write_text("spack:\n  specs: [py-mpi4py@4]\n")
-    (line,) = [each for each in yaml.safe_load(job)["cover"]["script"] if "cover spack" in each]
-    arguments = shlex.split(line.partition(" > ")[0])[1:]
-    paths = {"spack.yaml": tmp_path / "spack.yaml", "spack-cache.db": samples_file}
-    assert "py-mpi4py" in run(*(paths.get(each, each) for each in arguments)).stdout
-
-
 JOBS = {
-    "cover:": "vendor.gitlab-ci",
+    "include:": "vendor.gitlab-ci",
     "pages:": "vendor.gitlab-ci",
     "name:": "vendor.github-workflows",
 }

@@ -14,7 +14,7 @@ from spack_cache_db import machine
 from spack_cache_db.cli import cli
 from spack_cache_db.cli.cover import _COLOURS
 from spack_cache_db.machine import Machine
-from spack_cache_db.query.coverage import STATUSES
+from spack_cache_db.query.coverage import LOST, STATUSES
 from spack_cache_db.query.lockfiles import OF_NODES
 
 SPECS = "py-mpi4py@4: %gcc@13  # the compiler last\n\npy-mpi4py@99\npy-mpi4px\npy-mpi4py ^openmpi\n"
@@ -261,4 +261,4 @@ def test_another_machine(samples_file: Path, tmp_path: Path) -> None:
 
 def test_every_status_has_a_place_in_the_table() -> None:
     """The command lists them itself, because its help does not import queries."""
-    assert (*OF_NODES, *STATUSES) == (*_COLOURS,)
+    assert (LOST, *OF_NODES, *STATUSES) == (*_COLOURS,)

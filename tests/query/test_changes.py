@@ -5,19 +5,25 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.query.changes import diff
+from spack_cache_db.build import build
+from spack_cache_db.query.changes import diff, diff_databases
 from spack_cache_db.query.names import UnknownNameError
 from spack_cache_db.records import ROOT
 from spack_cache_db.spack.targets import runs_on
 from spack_cache_db.spack.versions import version_key
 from tests.contradictions import STACKS, Listing, listings, opened
+from tests.indexes import index, record
 from tests.oracle import Oracle
+from tests.small_sources import nodes
 
 QUICK = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -150,3 +156,28 @@ def test_name_that_the_file_lacks_is_refused(
     """A release, stack, package or target that is not known is an error and no empty answer."""
     with pytest.raises(UnknownNameError):
         diff(samples, *sides, **narrowing)
+
+
+@pytest.mark.slow
+@QUICK
+@given(data=st.data())
+def test_two_databases_differ_as_their_releases_in_one(data: st.DataObject) -> None:
+    """What `diff` finds between two releases, it finds if each release has its own database."""
+    # Hashes that both indexes have are of the same specs, as in Spack.
+    every = [each["spec"] for each in data.draw(nodes(7, "8"))]
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        for release in ("v1.0", "v1.1"):
+            binaries = data.draw(st.lists(st.booleans(), min_size=7, max_size=7))
+            pairs = zip(every, binaries, strict=True)
+            path = folder / "in" / release / "e4s" / "index.json"
+            path.parent.mkdir(parents=True)
+            path.write_bytes(index(*(record(each, is_binary=is_own) for each, is_own in pairs)))
+            build([path], folder / f"{release}.db", release="develop", stack="e4s")
+        build([folder / "in"], folder / "both.db")
+        narrowing = data.draw(st.sampled_from([{}, {"package": every[0]["name"]}]))
+        expected = diff(folder / "both.db", "v1.0", "v1.1", **narrowing)
+        found = diff_databases(folder / "v1.0.db", folder / "v1.1.db", **narrowing)
+        apart = found.releases["develop"]
+        assert replace(apart, old="v1.0", new="v1.1").as_dict() == expected.as_dict()
+        assert found.is_empty == expected.is_empty

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.changes import compare, diff, named, side_of
+from spack_cache_db.query.changes import compare, diff, diff_databases, named, side_of
 from spack_cache_db.query.database import connected, read_lookups
 from tests.indexes import edge, hash_of, index, node, record
 
@@ -23,15 +23,21 @@ def spec(name: str, tag: str, *needs: tuple[str, str], **more: Any) -> Spec:
 
 
 def causes(folder: Path, old: list[Spec], new: list[Spec]) -> list[tuple[str, int]]:
-    """Return the causes of what was rebuilt from one release to the next, as lines with counts."""
+    """Return the causes of what was rebuilt from one release to the next, as lines with counts.
+
+    They are the same for two databases.
+    """
     for release, records in (("v1.0", old), ("v1.1", new)):
         path = folder / "in" / release / "e4s" / "index.json"
         path.parent.mkdir(parents=True)
         path.write_bytes(index(*records))
+        build([path], folder / f"{release}.db", release="develop")
     build([str(folder / "in")], folder / "out.db")
     conn = sqlite3.connect(folder / "out.db")
     found = diff(conn, "v1.0", "v1.1").causes
     conn.close()
+    apart = diff_databases(folder / "v1.0.db", folder / "v1.1.db").releases["develop"]
+    assert apart.causes == found
     return [(str(each), each.configurations) for each in found or ()]
 
 

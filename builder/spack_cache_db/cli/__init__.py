@@ -43,7 +43,7 @@ COMMANDS: Mapping[str, Command] = {
     "cover": Command("cover", "Show which specs of an environment have a binary."),
     "dependents": Command("contents", "List what depends on a spec."),
     "deps": Command("contents", "List what a spec depends on."),
-    "diff": Command("diff", "Show what changed between two releases."),
+    "diff": Command("diff", "Show what changed between two releases, or two databases."),
     "export-static": Command("serve", "Write a site that any web server can serve."),
     "fetch": Command("fetch", "Download indexes and package data for `build`.", "fetch"),
     "find": Command("find", "Find the binaries that satisfy a spec."),

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 
+from spack_cache_db.cli.junit import Case, write_junit
 from spack_cache_db.cli.options import (
     GivenPath,
+    baseline_option,
     file_argument,
     flag,
+    junit_option,
     named,
     opened,
     scope_names,
@@ -28,7 +31,7 @@ from spack_cache_db.row_forms import Rows
 
 if TYPE_CHECKING:
     from spack_cache_db.query.conditions import Conditions
-    from spack_cache_db.query.coverage import Cover, CoveredSpec
+    from spack_cache_db.query.coverage import Baseline, Cover, CoveredSpec
     from spack_cache_db.query.database import Lookups
     from spack_cache_db.query.lockfiles import CoveredNode
 
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     Names = dict[str, str | None]
 
 _COLOURS = {
+    "lost": "red",
     "missing": "red",
     "alike": "yellow",
     "rebuilt": "yellow",
@@ -49,6 +53,7 @@ _COLOURS = {
 }
 """The statuses in the order in which the table has them, and their colours on a terminal."""
 _ORDER = [*_COLOURS]
+_MET = ("external", "binary", "installed")
 _GAP = "  "
 _INDENT = " " * 4
 _WIDEST = 40
@@ -75,7 +80,7 @@ class _Covered(NamedTuple):
 @shared_options("spack", "json", "csv", "markdown")
 @click.option(
     "--only",
-    type=click.Choice([*_ORDER[3:], *_ORDER[:3]]),
+    type=click.Choice(_ORDER),
     multiple=True,
     help="Show only specs with this status. Repeatable.",
 )
@@ -88,6 +93,8 @@ class _Covered(NamedTuple):
     "--allow-missing",
     "With --keeplist: print it although some specs have no binary that it could keep.",
 )
+@baseline_option
+@junit_option
 def cover(environment: str, file: Path, **options: Any) -> None:
     """Show which specs of an environment have a binary.
 
@@ -95,18 +102,22 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     folder of environments; - is standard input. Files that a spack.yaml includes are read as well.
     FILE is a database.
 
-    Exit status: 0 if every spec has a binary, 1 if some have none, 2 for an error. With --keeplist,
-    nothing is printed unless every spec is kept by a hash, or is external.
+    Exit status: 0 if every spec has a binary, 1 if some have none, 2 for an error. With --baseline,
+    1 only if some specs had a binary in the older database, and have none. With --keeplist, nothing
+    is printed unless every spec is kept by a hash, or is external.
 
     Example: spack-cache-db cover spack.yaml dist/spack-cache.db --release develop
     """
     from spack_cache_db.environment_files import environments_in
     from spack_cache_db.environments import UnreadableEnvironment
+    from spack_cache_db.query.coverage import opened_baseline
     from spack_cache_db.query.names import scope_of
 
     is_keeplist = form_of(options, "keeplist") == "keeplist"
     if options["allow_missing"] and not is_keeplist:
         raise click.UsageError("--allow-missing goes with --keeplist only")
+    if is_keeplist and (options["baseline"] or options["junit"]):
+        raise click.UsageError("--keeplist goes with neither --baseline nor --junit")
     options["strict"] |= is_keeplist and not options["allow_missing"]
     is_folder = environment != "-" and os.path.isdir(environment)  # noqa: PTH112 - any text may be a path
     names = scope_names(options)
@@ -115,12 +126,14 @@ def cover(environment: str, file: Path, **options: Any) -> None:
         paths = environments_in(Path(environment)) if is_folder else [Path(environment)]
     except UnreadableEnvironment as error:
         fail(str(error))
-    with opened(file) as lookups:
+    with opened(file) as lookups, opened_baseline(options["baseline"], names) as older:
         scope = scope_of(lookups, **names)
         say_notes(_notes_on_names(lookups, names))
-        covered = [_covered(lookups, str(path), scope, names, options) for path in paths]
+        covered = [_covered(lookups, str(path), scope, names, options, older) for path in paths]
         if is_keeplist:
             _end_keeplist(lookups, covered, scope, options)
+    if options["junit"]:
+        write_junit(options["junit"], "cover", _cases(covered))
     if is_folder:
         _end_folder(environment, covered, options)
     (_, found, message), *_ = covered
@@ -157,7 +170,12 @@ def _notes_on_names(lookups: Lookups, names: Names) -> list[str]:
 
 
 def _covered(
-    lookups: Lookups, path: str, scope: Conditions, names: Names, options: dict[str, Any]
+    lookups: Lookups,
+    path: str,
+    scope: Conditions,
+    names: Names,
+    options: dict[str, Any],
+    older: Baseline | None = None,
 ) -> _Covered:
     """Return the answers for one environment, or why it cannot be read."""
     from spack_cache_db.environment_files import read_environment_file, surroundings
@@ -186,7 +204,24 @@ def _covered(
             environment = read_environment_file(Path(path), *given, is_strict=options["strict"])
     except UnreadableEnvironment as error:
         return _Covered(path, None, str(error))
-    return _Covered(path, cover_environment(lookups, environment, scope))
+    return _Covered(path, cover_environment(lookups, environment, scope, older=older))
+
+
+def _cases(covered: Iterable[_Covered]) -> Iterator[Case]:
+    """Yield a test case for each spec; with a baseline, specs without a binary are skipped."""
+    from spack_cache_db.query.lockfiles import CoveredNode
+
+    for path, found, error in covered:
+        if found is None:
+            yield Case(path, path, failure=error)
+            continue
+        for spec in found.specs:
+            name = f"{spec.spec}/{spec.hash}" if isinstance(spec, CoveredNode) else spec.spec
+            text, is_met = f"{spec.status}: {_text(spec)}", spec.status in _MET
+            if is_met or (found.baseline and spec.status != "lost"):
+                yield Case(path, name, skipped="" if is_met else text)
+            else:
+                yield Case(path, name, failure=text)
 
 
 def _end_keeplist(
@@ -231,7 +266,8 @@ def _end_folder(folder: str, covered: list[_Covered], options: dict[str, Any]) -
     only = options["only"]
     covered = [each._replace(path=str(Path(each.path).relative_to(folder))) for each in covered]
     covers = [(path, found) for path, found, _ in covered if found is not None]
-    whole = Cover(tuple(chain.from_iterable(found.specs for _, found in covers)), is_lock=False)
+    specs = tuple(chain.from_iterable(found.specs for _, found in covers))
+    whole = Cover(specs, is_lock=False, baseline=str(options["baseline"] or ""))
     total = f"{whole.share}, in {counted(len(covered), 'environment')}"
 
     def value() -> dict[str, Any]:
@@ -239,7 +275,9 @@ def _end_folder(folder: str, covered: list[_Covered], options: dict[str, Any]) -
             {"path": path, **(_value(found, only) if found else {"error": error})}
             for path, found, error in covered
         ]
-        return {"environments": records, "binary": whole.binary, "total": whole.total}
+        counts = {"binary": whole.binary, "total": whole.total}
+        counts |= {"lost": whole.counted("lost")} if whole.baseline else {}
+        return {"environments": records, **counts}
 
     def rows() -> Rows:
         parts = [(path, _shown(found, only).rows) for path, found in covers]
@@ -278,7 +316,8 @@ def _end(found: Cover, only: Sequence[str]) -> NoReturn:
     """End with the status of the answers."""
     if found.specs and not _shown(found, only).specs:
         say_notes([f"no spec has the status {' or '.join(only)}"])
-    sys.exit(0 if found.specs and found.available == found.total else 1)
+    is_good = not found.counted("lost") if found.baseline else found.available == found.total
+    sys.exit(0 if found.specs and is_good else 1)
 
 
 def _shown(found: Cover, only: Sequence[str]) -> Cover:
@@ -347,7 +386,7 @@ def _text(spec: Answer) -> str:
             return f"/{spec.hash}{release}" + (" (root)" if spec.is_root else "")
         more = f" and {spec.other_count - 1:,} more" if spec.other_count > 1 else ""
         other = f"/{spec.others[0]}{more}{release}"
-        if spec.status == "alike":
+        if spec.status == "alike" or spec.differences:
             return f"/{spec.hash} is not {other}, which differs: {'; '.join(spec.differences)}"
         return f"/{spec.hash} would be replaced by {other}"
     if spec.status == "external":

@@ -9,13 +9,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from spack_cache_db.cli.options import file_argument, named, names_in_file, opened, shared_options
+from spack_cache_db.cli.junit import Case, write_junit
+from spack_cache_db.cli.options import (
+    file_argument,
+    flag,
+    junit_option,
+    named,
+    names_in_file,
+    opened,
+    shared_options,
+)
 from spack_cache_db.cli.output import form_of, print_answer, say_notes
 from spack_cache_db.errors import counted
 
 if TYPE_CHECKING:
-    from spack_cache_db.query.changes import Diff
+    from spack_cache_db.query.changes import DatabaseDiff, Diff
 
 _COLOURS = {
     "removed": "red",
@@ -32,12 +42,16 @@ MOST_LINES = 40
 @click.argument("old", shell_complete=names_in_file)
 @click.argument("new", shell_complete=names_in_file)
 @file_argument
+@flag("--databases", "OLD and NEW are databases; compare their releases.", is_eager=True)
+@named("--release", "NAME", "With --databases: only this release.", shell_complete=names_in_file)
 @named("--package", "NAME", "Only this package.")
 @shared_options("stack", "target", "host", "json", "csv", "markdown")
+@junit_option
 def diff(old: str, new: str, file: Path, **options: Any) -> None:
-    """Show what changed between two releases.
+    """Show what changed between two releases, or two databases.
 
-    OLD and NEW are releases, or stacks of a release, such as develop:e4s.
+    OLD and NEW are releases, or stacks of a release, such as develop:e4s. With --databases, they
+    are databases without FILE: each release that both have is compared.
 
     Of the configurations in both releases, the grown ones gained hashes, the shrunk ones lost
     hashes, and the rebuilt ones did both. If FILE was built from indexes or mirrors, the report
@@ -47,33 +61,89 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
 
     Example: spack-cache-db diff develop-2025-04-20 develop dist/spack-cache.db
     """
+    from spack_cache_db.query.changes import DatabaseDiff, Delta, diff_databases, sentence
     from spack_cache_db.query.changes import diff as compared
-    from spack_cache_db.query.changes import sentence
     from spack_cache_db.query.names import read_spellings
 
     form = form_of(options)
     narrowing = {name: options[name] for name in ("package", "stack", "target", "host")}
-    with opened(file) as lookups:
-        names = (("side", old), ("side", new), *narrowing.items())
-        say_notes(read_spellings(lookups).notes(names))
-    found = compared(file, old, new, **narrowing)
-    is_compared = any(found.specs)
+    if options["databases"]:
+        if click.get_current_context().get_parameter_source("file") is ParameterSource.COMMANDLINE:
+            raise click.UsageError("--databases compares two databases: OLD and NEW, without FILE")
+        found: Diff | DatabaseDiff = diff_databases(
+            Path(old), Path(new), release=options["release"], **narrowing
+        )
+    elif options["release"]:
+        raise click.UsageError("--release goes with --databases only")
+    else:
+        with opened(file) as lookups:
+            names = (("side", old), ("side", new), *narrowing.items())
+            say_notes(read_spellings(lookups).notes(names))
+        found = compared(file, old, new, **narrowing)
+    whole = (
+        found
+        if isinstance(found, DatabaseDiff)
+        else DatabaseDiff(old, new, {found.new: found}, Delta((), ()))
+    )
+    is_compared = any(whole.names) or any(any(each.specs) for each in whole.releases.values())
     if not is_compared:
         nothing = f"neither {found.old} nor {found.new} has such a binary, so nothing is compared"
         say_notes([nothing])
     elif found.is_empty and form:
-        say_notes([sentence(found)])
+        say_notes(map(sentence, whole.releases.values()))
+    if options["junit"]:
+        write_junit(options["junit"], "diff", _cases(whole))
     print_answer(
         options,
         lambda: found.rows,
-        _lines(found, [sentence(found)], "", "  "),
+        _table(whole),
         value=found.as_dict,
-        markdown=_lines(
-            found, [f"## {found.old} → {found.new}", "", sentence(found)], "### ", "- "
-        ),
+        markdown=_markdown(whole),
         colours=_COLOURS,
     )
     sys.exit(0 if found.is_empty and is_compared else 1)
+
+
+def _table(whole: DatabaseDiff) -> Iterator[str]:
+    """Yield the lines for people: those of each release, and the releases that only one has."""
+    from spack_cache_db.query.changes import sentence
+
+    for number, found in enumerate(whole.releases.values()):
+        yield from [""] * bool(number)
+        yield from _lines(found, [sentence(found)], "", "  ")
+    yield from (f"The release {name} {text}." for name, text in _only_in_one(whole))
+
+
+def _markdown(whole: DatabaseDiff) -> Iterator[str]:
+    from spack_cache_db.query.changes import sentence
+
+    for found in whole.releases.values():
+        head = [f"## {found.old} → {found.new}", "", sentence(found)]
+        yield from _lines(found, head, "### ", "- ")
+    yield from (f"- The release {name} {text}." for name, text in _only_in_one(whole))
+
+
+def _only_in_one(whole: DatabaseDiff) -> Iterator[tuple[str, str]]:
+    for names, path in zip(whole.names, (whole.new, whole.old), strict=True):
+        yield from ((name, f"is only in {path}") for name in names)
+
+
+def _cases(whole: DatabaseDiff) -> Iterator[Case]:
+    """Yield a test case for each changed configuration, which fails if it has fewer binaries."""
+    from spack_cache_db.query.changes import sentence
+
+    for release, found in whole.releases.items():
+        if found.is_empty:
+            yield Case(release, sentence(found))
+        for change, configurations in found.by_change.items():
+            for each in configurations:
+                name = " ".join((each.configuration.summary, *each.configuration.variants))
+                counts = f"{each.specs.removed:,} of its binaries removed, {each.specs.kept:,} kept"
+                is_lost = change in ("removed", "shrunk")
+                yield Case(release, name, failure=f"{change}: {counts}" if is_lost else "")
+    lost = {*whole.names.removed}
+    for name, text in _only_in_one(whole):
+        yield Case(name, f"the release {name}", failure=text if name in lost else "")
 
 
 def _lines(found: Diff, head: list[str], title_mark: str, line_mark: str) -> Iterator[str]:

@@ -66,6 +66,20 @@ def named(name: str, metavar: str, text: str, **more: Any) -> Callable[[F], F]:
     return click.option(name, metavar=metavar, help=text, **more)
 
 
+baseline_option = click.option(
+    "--baseline",
+    type=GivenPath(path_type=Path),
+    metavar="OLD.db",
+    help="Fail only for specs that had a binary in this older database, and lost it.",
+)
+junit_option = click.option(
+    "--junit",
+    type=GivenPath(path_type=Path),
+    metavar="FILE",
+    help="Also write a JUnit report, which CI systems show.",
+)
+
+
 def opened(file: Path) -> AbstractContextManager[Lookups]:
     """Open a database; see `query.database.opened`, which takes a while to import."""
     from spack_cache_db.query.database import opened
@@ -90,7 +104,7 @@ def _usual_database(ctx: click.Context) -> Path | None:
     Raises:
         UsageError: there is none, or there are several.
     """
-    if ctx.resilient_parsing:
+    if ctx.resilient_parsing or ctx.params.get("databases"):
         return None
     from spack_cache_db.sources import is_database
 

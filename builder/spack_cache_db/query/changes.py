@@ -5,18 +5,26 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from spack_cache_db.query.comparison import Cause, causes_of_rebuilds
+from spack_cache_db.errors import counted
+from spack_cache_db.query.comparison import Cause, Numbering, causes_of_rebuilds
 from spack_cache_db.query.conditions import Conditions, asked
-from spack_cache_db.query.configurations import IN_STACK, column_ids, configurations_by_id
+from spack_cache_db.query.configurations import (
+    IN_STACK,
+    Counted,
+    column_ids,
+    configurations_by_id,
+)
 from spack_cache_db.query.database import Database, Lookups, opened, select, select_in
 from spack_cache_db.query.names import UnknownNameError, read_spellings, scope_of
 from spack_cache_db.records import Configuration
 from spack_cache_db.row_forms import Rows
 from spack_cache_db.schema import CHANGE_WORDS, CHANGES
+from spack_cache_db.spack.versions import version_key
 
 T = TypeVar("T")
 
@@ -38,6 +46,7 @@ LEFT JOIN (SELECT release, sum(added) AS added FROM configuration_releases GROUP
   ON release = releases.id
 WHERE releases.id IN (SELECT value FROM json_each(:ids))
 """
+_HASHES = "SELECT id, hash FROM specs"
 
 
 class Delta(NamedTuple, Generic[T]):
@@ -144,6 +153,45 @@ class Diff:
 
 
 @dataclass(frozen=True, slots=True)
+class DatabaseDiff:
+    """The difference between two databases, release by release.
+
+    Attributes:
+        old: the path of the old database.
+        new: the path of the new one.
+        releases: the differences of the releases that both have, by name.
+        names: the releases that only one database has.
+    """
+
+    old: str
+    new: str
+    releases: Mapping[str, Diff]
+    names: Delta[str]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether both have the same releases, with the same binaries in the same stacks."""
+        return not any(self.names) and all(each.is_empty for each in self.releases.values())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what `diff --databases --json` prints."""
+        releases = [{"release": name, **found.as_dict()} for name, found in self.releases.items()]
+        return {"old": self.old, "new": self.new, "releases": releases} | {
+            f"releases_{change}": [*names] for change, names in self.names._asdict().items()
+        }
+
+    @property
+    def rows(self) -> Rows:
+        """The rows of all releases, each with its release."""
+        records = (
+            {"release": name, **record}
+            for name, found in self.releases.items()
+            for record in found.rows.records
+        )
+        return Rows(("release", "change", *Configuration._fields, *Amount._fields), records)
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
     """The changes from one side to the other, by ids; `named` returns them as a `Diff`.
 
@@ -218,6 +266,69 @@ def diff(
         return named(lookups, compare(lookups, before, after, narrowing))
 
 
+def diff_databases(
+    old: Database, new: Database, *, release: str | None = None, **narrowing: str | None
+) -> DatabaseDiff:
+    """Compare each release of two databases, or one release; `narrowing` is that of `diff`.
+
+    A database without the stack, package or target has no such binary.
+
+    Raises:
+        UnknownNameError: neither database has the release, stack, package or target.
+        DatabaseError: a file is not one of this builder.
+    """
+    with opened(old) as before, opened(new) as after:
+        hashes = {dag_hash: key for key, dag_hash in select(after.conn, _HASHES)}
+        numbers = {key: hashes.get(name, -key) for key, name in select(before.conn, _HASHES)}
+        numbering = Numbering(after, before, numbers)
+        sides = before, after
+        names = [[each.name for each in side.releases.values()] for side in sides]
+        if release is not None:
+            found = {read_spellings(side).canonical("release", release) for side in sides}
+            names = [[name for name in side if name in found] for side in names]
+            if not any(names):
+                scope_of(after, release)
+        scopes = [_scope_if_known(side, narrowing) for side in sides]
+        if scopes == [None, None]:
+            scope_of(after, **narrowing)
+        paths = str(getattr(old, "path", old)), str(getattr(new, "path", new))
+        both = {
+            name: _compared(numbering, name, scopes, [f"{name} of {path}" for path in paths])
+            for name in names[1]
+            if name in names[0]
+        }
+        return DatabaseDiff(paths[0], paths[1], both, _delta({*names[0]}, {*names[1]}))
+
+
+def _scope_if_known(lookups: Lookups, names: Mapping[str, str | None]) -> Conditions | None:
+    """Return what narrows a side; None if the database does not know the names."""
+    try:
+        return scope_of(lookups, **names)
+    except UnknownNameError:
+        return None
+
+
+def _compared(
+    numbering: Numbering,
+    release: str,
+    scopes: Sequence[Conditions | None],
+    texts: Sequence[str],
+) -> Diff:
+    """Return the difference of one release of two databases."""
+    listed, known = list[_Listed](), list[list[Counted]]()
+    for lookups, scope in zip((numbering.old, numbering.new), scopes, strict=True):
+        assert lookups is not None
+        side = {} if scope is None else _listed(lookups, scope_of(lookups, release), scope)
+        listed.append(side)
+        known.append(configurations_by_id(lookups, sorted({key for key, _ in side.values()})))
+    ids = {each.configuration: each.id for each in known[1]}
+    keys = {each.id: ids.get(each.configuration, -each.id) for each in known[0]}
+    before = {
+        numbering.specs[spec]: (keys[key], stacks) for spec, (key, stacks) in listed[0].items()
+    }
+    return named(numbering, _changes(numbering, texts, before, listed[1]))
+
+
 def amounts_of_releases(
     conn: sqlite3.Connection, releases: Sequence[int]
 ) -> dict[int, tuple[int, int]]:
@@ -243,24 +354,26 @@ def side_of(lookups: Lookups, text: str, stack: str | None = None) -> Conditions
 
 def compare(lookups: Lookups, old: Conditions, new: Conditions, narrowing: Conditions) -> Changes:
     """Return what changed from one side to the other."""
-    before, after = (_listed(lookups, side, narrowing) for side in (old, new))
+    listed = (_listed(lookups, side, narrowing) for side in (old, new))
+    texts = [":".join(each.text for each in side) for side in (old, new)]
+    return _changes(Numbering(lookups), texts, *listed)
+
+
+def _changes(
+    numbering: Numbering, texts: Sequence[str], before: _Listed, after: _Listed
+) -> Changes:
+    """Return what changed from some specs to others."""
     gone, came = _by_configuration(before, after), _by_configuration(after, before)
-    sides, sets = (before, after), lookups.stack_sets()
+    sides = before, after
     counts = [Counter(configuration for configuration, _ in side.values()) for side in sides]
-    columns = [lookups.column("configurations", name) for name in ("package", "version")]
-    versions = [{tuple(column[key] for column in columns) for key in side} for side in counts]
-    words, names = lookups.words["package"], lookups.words["version"]
-    lookups.learn({version for _, version in versions[0] ^ versions[1]}, set())
-    # By package, the oldest first.
-    changed = _delta(*versions, order=lambda each: (words[each[0]], lookups.positions[each[1]]))
-    packages = [{words[package] for package, _ in side} for side in versions]
-    stacks = [
-        {name for key in {key for _, key in side.values()} for name in sets[key]} for side in sides
-    ]
+    names = _versions(numbering, counts[0].keys() | counts[1].keys())
+    versions = [{names[key] for key in side} for side in counts]
+    packages = [{package for package, _ in side} for side in versions]
+    stacks = [{*chain.from_iterable({each for _, each in side.values()})} for side in sides]
     added, removed = (sum(map(len, side.values())) for side in (came, gone))
     return Changes(
-        old=":".join(each.text for each in old),
-        new=":".join(each.text for each in new),
+        old=texts[0],
+        new=texts[1],
         gone=gone,
         came=came,
         amounts={
@@ -269,14 +382,29 @@ def compare(lookups: Lookups, old: Conditions, new: Conditions, narrowing: Condi
             for lost in (len(gone.get(key, ())),)
         },
         packages=_delta(*packages),
-        versions=Delta(*(tuple((words[x], names[y]) for x, y in side) for side in changed)),
+        # By package, the oldest first.
+        versions=_delta(*versions, order=lambda each: (each[0], version_key(each[1]))),
         stacks=_delta(*stacks),
         specs=Amount(len(before) - removed, added, removed),
     )
 
 
-_Listed = Mapping[int, tuple[int, int]]
-"""Configuration and set of stacks of each spec."""
+_Listed = Mapping[int, tuple[int, tuple[str, ...]]]
+"""Configuration and stacks of each spec."""
+
+
+def _versions(numbering: Numbering, keys: Iterable[int]) -> dict[int, tuple[str, str]]:
+    """Return the package and the version of configurations."""
+    found = {}
+    for lookups, sign, ids in numbering.parts(keys):
+        package, version = (
+            lookups.column("configurations", name) for name in ("package", "version")
+        )
+        lookups.learn({version[key] for key in ids}, set())
+        packages, versions = lookups.words["package"], lookups.words["version"]
+        for key in ids:
+            found[sign * key] = packages[package[key]], versions[version[key]]
+    return found
 
 
 def _listed(lookups: Lookups, side: Conditions, narrowing: Conditions) -> _Listed:
@@ -284,8 +412,10 @@ def _listed(lookups: Lookups, side: Conditions, narrowing: Conditions) -> _Liste
     values: dict[str, Any] = {"package": None, "target": None}
     for column, ids in column_ids(lookups, narrowing).items():
         values[column] = json.dumps([*ids])
-    values |= {kind: asked(side, kind) for kind in ("release", "stack")}
-    return {spec: (key, stacks) for spec, key, stacks in select(lookups.conn, LISTED, **values)}
+    values |= {kind: asked((*side, *narrowing), kind) for kind in ("release", "stack")}
+    sets = lookups.stack_sets()
+    rows = select(lookups.conn, LISTED, **values)
+    return {spec: (key, sets[stacks]) for spec, key, stacks in rows}
 
 
 def _by_configuration(here: _Listed, there: _Listed) -> dict[int, set[int]]:
@@ -302,9 +432,9 @@ def _delta(
     return Delta(tuple(sorted(new - old, key=order)), tuple(sorted(old - new, key=order)))
 
 
-def named(lookups: Lookups, changes: Changes, most_explained: int | None = None) -> Diff:
+def named(source: Lookups | Numbering, changes: Changes, most_explained: int | None = None) -> Diff:
     """Return the changes in words."""
-    configurations = configurations_in_words(lookups, changes)
+    configurations = configurations_in_words(source, changes)
     return Diff(
         old=changes.old,
         new=changes.new,
@@ -316,19 +446,26 @@ def named(lookups: Lookups, changes: Changes, most_explained: int | None = None)
         rebuilt=configurations["rebuilt"],
         stacks=changes.stacks,
         specs=changes.specs,
-        causes=causes_in_words(lookups, changes, most_explained),
+        causes=causes_in_words(source, changes, most_explained),
     )
 
 
 def configurations_in_words(
-    lookups: Lookups, changes: Changes
+    source: Lookups | Numbering, changes: Changes
 ) -> dict[str, tuple[ChangedConfiguration, ...]]:
     """Return the configurations of each change: by package, the newest version first."""
-    counted = configurations_by_id(lookups, sorted(changes.amounts))
-    counted.sort(key=lambda each: (each.configuration.package, -each.position, each.id))
+    numbering = source if isinstance(source, Numbering) else Numbering(source)
+    found = [
+        each._replace(id=sign * each.id)
+        for lookups, sign, ids in numbering.parts(sorted(changes.amounts))
+        for each in configurations_by_id(lookups, ids)
+    ]
+    found.sort(key=lambda each: each.configuration)
+    found.sort(key=lambda each: version_key(each.configuration.version), reverse=True)
+    found.sort(key=lambda each: each.configuration.package)
     changed = {
         each.id: ChangedConfiguration(each.configuration, changes.amounts[each.id])
-        for each in counted
+        for each in found
     }
     members = {change: {*keys} for change, keys in changes.by_change.items()}
     return {
@@ -338,12 +475,13 @@ def configurations_in_words(
 
 
 def causes_in_words(
-    lookups: Lookups, changes: Changes, most: int | None = None
+    source: Lookups | Numbering, changes: Changes, most: int | None = None
 ) -> tuple[Cause, ...] | None:
     """Return why configurations were rebuilt; None where that are more than `most` hashes."""
     rebuilt = changes.by_change["rebuilt"]
     gone, came = ({key: side[key] for key in rebuilt} for side in (changes.gone, changes.came))
-    return causes_of_rebuilds(lookups, gone, came, most)
+    numbering = source if isinstance(source, Numbering) else Numbering(source)
+    return causes_of_rebuilds(numbering, gone, came, most)
 
 
 def _lists(change: Delta[T], value: Callable[[T], Any]) -> dict[str, list[Any]]:
@@ -367,6 +505,7 @@ def sentence(found: Diff | Changes) -> str:
         f"{len(by_change[change]):,} {change}" for change in ("grown", "shrunk", "rebuilt")
     )
     return (
-        f"From {found.old} to {found.new}, {removed:,} specs were removed, {added:,} added and "
+        f"From {found.old} to {found.new}, {counted(removed, 'spec')} "
+        f"{'was' if removed == 1 else 'were'} removed, {added:,} added and "
         f"{kept:,} kept; of the configurations in both, {grown}, {shrunk} and {rebuilt}."
     )

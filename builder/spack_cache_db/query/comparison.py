@@ -363,6 +363,28 @@ def _virtuals(graph: Needs) -> dict[int, frozenset[str]]:
     return found
 
 
+class Numbering(NamedTuple):
+    """The specs and configurations of a database, or of two, by one number for each.
+
+    Attributes:
+        new: the database whose ids are the numbers.
+        old: an older database; what only this one has, has its negative id as its number.
+        specs: the numbers of its specs, by their ids.
+    """
+
+    new: Lookups
+    old: Lookups | None = None
+    specs: Mapping[int, int] = {}
+
+    def parts(self, numbers: Iterable[int]) -> Iterator[tuple[Lookups, int, list[int]]]:
+        """Yield each database, the sign of its numbers, and its ids among some numbers."""
+        numbers = [*numbers]
+        for lookups, sign in ((self.new, 1), (self.old, -1)):
+            ids = [sign * number for number in numbers if sign * number > 0]
+            if lookups and ids:
+                yield lookups, sign, ids
+
+
 class Cause(NamedTuple):
     """A change, and how many rebuilt configurations have it nearest to their root.
 
@@ -391,7 +413,7 @@ class Cause(NamedTuple):
 
 
 def causes_of_rebuilds(
-    lookups: Lookups,
+    numbering: Numbering,
     gone: Mapping[int, Set[int]],
     came: Mapping[int, Set[int]],
     most: int | None = None,
@@ -403,16 +425,17 @@ def causes_of_rebuilds(
     differs in more than its hash. Changes further away are ignored.
 
     Args:
-        gone: the ids of the specs that the new release lacks, by the id of their configuration.
-        came: the ids of those that the old release lacks; the same keys.
+        numbering: the database, or two.
+        gone: the specs that the new release lacks, by their configuration.
+        came: those that the old release lacks; the same keys.
         most: the result is None where there are more specs than that.
     """
-    if not has_records(lookups.conn):
+    if not all(has_records(lookups.conn) for lookups in numbering[:2] if lookups):
         return ()
     specs = [spec for side in (gone, came) for some in side.values() for spec in some]
     if most is not None and len(specs) > most:
         return None
-    graph = _Rebuilds(lookups)
+    graph = _Rebuilds(numbering)
     graph.read(specs)
     ahead = {key: graph.pairs(gone[key], came[key]) for key in gone}
     found: Counter[Cause] = Counter()
@@ -438,18 +461,20 @@ def causes_of_rebuilds(
 class _Rebuilds:
     """Specs, what they are and what they need directly; read from the file once each."""
 
-    def __init__(self, lookups: Lookups) -> None:
-        self._lookups = lookups
+    def __init__(self, numbering: Numbering) -> None:
+        self._numbering = numbering
         self._facts: dict[int, Facts] = {}
-        self._edges: dict[int, dict[int, set[int]]] = {}
+        self._edges: dict[int, dict[str, set[int]]] = {}
 
     def read(self, specs: Iterable[int]) -> None:
         """Read some specs, those that are not known yet."""
-        new = {*specs} - self._facts.keys()
-        self._facts |= read_facts(self._lookups, new)
-        self._edges |= {spec: {} for spec in new}
-        for spec, package, dependency in select_in(self._lookups.conn, EDGES, new):
-            self._edges[spec].setdefault(package, set()).add(dependency)
+        for lookups, sign, ids in self._numbering.parts({*specs} - self._facts.keys()):
+            facts, names = read_facts(lookups, ids), lookups.words["package"]
+            self._facts |= {sign * spec: each for spec, each in facts.items()}
+            self._edges |= {sign * spec: {} for spec in ids}
+            for spec, package, dependency in select_in(lookups.conn, EDGES, ids):
+                number = dependency if sign > 0 else self._numbering.specs[dependency]
+                self._edges[sign * spec].setdefault(names[package], set()).add(number)
 
     def pairs(self, old: Set[int], new: Set[int]) -> set[Pair]:
         """Return old and new specs in pairs, those first whose direct needs are most alike."""
@@ -491,11 +516,11 @@ class _Rebuilds:
 
     def needs_changed(self, old: int, new: int) -> Iterator[Cause]:
         """Yield the packages that only one of two specs needs directly."""
-        here, there, names = self._edges[old], self._edges[new], self._lookups.words["package"]
+        here, there = self._edges[old], self._edges[new]
         for package in here.keys() - there.keys():
-            yield Cause(names[package], "dependency", "needed", None)
+            yield Cause(package, "dependency", "needed", None)
         for package in there.keys() - here.keys():
-            yield Cause(names[package], "dependency", None, "needed")
+            yield Cause(package, "dependency", None, "needed")
 
     def children(self, old: int, new: int) -> Iterator[Pair]:
         """Yield the direct dependencies of one package that have other hashes in the two specs."""

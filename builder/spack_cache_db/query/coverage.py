@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,7 +45,7 @@ from spack_cache_db.query.explanation import WhyNot, explained
 from spack_cache_db.query.graph import externals, read_nodes
 from spack_cache_db.query.installation import foremost_places
 from spack_cache_db.query.lockfiles import OF_NODES, CoveredNode, cover_lock
-from spack_cache_db.query.names import known_name, known_names, scope_of
+from spack_cache_db.query.names import UnknownNameError, known_name, known_names, scope_of
 from spack_cache_db.query.records import SpecRecords, has_records, read_query, respelled
 from spack_cache_db.query.requirements import CheckedRules
 from spack_cache_db.records import Configuration
@@ -55,6 +55,9 @@ from spack_cache_db.spack.parser import parser_of
 
 STATUSES = ("unanswerable", "none", "near", "unknown", "external", "binary", "installed")
 """The statuses of specs, in the order in which they are shown."""
+LOST = "lost"
+"""The status of a spec without a binary that had one in the baseline; it is shown first."""
+AVAILABLE = ("binary", "installed")
 
 PACKAGE_OF_HASH = """
 SELECT DISTINCT packages.name FROM specs
@@ -78,7 +81,8 @@ class CoveredSpec:
         status: `installed`, where an installed tree has it; `binary`; `near`, where leaving out one
             or two conditions finds some; `none`; `unknown`, where binaries satisfy all of it that
             the database shows; `external`, where Spack takes an external and nothing else, or an
-            installation has one and no binary satisfies it; or `unanswerable`.
+            installation has one and no binary satisfies it; `unanswerable`; or `lost`, where it has
+            none of these and had a binary in the baseline.
         line: where it stands, counted from 1; 0 where it stands in no text.
         query: the spec with what is required of it, as one would ask `find`.
         configurations: how many satisfy it.
@@ -124,6 +128,7 @@ class Cover:
         notes: what of it was left aside, and why.
         is_of_trees: whether the database has installations alone, and no build cache.
         others: the lines of a list that are not specs.
+        baseline: the older database that it is compared with; empty for none.
     """
 
     specs: tuple[Answer, ...]
@@ -131,6 +136,7 @@ class Cover:
     notes: tuple[str, ...] = ()
     is_of_trees: bool = False
     others: tuple[str, ...] = ()
+    baseline: str = ""
 
     @property
     def binary(self) -> int:
@@ -140,7 +146,7 @@ class Cover:
     @property
     def available(self) -> int:
         """How many are installed or have a binary."""
-        return self.counted("installed") + self.binary
+        return sum(map(self.counted, AVAILABLE))
 
     @property
     def total(self) -> int:
@@ -160,7 +166,9 @@ class Cover:
         elif self.counted("installed"):
             one, more = f"is installed or {one}", f"are installed or {more}"
         is_one = self.available == 1 or self.total == 1
-        return f"{self.available:,} of {counted(self.total, 'spec')} {one if is_one else more}"
+        text = f"{self.available:,} of {counted(self.total, 'spec')} {one if is_one else more}"
+        lost = f"; {self.counted(LOST):,} lost since {self.baseline}" if self.baseline else ""
+        return text + lost
 
     @property
     def sentence(self) -> str:
@@ -177,7 +185,7 @@ class Cover:
     @property
     def statuses(self) -> str:
         """How many specs have each status that there is, in words."""
-        counts = [(status, self.counted(status)) for status in (*OF_NODES, *STATUSES)]
+        counts = [(status, self.counted(status)) for status in (LOST, *OF_NODES, *STATUSES)]
         return ", ".join(f"{status} {count}" for status, count in counts if count)
 
     @property
@@ -205,6 +213,8 @@ class Cover:
             counts |= {status: self.counted(status) for status in STATUSES if status != "binary"}
             nodes = {status: self.counted(status) for status in OF_NODES}
             counts |= {status: count for status, count in nodes.items() if count}
+        if self.baseline:
+            counts[LOST] = self.counted(LOST)
         return {"specs": [*map(_record, self.specs)], **counts, "notes": [*self.notes]}
 
     @property
@@ -240,6 +250,7 @@ def cover(
     os: str | None = None,
     platform: str | None = None,
     spack: str | None = None,
+    baseline: Database | None = None,
 ) -> Cover:
     """Return which specs of an environment have a binary in a database, and what is nearest.
 
@@ -253,22 +264,49 @@ def cover(
         platform: only what was built for this platform, such as `linux`.
         spack: the version of Spack for which the specs are written, such as `0.23`; None for 1.0
             and later.
+        baseline: an older database: specs that had a binary there, and have none, are `lost`.
 
     Raises:
         ArgumentError: a path or limit has a wrong type.
         UnreadableEnvironment: the environment cannot be read.
-        UnknownNameError: the database has no such release or stack, archspec no such host.
+        UnknownNameError: a database has no such release or stack, archspec no such host.
         UnknownSpackVersion: `spack` is not a version.
         DatabaseError: the database was not made by this builder.
     """
     given, parse = checked_environment(environment), parser_of(spack)
-    with opened(db) as lookups:
+    names = {"release": release, "stack": stack, "host": host, "os": os, "platform": platform}
+    with opened(db) as lookups, opened_baseline(baseline, names) as older:
         if isinstance(given, Path):
             read = read_environment_file(given, parse=parse, known=known_names(lookups))
         else:
             read = user_specs(given, parse)
-        scope = scope_of(lookups, release, stack, host, os, platform)
-        return cover_environment(lookups, read, scope)
+        return cover_environment(lookups, read, scope_of(lookups, **names), older=older)
+
+
+class Baseline(NamedTuple):
+    """An older database, its path, and what narrows its answers."""
+
+    path: str
+    lookups: Lookups
+    scope: Conditions
+
+
+@contextmanager
+def opened_baseline(
+    db: Database | None, names: Mapping[str, str | None]
+) -> Iterator[Baseline | None]:
+    """Open the baseline of `cover`, if there is one; `names` are those of `scope_of`.
+
+    Raises:
+        UnknownNameError: the baseline has no such release or stack.
+    """
+    with opened(db) if db is not None else nullcontext() as lookups:
+        path = str(getattr(db, "path", db))
+        try:
+            scope = scope_of(lookups, **names) if lookups else ()
+        except UnknownNameError as error:
+            raise UnknownNameError(f"{path}: {error}") from None
+        yield Baseline(path, lookups, scope) if lookups else None
 
 
 def cover_environment(
@@ -276,6 +314,7 @@ def cover_environment(
     environment: Environment,
     scope: Conditions = ANYWHERE,
     after_each: Callable[[], None] = lambda: None,
+    older: Baseline | None = None,
 ) -> Cover:
     """Return the answers for an environment that was read."""
     asked_specs, spelled = _respelled(lookups, environment.specs)
@@ -307,9 +346,25 @@ def cover_environment(
         for each, dag_hash in zip(found, named, strict=True)
         for release, mirror in (places.get(dag_hash, (None, None)),)
     )
-    return Cover(
+    covered = Cover(
         tuple(placed), environment.is_lock, notes, lookups.is_installed, environment.others
     )
+    if older is None:
+        return covered
+    before = cover_environment(older.lookups, environment, older.scope)
+    compared = tuple(map(_with_loss, covered.specs, before.specs))
+    return replace(covered, specs=compared, baseline=older.path)
+
+
+def _with_loss(now: Answer, before: Answer) -> Answer:
+    """Return the answer for a spec, which is `lost` if it had a binary and has none."""
+    if before.status not in AVAILABLE or now.status in (*AVAILABLE, "external"):
+        return now
+    if isinstance(now, CoveredNode) or before.configuration is None:
+        return replace(now, status=LOST)
+    release = f" in {before.release}" if before.release else ""
+    was = f"was {before.configuration.summary} /{before.hash}{release}"
+    return replace(now, status=LOST, reasons=(was, *now.reasons))
 
 
 def _respelled(
