@@ -15,7 +15,7 @@ from attacks.builder import run
 from attacks.databases import databases
 from attacks.folders import folders
 from attacks.mirrors import mirrors
-from attacks.neighbours import neighbours, nginx_neighbours
+from attacks.neighbours import behind_nginx, neighbours
 from attacks.outcome import Outcome, report, survived
 from attacks.pages import pages
 from attacks.readers import readers
@@ -40,7 +40,7 @@ SERVED: dict[str, Callable[[Target, float], Outcome]] = {
     "disconnects": disconnects,
     "crowds": crowds,
     "neighbours": neighbours,
-    "nginx": nginx_neighbours,
+    "nginx": behind_nginx,
 }
 BUILT: dict[str, Kind] = {
     "archives": archives,

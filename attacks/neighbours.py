@@ -21,6 +21,7 @@ from urllib.parse import urlencode
 from attacks.outcome import Outcome
 from attacks.requests import SQL
 from attacks.target import PATIENCE, Target, field, require_short
+from attacks.visitors import stall
 from benchmarks.nginx import nginx
 
 POLITE = {
@@ -34,6 +35,7 @@ POLITE = {
 
 That is on a machine with nothing else to do.
 """
+Attacks = dict[str, tuple[Callable[[Target], None], int]]
 BUILDS = "/spack-cache/builds.json?_size=1000"
 STREAM = "/spack-cache/spec_variants.csv?_stream=on"
 SEGMENT = 1_400
@@ -72,23 +74,31 @@ def multiplied_environment() -> str:
     return f"spack: {{packages: {{all: {{require: [{', '.join(choices)}]}}}}, specs: [zlib]}}\n"
 
 
-def nginx_neighbours(target: Target, seconds: float) -> Outcome:
-    """Do the same behind the nginx of `deploy/`; each request comes from another address."""
-    with (
-        TemporaryDirectory(prefix="attacks-") as folder,
-        nginx(Path(folder), [target.port], limits=True) as port,
-    ):
-        return neighbours(target.through(port), seconds, "nginx")
+def behind_nginx(target: Target, seconds: float) -> Outcome:
+    """Attack with slow clients through the nginx of `deploy/`, which has to keep them away.
+
+    Each request comes from another address.
+    """
+    with TemporaryDirectory(prefix="attacks-") as name:
+        folder = Path(name)
+        (folder / "current").symlink_to(target.folder)
+        with nginx(folder, [target.port], limits=True) as port:
+            outcome = neighbours(target.through(port), seconds / 2, "nginx", SLOW_CLIENTS)
+            stall(target.through(port), seconds / 2, outcome)
+    return outcome
 
 
-def neighbours(target: Target, seconds: float, kind: str = "neighbours") -> Outcome:
-    """Let some visitors do the same heavy thing again and again, each in turn; time another one."""
+def neighbours(
+    target: Target, seconds: float, kind: str = "neighbours", attacks: Attacks | None = None
+) -> Outcome:
+    """Let some visitors repeat a heavy request, for each kind of it, and time another visitor."""
+    attacks = HEAVY if attacks is None else attacks
     outcome = Outcome(kind)
     waited: dict[str, list[float]] = defaultdict(list)
     # So that no first request is timed.
     _polite(target, 0)
-    share = seconds / len(HEAVY)
-    for name, heavy in HEAVY.items():
+    share = seconds / len(attacks)
+    for name, heavy in attacks.items():
         with _repeating(target, *heavy):
             taken, refused = _polite(target, share)
         faults = [f"{refused} requests of a polite visitor were refused"] if refused else []
@@ -258,7 +268,7 @@ def _kill_a_process(target: Target) -> None:
     time.sleep(0.5)
 
 
-HEAVY: dict[str, tuple[Callable[[Target], None], int]] = {
+HEAVY: Attacks = {
     "nothing at all": (lambda _: time.sleep(0.1), 4),
     "endless statements": (_getting(f"{SQL}.json?{field('sql', ENDLESS)}"), 4),
     "a large environment": (_covering(large_environment()), 4),
@@ -271,12 +281,18 @@ HEAVY: dict[str, tuple[Callable[[Target], None], int]] = {
     # 9,800 cells, on a file of some size; a page of more is refused.
     "pages of many rows, for ten": (_getting("/spack-cache/builds?_size=700"), 10),
     "broad searches, for ten": (_getting("/find?q=*"), 10),
+    "names that are not there": (_unknown_names, 4),
+    "processes that are killed": (_kill_a_process, 1),
+}
+"""Heavy requests to a bare `serve`, and how many visitors repeat each of them at once."""
+
+SLOW_CLIENTS: Attacks = {
+    "nothing at all, through nginx": (lambda _: time.sleep(0.1), 4),
     "half a form": (_half_a_form, 4),
     "half a form, on all connections": (_half_forms, 4),
     "answers that nobody reads": (_unread("/find?q=*", "/packages", BUILDS), 4),
     "streams that nobody reads": (_unread(STREAM), 2),
     "bodies byte by byte": (_bytes_one_by_one, 4),
-    "names that are not there": (_unknown_names, 4),
-    "processes that are killed": (_kill_a_process, 1),
+    "a flood of pages": (_getting("/packages"), 32),
 }
-"""What they do, and how many of them at once."""
+"""The same for clients that read or write slowly, and for floods."""

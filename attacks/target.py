@@ -40,6 +40,11 @@ class Target:
         self._file = file
         self._before = self._state()
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the file."""
+        return self._file.parent
+
     def through(self, port: int) -> Target:
         """Return the same server as it is reached through another port, a proxy's."""
         return Target(self._file, self.pid, port)

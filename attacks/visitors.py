@@ -1,4 +1,4 @@
-"""Attacks by many visitors: some leave, some read nothing, some come all at once."""
+"""Attacks by many clients: some disconnect, some read nothing, some come all at once."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELEC
 SORTING = ENDLESS.replace("count(*)", "randomblob(900) AS b") + " ORDER BY b"
 STALLED = 200
 STALLED_MEGABYTES = 100
+HALF_OPEN = 600
 END_SECONDS = 5
 CROWD = 32
 
 
 def disconnects(target: Target, seconds: float) -> Outcome:
-    """Leave during streams and statements; send requests and read nothing; send half a request."""
+    """Disconnect during streams, statements, searches and downloads."""
     outcome = Outcome("disconnects")
     for address in (
         STREAM,
@@ -39,18 +40,21 @@ def disconnects(target: Target, seconds: float) -> Outcome:
             time.sleep(min(0.05, seconds / 100))
             visitor.close()
         outcome.judge(address, [] if target.idle() else ["its work goes on without visitors"])
+    return outcome
+
+
+def stall(target: Target, seconds: float, outcome: Outcome) -> None:
+    """Request downloads and read nothing; send half of a request and wait."""
     before = target.peak_megabytes()
     stalled = [_visit(target, "/spack-cache.db", buffer=4096) for _ in range(STALLED)]
     time.sleep(min(2, seconds / 4))
     more = target.peak_megabytes() - before
     faults = [f"they hold {more:.0f} MB"] if more > STALLED_MEGABYTES else []
     outcome.judge(f"{STALLED} downloads that nobody reads", faults + target.standing())
-    half = [_visit(target, None) for _ in range(600)]
-    outcome.judge("600 half-open connections", target.standing())
+    half = [_visit(target, None) for _ in range(HALF_OPEN)]
+    outcome.judge(f"{HALF_OPEN} half-open connections", target.standing())
     for visitor in stalled + half:
         visitor.close()
-    outcome.note = f"{more:.0f} MB for {STALLED} stalled downloads"
-    return outcome
 
 
 def endings(file: Path) -> Outcome:

@@ -15,11 +15,8 @@ from attacks import neighbours, pages, requests, visitors
 from attacks.__main__ import BUILT, KINDS, SERVED, main
 from attacks.target import Target, field, serving
 
-OTHERS = {"endings", "nginx"}
-"""Kinds that other tests run: tests/cli/test_serve.py ends servers with work under way.
-
-The attacks on nginx are those of `neighbours`.
-"""
+OTHERS = {"endings"}
+"""Kinds that other tests run: tests/cli/test_serve.py ends servers with work under way."""
 
 
 @pytest.fixture
@@ -29,8 +26,8 @@ def smaller(monkeypatch: pytest.MonkeyPatch) -> None:
     # Memory takes several times the processor time to get where other processes use it as well.
     # A statement that nothing ends still exceeds this.
     monkeypatch.setattr(requests, "SECONDS", 4 * requests.SECONDS)
-    few = ("half a form", "names that are not there")
-    monkeypatch.setattr(neighbours, "HEAVY", {name: neighbours.HEAVY[name] for name in few})
+    for attacks, name in (("HEAVY", "names that are not there"), ("SLOW_CLIENTS", "half a form")):
+        monkeypatch.setattr(neighbours, attacks, {name: getattr(neighbours, attacks)[name]})
     monkeypatch.setattr(pages, "PAGES", 50)
     monkeypatch.setattr(neighbours, "POLITE", dict.fromkeys(neighbours.POLITE, math.inf))
 
