@@ -177,7 +177,7 @@ async def test_a_long_form_is_answered_at_once(datasette: Any) -> None:
     ("text", "said"),
     [
         ("spack: {include: x}", "expected a list of paths"),
-        ("spack: [", "what you pasted:1: broken YAML"),
+        ("spack: [", "pasted text:1: broken YAML"),
         ("zlib\n" * (LIMITS.specs + 1), "has more than 1,000 specs"),
         ("zlib " + "+x" * 1_000, None),
     ],

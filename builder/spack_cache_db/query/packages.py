@@ -59,6 +59,12 @@ _KNOWN = """
 SELECT name, latest_version, dependent_count, substr(description, 1, 400)
 FROM known_packages ORDER BY name
 """
+_SUMMARIZED = """
+SELECT packages.name, packages.spec_count, substr(known_packages.description, 1, 400)
+FROM packages LEFT JOIN known_packages ON known_packages.name = packages.name
+WHERE packages.release_count > 0 ORDER BY packages.name
+"""
+_UNBUILT = "SELECT name FROM package_status WHERE spec_count = 0 ORDER BY name"
 _EVERYWHERE = frozenset(("commit", "dev_path", "patches"))
 """Variants that Spack 1.1 accepts for any package (`variant.py`, `RESERVED_NAMES`)."""
 PUBLIC_NAMESPACE = "builtin"
@@ -501,9 +507,21 @@ def latest_versions(conn: sqlite3.Connection) -> dict[str, str]:
     return dict(select(conn, _LATEST))
 
 
-def known_packages(conn: sqlite3.Connection) -> Iterator[tuple[str, str, int, str | None]]:
-    """Yield the packages of the package data: name, latest version, dependents, description."""
-    return select(conn, _KNOWN)
+def known_packages(conn: sqlite3.Connection) -> Iterator[tuple[str, str, int, str]]:
+    """Yield the packages of the package data: name, latest version, dependents, summary."""
+    for name, latest, dependents, description in select(conn, _KNOWN):
+        yield name, latest, dependents, summary_of(description or "")
+
+
+def summarized_packages(conn: sqlite3.Connection) -> Iterator[tuple[str, int, str]]:
+    """Yield the packages that have a binary: name, number of binaries, summary."""
+    for name, count, description in select(conn, _SUMMARIZED):
+        yield name, count, summary_of(description or "")
+
+
+def unbuilt_packages(conn: sqlite3.Connection) -> list[str]:
+    """Return the names of Spack's packages without a binary."""
+    return [name for (name,) in select(conn, _UNBUILT)]
 
 
 def versions_behind(conn: sqlite3.Connection) -> dict[tuple[str, str], int]:

@@ -1,8 +1,8 @@
-"""The website: our own pages, and a Datasette plugin that serves them.
+"""The website: our own pages, and the Datasette plugin that serves them.
 
-`plugin` has the hooks that Datasette calls, and lists what wraps a request. `routes` has our pages,
-each a function from a request to an answer, and `pages` the records that they show. `workers` runs
-both, and SQL of visitors, in processes of their own, within the limits of `sandbox`.
+`plugin` has the hooks that Datasette calls, and lists what wraps a request. `routes` maps each
+address to a function that returns an answer, and `pages` reads the records that these show.
+`workers` runs pages and visitors' SQL in separate processes, within the limits of `sandbox`.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ _ORIGIN = re.compile(r"https?://(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::\d{1,5})?", re
 
 
 def is_origin(text: str) -> bool:
-    """Return whether text is an origin of web pages: scheme, host and port, and nothing else."""
+    """Return whether a text is a web origin: scheme, host and port, without a path."""
     return _ORIGIN.fullmatch(text) is not None
 
 
 def site_folder() -> Path:
-    """Return the folder that holds metadata.yml, plugins, templates and static files.
+    """Return the folder that contains metadata.yml, plugins, templates and static files.
 
-    A wheel carries them in the package; in a checkout they stand at its root.
+    A wheel has them inside the package, a checkout at its root.
 
     Raises:
-        DatabaseError: they are in neither place.
+        DatabaseError: neither has them.
     """
-    here = Path(__file__).resolve().parent
-    folders = (here / "files", here.parents[2])
+    package = Path(__file__).resolve().parent
+    folders = (package / "files", package.parents[2])
     for folder in folders:
         if (folder / "metadata.yml").is_file():
             return folder

@@ -1,9 +1,8 @@
-"""Names in addresses: those in another spelling are redirected, unknown fields are refused."""
+"""Names in addresses: other spellings are redirected, unknown fields are refused."""
 
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from urllib.parse import quote, unquote, urlencode
 
@@ -16,21 +15,6 @@ Pairs = Sequence[tuple[str, str]]
 Kinds = Mapping[str, tuple[str, ...]]
 Spans = Mapping[str, tuple[int, int]]
 
-KINDS: Kinds = {
-    **{
-        name: (name,)
-        for name in ("package", "release", "stack", "host", "target", "compiler", "os", "platform")
-    },
-    "hash": ("hash",),
-    "dependency_package": ("package",),
-    "dependency_hash": ("hash",),
-    "has": ("target", "release"),
-    "lacks": ("target", "release"),
-    "reference": ("release", "target", "stack"),
-    "old": ("side",),
-    "new": ("side",),
-}
-"""Fields of an address, and columns, whose values are names: of which kinds (`Spellings`)."""
 NAMES = {
     "packages": "package",
     "known_packages": "package",
@@ -42,25 +26,36 @@ NAMES = {
     "operating_systems": "os",
     "platforms": "platform",
 }
-"""Tables and views with a column `name`, and its kind."""
+"""Tables and views with a column `name`, and the kind of that name."""
+KINDS: Kinds = {
+    **{kind: (kind,) for kind in (*NAMES.values(), "host", "hash")},
+    "dependency_package": ("package",),
+    "dependency_hash": ("hash",),
+    "has": ("target", "release"),
+    "lacks": ("target", "release"),
+    "reference": ("release", "target", "stack"),
+    "old": ("side",),
+    "new": ("side",),
+}
+"""Fields and columns that contain names, and the kinds of these (see `Spellings`)."""
 
 _TYPO = 0.65
-"""How similar a field is to the one that is meant, by `difflib`."""
+"""Similarity from which an unknown field counts as a misspelled one (`difflib`)."""
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """Return a hint at the known name that is meant, or at all of them."""
+    """Return a hint: the known name closest to this one, or all known names."""
     return hint(name, known, f"known: {', '.join(known) or 'none'}")
 
 
 def check_fields(request: Request, fields: Collection[str]) -> None:
-    """Check the fields in the address of one of our own pages.
+    """Check the field names in the address of one of our own pages.
 
-    Other sites add fields to their links (`utm_source`). Pages ignore these unless they are near a
-    known one. JSON, CSV and feeds, which programs ask for, refuse them.
+    Other sites add fields to their links (`utm_source`). Pages ignore these unless they look like
+    a misspelled field. JSON, CSV and feeds, which programs read, refuse them.
 
     Raises:
-        BadAddress: a field is not known.
+        BadAddress: a field is unknown.
     """
     for name, _ in request.pairs:
         if name in fields or name.startswith("_"):
@@ -69,22 +64,15 @@ def check_fields(request: Request, fields: Collection[str]) -> None:
             raise BadAddress(f"this address has no field {name!r}; {near(name, fields)}")
 
 
-def spans_of(found: re.Match[str]) -> dict[str, tuple[int, int]]:
-    """Return where in a path the names of a page are."""
-    return {name: found.span(name) for name in found.groupdict() if found[name]}
-
-
 def respelled(
     site: Site, path: str, spans: Spans, pairs: Pairs, kinds: Kinds = KINDS
 ) -> Answer | None:
-    """Return an answer that leads to the names themselves; None where they stand in an address.
+    """Return a redirect to the usual spelling of all names; None if the address has it already.
 
     Args:
-        site: the site.
-        path: the path.
-        spans: where in the path names are, by keys of `kinds`.
+        spans: start and end of each name in the path, by keys of `kinds`.
         pairs: the pairs of the query string.
-        kinds: the kinds of names in each field.
+        kinds: the kinds of names that each field may contain.
     """
     if kinds.keys().isdisjoint((*spans, *(name.removesuffix("__exact") for name, _ in pairs))):
         return None
@@ -109,22 +97,19 @@ def respelled(
 
 
 def respelled_table(site: Site, path: str, pairs: Pairs, kinds: Kinds) -> Answer:
-    """Return what `respelled` does for the address of a table; an empty answer for None."""
+    """Return the redirect of `respelled` for a table's address; an empty answer if it has none."""
     return respelled(site, path, {}, pairs, kinds) or data("", "text")
 
 
 def respelled_query(site: Site, path: str, pairs: Pairs) -> Answer:
-    """Return an answer that leads to the names themselves; an empty one where they stand there.
+    """Return the redirect of `respelled` for a canned query; an empty answer if it has none.
 
-    Args:
-        site: the site.
-        path: the path of a canned query.
-        pairs: its parameters. The beginning of a hash becomes the whole.
+    The beginning of a hash is completed.
 
     Raises:
-        BadAddress: the database has no such name.
+        BadAddress: the database does not have one of the names.
     """
-    lookups, named = site.lookups, []
+    lookups, renamed = site.lookups, []
     try:
         for field, text in ((field, text.strip()) for field, text in pairs):
             kind = "release" if field in ("old", "new") else field
@@ -133,10 +118,10 @@ def respelled_query(site: Site, path: str, pairs: Pairs) -> Answer:
                 text = specs_beginning(lookups.conn, prefix)[spec_of_hash(lookups, text)]
             elif text and kind in ("package", "release"):
                 scope_of(lookups, **{kind: text})
-            named.append((field, text))
+            renamed.append((field, text))
     except BuilderError as error:
         raise BadAddress(str(error)) from None
-    address = f"{site.urls.path(path)}?{urlencode(named)}"
-    return respelled(site, path, {}, named) or (
-        moved(address) if named != [*pairs] else data("", "text")
-    )
+    if (answer := respelled(site, path, {}, renamed)) is not None:
+        return answer
+    is_same = renamed == [*pairs]
+    return data("", "text") if is_same else moved(f"{site.urls.path(path)}?{urlencode(renamed)}")

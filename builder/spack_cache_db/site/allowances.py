@@ -1,4 +1,4 @@
-"""What the site's owner allows other plugins and other websites; by default nothing.
+"""Permissions that the site's owner gives to other plugins and websites; by default none.
 
 The keys are under `plugins: spack-cache-db:`, in `datasette.yml` for Datasette 1.0 and in the
 metadata for 0.65.
@@ -20,15 +20,15 @@ NAME = "spack-cache-db"
 
 @dataclass(frozen=True, slots=True)
 class Allowances:
-    """What is allowed.
+    """The configuration of our plugin.
 
     Attributes:
-        open_paths: addresses that are answered, with every method, and all that is below them.
+        open_paths: addresses that accept every method, with all addresses below them.
         csp: sources by directive, added to the content security policy of Datasette's pages.
         sql_functions: names of functions that SQL may call.
-        sql_in_server: whether the statements of visitors run in the server's own process, where
-            the functions of plugins are.
-        embedding: origins (`https://host`) whose pages may show this site's in a frame.
+        sql_in_server: whether visitors' SQL runs in the server's own process, where other plugins
+            add their functions.
+        embedding: origins (`https://host`) whose pages may show this site in a frame.
     """
 
     open_paths: tuple[str, ...] = ()
@@ -40,45 +40,45 @@ class Allowances:
     def opens(self, path: str) -> bool:
         """Return whether an address is open; `/-/a` opens `/-/a.json` and `/-/a/b` as well."""
         return any(
-            path == each or path.startswith((f"{each}/", f"{each}.")) for each in self.open_paths
+            path == opened or path.startswith((f"{opened}/", f"{opened}."))
+            for opened in self.open_paths
         )
 
     def policy(self, stock: str) -> str:
-        """Return a content security policy with the additions."""
-        directives = dict(each.strip().partition(" ")[::2] for each in stock.split(";"))
+        """Return a content security policy with the additional sources."""
+        directives = dict(part.strip().partition(" ")[::2] for part in stock.split(";"))
         for name, sources in self.csp.items():
-            known = directives.get(name) or directives["default-src"]
-            known = "" if known == "'none'" else known
-            directives[name] = " ".join(filter(None, (known, *sources)))
+            value = directives.get(name) or directives["default-src"]
+            directives[name] = " ".join(("" if value == "'none'" else value, *sources)).strip()
         return "; ".join(f"{name} {sources}" for name, sources in directives.items())
 
 
-_known: WeakKeyDictionary[Any, Allowances] = WeakKeyDictionary()
+_read: WeakKeyDictionary[Any, Allowances] = WeakKeyDictionary()
 
 
 def allowances_of(datasette: Any) -> Allowances:
-    """Return what the configuration of a Datasette allows.
+    """Return the allowances in the configuration of a Datasette, read once.
 
     Raises:
-        StartupError: it cannot be read; the message names the key.
+        StartupError: see `read_allowances`.
     """
-    if datasette not in _known:
-        _known[datasette] = read_allowances(datasette.plugin_config(NAME) or {})
-    return _known[datasette]
+    if datasette not in _read:
+        _read[datasette] = read_allowances(datasette.plugin_config(NAME) or {})
+    return _read[datasette]
 
 
 def read_allowances(config: Any) -> Allowances:
-    """Return what a configuration allows.
+    """Return the allowances in a configuration.
 
     Raises:
-        StartupError: it has another key, or a value of another type.
+        StartupError: a key is unknown or has a wrong value; the message names the key.
     """
     if not isinstance(config, dict):
         raise _error("", "a mapping", config)
-    unknown = sorted({*map(str, config)} - {*Allowances.__dataclass_fields__})
-    if unknown:
-        known = ", ".join(Allowances.__dataclass_fields__)
-        raise StartupError(f"plugins: {NAME}: no key is called {unknown[0]!r}, expected {known}")
+    known = Allowances.__dataclass_fields__
+    if unknown := sorted({*map(str, config)} - {*known}):
+        message = f"no key is called {unknown[0]!r}, expected {', '.join(known)}"
+        raise StartupError(f"plugins: {NAME}: {message}")
     csp = config.get("csp") or {}
     if not isinstance(csp, dict):
         raise _error("csp", "a mapping of directives to lists of sources", csp)
@@ -97,22 +97,22 @@ def read_allowances(config: Any) -> Allowances:
     return Allowances(
         tuple(path.rstrip("/") for path in paths),
         {str(name): _texts(f"csp: {name}", sources) for name, sources in csp.items()},
-        frozenset(each.lower() for each in functions),
+        frozenset(map(str.lower, functions)),
         in_server,
         origins,
     )
 
 
 def _texts(key: str, value: Any) -> tuple[str, ...]:
-    given = [] if value is None else value
-    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+    texts = [] if value is None else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise _error(key, "a list of texts", value)
-    for each in given:
-        if not each.isprintable() or ";" in each or not each.isascii():
-            raise _error(key, "printable ASCII without semicolons", each)
-    return tuple(given)
+    for text in texts:
+        if not text.isprintable() or ";" in text or not text.isascii():
+            raise _error(key, "printable ASCII without semicolons", text)
+    return tuple(texts)
 
 
-def _error(key: str, expected: str, found: Any) -> StartupError:
+def _error(key: str, expected: str, value: Any) -> StartupError:
     where = f"plugins: {NAME}:" + (f" {key}:" if key else "")
-    return StartupError(f"{where} {found!r} is not {expected}")
+    return StartupError(f"{where} {value!r} is not {expected}")

@@ -1,7 +1,7 @@
-"""Requests for our own pages, and their answers, as they go to worker processes and back.
+"""Requests for our own pages and their answers, as they go to worker processes and back.
 
 A page is a function of a site and a request: `package(site, request)` returns an `Answer` with the
-bytes that are sent. Nothing here knows of Datasette, which only passes both on.
+bytes to send. This module does not use Datasette, which only passes both on.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.site.pages.filters import LABELS, options
 from spack_cache_db.site.pages.site_facts import SiteFacts, read_site_facts
 
-MOST_FIELDS = 200
-KINDS = {
+CONTENT_TYPES = {
     "atom": "application/atom+xml; charset=utf-8",
     "csv": "text/csv; charset=utf-8",
     "html": "text/html; charset=utf-8",
@@ -33,11 +32,9 @@ KINDS = {
     "xml": "application/xml; charset=utf-8",
 }
 
-Headers = tuple[tuple[str, str], ...]
-
 
 class Kind(NamedTuple):
-    """A kind of request: how many processes work for it, and how nice these are to others."""
+    """A kind of request, with the number of its processes and their niceness."""
 
     name: str
     processes: int
@@ -46,11 +43,11 @@ class Kind(NamedTuple):
 
 PAGES, SEARCH = Kind("pages", 4), Kind("search", 3)
 DATA, STREAMS = Kind("data", 4, niceness=5), Kind("streams", 1, niceness=5)
-"""Statements of visitors give way to the server and to pages."""
+"""Visitors' SQL has lower priority than the server and pages."""
 
 
 class BadAddress(Exception):
-    """A page does not know what it is asked."""
+    """An address has an unknown field, column or name."""
 
     status = 400
 
@@ -59,12 +56,12 @@ class Answer(NamedTuple):
     """The answer to a request.
 
     Attributes:
-        following: the number of the next row, where a stream of rows goes on.
+        following: the number of the next row if more rows of a stream follow.
     """
 
     body: bytes
     status: int = 200
-    headers: Headers = (("content-type", KINDS["html"]),)
+    headers: tuple[tuple[str, str], ...] = (("content-type", CONTENT_TYPES["html"]),)
     following: int | None = None
 
 
@@ -83,10 +80,10 @@ class Request:
         path: the path below the base of the site, as it was sent.
         query: the query string, without question mark.
         origin: scheme and host of the site, as the visitor sees them.
-        form: the body of a form, as a query string; None where the address asks.
+        form: the body of a form, as a query string; None for a request without a form.
         menu: entries that plugins add to Datasette's menu for this visitor.
         databases: names of other databases that this visitor may see.
-        first: the number of the first row, of a stream of rows.
+        first: the number of the first row of a part of a stream.
     """
 
     path: str
@@ -99,7 +96,7 @@ class Request:
 
     @property
     def is_data(self) -> bool:
-        """Whether the answer is for a program: JSON, CSV or a feed."""
+        """Whether a program reads the answer: JSON, CSV or a feed."""
         return self.path.endswith((".json", ".csv", ".atom"))
 
     @property
@@ -115,20 +112,22 @@ class Request:
 
 def pairs_of(query: str) -> list[tuple[str, str]]:
     """Return the pairs of a query string, in order."""
-    return parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    return parse_qsl(query, keep_blank_values=True)
 
 
 @dataclass(frozen=True, slots=True)
 class SiteSettings:
-    """What a worker needs to know of the site besides its database.
+    """Settings that a worker needs besides the database.
 
     Attributes:
-        uri: the database, as SQLite takes it.
-        database: its name at Datasette; `route` is that in addresses.
-        base_url: the path at which the site begins and ends with `/`.
+        uri: the address of the database file, for SQLite.
+        database: the name of the database in Datasette.
+        route: the same name, encoded for addresses.
+        base_url: the path of the first page; ends with `/`.
         templates: folders of templates, those of the owner first.
-        metadata: title, license, source and description of the site, where its owner gives them.
-        size: the bytes of the database; `sha256` is its digest.
+        metadata: title, license, source and description, as far as the owner gives them.
+        size: the size of the database in bytes.
+        sha256: its checksum.
         version: the version of Datasette.
         styles: a text that changes with our style sheets and scripts.
     """
@@ -146,18 +145,14 @@ class SiteSettings:
 
 
 class Addresses:
-    """The addresses of pages, with the site's base: `urls` in templates, as Datasette has it."""
+    """The addresses of pages, with the site's base; templates call it `urls`, as in Datasette."""
 
     def __init__(self, settings: SiteSettings) -> None:
-        self._base, self._database, self._route = (
-            settings.base_url,
-            settings.database,
-            settings.route,
-        )
+        self._settings = settings
 
     def path(self, path: str) -> str:
         """Return the address of a path below the base."""
-        return self._base + path.removeprefix("/")
+        return self._settings.base_url + path.removeprefix("/")
 
     def static(self, name: str) -> str:
         """Return the address of one of Datasette's static files."""
@@ -165,11 +160,12 @@ class Addresses:
 
     def instance(self) -> str:
         """Return the address of the first page."""
-        return self._base
+        return self._settings.base_url
 
     def database(self, name: str) -> str:
         """Return the address of a database."""
-        return self.path(self._route if name == self._database else tilde_encoded(name))
+        is_own = name == self._settings.database
+        return self.path(self._settings.route if is_own else tilde_encoded(name))
 
     def table(self, database: str, table: str, format: str | None = None) -> str:
         """Return the address of a table or view."""
@@ -177,7 +173,7 @@ class Addresses:
 
 
 def tilde_encoded(name: str) -> str:
-    """Return a name as Datasette writes it into addresses (its docs, "Tilde encoding")."""
+    """Return a name as Datasette encodes it in addresses (its documentation, "Tilde encoding")."""
     safe = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
     return "".join(
         chr(byte) if byte in safe else "+" if byte == ord(" ") else f"~{byte:02X}"
@@ -187,7 +183,7 @@ def tilde_encoded(name: str) -> str:
 
 @dataclass(frozen=True)
 class Site:
-    """A database and how it is shown; a worker process has one for as long as it lives."""
+    """A database with its settings; a worker process keeps one for its whole life."""
 
     settings: SiteSettings
     conn: sqlite3.Connection
@@ -199,7 +195,7 @@ class Site:
 
     @cached_property
     def facts(self) -> SiteFacts:
-        """What every page shows of the database."""
+        """The facts about the database that every page shows."""
         return read_site_facts(self.lookups, self.settings.metadata)
 
     @cached_property
@@ -209,13 +205,10 @@ class Site:
 
     @cached_property
     def environment(self) -> Environment:
-        """The templates, with what all of them show."""
+        """The templates, with the variables that all of them use."""
         settings, facts = self.settings, self.facts
-        environment = Environment(
-            autoescape=True,
-            auto_reload=False,
-            loader=FileSystemLoader(settings.templates),
-        )
+        loader = FileSystemLoader(settings.templates)
+        environment = Environment(autoescape=True, auto_reload=False, loader=loader)
         environment.globals |= {
             **facts.words,
             "asset_version": settings.styles,
@@ -234,30 +227,29 @@ class Site:
     def page(
         self, request: Request, template: str, context: Mapping[str, Any], status: int = 200
     ) -> Answer:
-        """Return the page that a template makes."""
-        others = urlencode([pair for pair in request.pairs if pair[0] != "host"])
-        asked = {
-            "path": self.urls.path(request.path),
-            "args": request.args,
-            "origin": request.origin,
-            "without_host": others and f"?{others}",
+        """Return the page that a template renders."""
+        without_host = urlencode([pair for pair in request.pairs if pair[0] != "host"])
+        variables = {
+            "request": {
+                "path": self.urls.path(request.path),
+                "args": request.args,
+                "origin": request.origin,
+                "without_host": without_host and f"?{without_host}",
+            },
+            "menu": request.menu,
+            "canonical": self.absolute(request, request.path) if status == 200 else None,
         }
-        found = self.environment.get_template(template)
-        canonical = self.absolute(request, request.path) if status == 200 else None
-        shared = {"request": asked, "menu": request.menu, "canonical": canonical}
-        return Answer(found.render(context, **shared).encode(), status)
+        text = self.environment.get_template(template).render(context, **variables)
+        return Answer(text.encode(), status)
 
     def absolute(self, request: Request, path: str) -> str:
-        """Return the whole address of a path, with scheme and host."""
+        """Return the address of a path with scheme and host."""
         return request.origin + self.urls.path(path)
 
     def redirect(
-        self,
-        path: str,
-        query: Mapping[str, str] | Sequence[tuple[str, str]] = (),
-        status: int = 302,
+        self, path: str, query: Sequence[tuple[str, str]] = (), status: int = 302
     ) -> Answer:
-        """Return an answer that leads to another of our pages."""
+        """Return a redirect to another of our pages."""
         address = self.urls.path(path) + (f"?{urlencode(query)}" if query else "")
         return moved(address, status)
 
@@ -269,23 +261,23 @@ def link_to(urls: Any, kind: str, name: str, query: str = "") -> Markup:
 
 
 def links_to(urls: Any) -> dict[str, Callable[..., Markup]]:
-    """Return, by kind of page, a function that links a name; templates call it `links_to`."""
+    """Return functions that link a name, by the kind of the page."""
     return {kind: partial(link_to, urls, kind) for kind in ("package", "release", "stack")}
 
 
 def moved(address: str, status: int = 301) -> Answer:
-    """Return an answer that leads to another address."""
-    return Answer(b"", status, (("location", address), ("content-type", KINDS["text"])))
+    """Return a redirect to another address."""
+    return Answer(b"", status, (("location", address), ("content-type", CONTENT_TYPES["text"])))
 
 
 def data(body: str | bytes, kind: str, following: int | None = None) -> Answer:
-    """Return an answer that is no page; `kind` is a key of `KINDS`."""
+    """Return an answer that is not a page; `kind` is a key of `CONTENT_TYPES`."""
     encoded = body.encode() if isinstance(body, str) else body
-    return Answer(encoded, 200, (("content-type", KINDS[kind]),), following)
+    return Answer(encoded, 200, (("content-type", CONTENT_TYPES[kind]),), following)
 
 
 def refused(sentence: str, form: str | None, status: int = 400) -> Answer:
-    """Return why there is no answer: as JSON to those who ask for JSON, else as text."""
+    """Return an error as JSON if `form` is `json`, else as plain text."""
     if form == "json":
         document = json.dumps({"ok": False, "error": sentence, "status": status})
         return data(document, "json")._replace(status=status)

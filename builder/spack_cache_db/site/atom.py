@@ -1,4 +1,4 @@
-"""Feeds of changes, as Atom."""
+"""Writes feeds of changes as Atom."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ from spack_cache_db.site.pages.feeds import Feed, Topic
 
 
 class _DatedFeed(Atom1Feed):  # type: ignore[misc]
-    """A feed that has its day also where it has no entries: not that of the request."""
+    """A feed that has its own date even without entries; the library would use today's."""
 
     def latest_post_date(self) -> datetime:
         """Return when the feed was changed."""
-        return _day(self.feed["updated"])
+        return _midnight(self.feed["updated"])
 
 
 def atom(feed: Feed, topic: Topic, absolute: Callable[[str], str]) -> str:
     """Return a feed as XML.
 
     Args:
-        feed: what it has.
-        topic: what it is about.
-        absolute: gives the whole address of a page here.
+        absolute: returns the address of a page with scheme and host.
     """
-    made = _DatedFeed(
+    document = _DatedFeed(
         title=printable(f"Changes of {topic}"),
         link=absolute(topic.page),
         description=None,
@@ -37,17 +35,17 @@ def atom(feed: Feed, topic: Topic, absolute: Callable[[str], str]) -> str:
         author_name=printable(feed.owner),
         updated=feed.updated,
     )
-    for each in feed.entries:
-        lines = "".join(f"<li>{escape(printable(line))}</li>" for line in each.changes)
-        made.add_item(
-            title=printable(each.title),
-            link=absolute(each.address),
-            description=f"<ul>{lines}</ul>" if lines else escape(printable(each.title)),
-            unique_id=each.id,
-            updateddate=_day(each.date),
+    for entry in feed.entries:
+        lines = "".join(f"<li>{escape(printable(line))}</li>" for line in entry.changes)
+        document.add_item(
+            title=printable(entry.title),
+            link=absolute(entry.address),
+            description=f"<ul>{lines}</ul>" if lines else escape(printable(entry.title)),
+            unique_id=entry.id,
+            updateddate=_midnight(entry.date),
         )
-    return str(made.writeString("utf-8"))
+    return str(document.writeString("utf-8"))
 
 
-def _day(date: str) -> datetime:
+def _midnight(date: str) -> datetime:
     return datetime.fromisoformat(date).replace(tzinfo=UTC)

@@ -1,7 +1,7 @@
-"""Which databases of a Datasette are catalogues (files made by `build`), and what it shows of them.
+"""The databases of a Datasette that are catalogues (made by `build`), and their metadata.
 
-One Datasette can serve several files. Our pages show the first file that is a catalogue; all other
-files have Datasette's own pages. A Datasette that serves no catalogue stays as it is, unless it was
+One Datasette can serve several databases. Our pages show the first that is a catalogue; all other
+databases have Datasette's own pages. A Datasette without a catalogue stays as it is, unless it was
 started with the site's folder.
 """
 
@@ -28,28 +28,29 @@ from spack_cache_db.site import site_folder
 from spack_cache_db.site.answers import SiteSettings
 from spack_cache_db.site.pages.site_facts import NO_FACTS, SiteFacts, read_site_facts
 
-_groups: WeakKeyDictionary[Any, dict[str, dict[str, str]]] = WeakKeyDictionary()
-"""The group of each canned query of metadata.yml, by database and query."""
-_described: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 _faults: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
+_groups: WeakKeyDictionary[Any, dict[str, dict[str, str]]] = WeakKeyDictionary()
+"""The group of each canned query of metadata.yml, by Datasette, database and query."""
+_databases: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+"""The metadata of all databases, by Datasette."""
+_owner_texts: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 _facts: WeakKeyDictionary[Any, SiteFacts] = WeakKeyDictionary()
-_given: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 _TEXTS = ("title", "license", "license_url", "source", "source_url", "about", "about_url")
-"""Metadata that pages show."""
+"""Metadata of the whole site that pages show."""
 
 
 class NoCatalogue(Exception):
-    """No database is a catalogue, so there is nothing that our pages could show."""
+    """No database is a catalogue, so our pages have nothing to show."""
 
-    # Not Datasette's NotFound, at which it looks for another page.
+    # Not Datasette's NotFound: for that it would look for another page.
     status = 404
 
     def __init__(self) -> None:
-        super().__init__("No file that is served here was made by spack-cache-db build.")
+        super().__init__("No database on this server was made by spack-cache-db build.")
 
 
 def fault_of(database: Any) -> str | None:
-    """Return why one of Datasette's databases is no catalogue; None if it is one."""
+    """Return why one of Datasette's databases is not a catalogue; None if it is one."""
     if not database.path:
         return "is in memory"
     if database not in _faults:
@@ -62,30 +63,29 @@ def fault_of(database: Any) -> str | None:
 
 
 def catalogues(datasette: Any) -> list[Any]:
-    """Return the databases that are catalogues, in the order in which they were given."""
-    # Datasette may add a database meanwhile, in another thread.
-    return [each for each in [*datasette.databases.values()] if fault_of(each) is None]
+    """Return the databases that are catalogues, in the order of the command line."""
+    # Copied first, because Datasette may add a database in another thread.
+    return [item for item in [*datasette.databases.values()] if fault_of(item) is None]
 
 
 def published(datasette: Any) -> Any:
     """Return the database that our pages read.
 
     Raises:
-        NoCatalogue: there is none.
+        NoCatalogue: no database is a catalogue.
     """
-    found = next(iter(catalogues(datasette)), None)
-    if found is None:
-        raise NoCatalogue
-    return found
+    for database in catalogues(datasette):
+        return database
+    raise NoCatalogue
 
 
 def name_of(datasette: Any) -> str | None:
     """Return the name of the database that our pages read; None if there is none."""
-    return next((each.name for each in catalogues(datasette)), None)
+    return next((database.name for database in catalogues(datasette)), None)
 
 
 def others(datasette: Any) -> list[str]:
-    """Return the names of all databases but the one that our pages read."""
+    """Return the names of the databases that our pages do not read."""
     hidden = {name_of(datasette), "_internal"}
     return [name for name in datasette.databases if name not in hidden]
 
@@ -97,24 +97,22 @@ def is_site(datasette: Any) -> bool:
     return is_ours or bool(catalogues(datasette))
 
 
-def require_addresses(datasette: Any, own: Iterable[str]) -> None:
-    """Refuse a database whose addresses are those of our pages.
+def require_addresses(datasette: Any, pages: Iterable[str]) -> None:
+    """Refuse a database or base whose addresses are those of our pages.
 
     Args:
-        datasette: either version of it.
-        own: regular expressions for the paths of our pages.
+        pages: regular expressions for the paths of our pages.
 
     Raises:
-        StartupError: there is one, or the site's base begins as its pages do; Datasette prints the
-            message and ends.
+        StartupError: an address is taken twice; Datasette prints the message and ends.
     """
-    patterns, base = [re.compile(each) for each in own], datasette.setting("base_url")
-    routes = [f"/{tilde_encode(name)}/" for name in datasette.databases]
-    if any(each.match(f"{base}x") for each in patterns) or base.startswith(tuple(routes)):
+    patterns, base = [re.compile(page) for page in pages], datasette.setting("base_url")
+    routes = [f"/{tilde_encode(name)}" for name in datasette.databases]
+    is_database = base.startswith(tuple(f"{route}/" for route in routes))
+    if is_database or any(pattern.match(f"{base}x") for pattern in patterns):
         raise StartupError(f"base_url: pages of the site begin with {base}; choose another path")
-    for name in datasette.databases:
-        paths = (f"/{tilde_encode(name)}", f"/{tilde_encode(name)}/table")
-        if any(each.match(path) for each in patterns for path in paths):
+    for name, route in zip(datasette.databases, routes, strict=True):
+        if any(pattern.match(path) for pattern in patterns for path in (route, f"{route}/table")):
             raise StartupError(
                 f"the database {name!r} has the address of one of the site's pages: "
                 "rename the file, or link it under another name"
@@ -122,107 +120,98 @@ def require_addresses(datasette: Any, own: Iterable[str]) -> None:
 
 
 def describe(datasette: Any) -> None:
-    """Add what is known of a catalogue to the metadata, under the name of each catalogue.
+    """Add queries, table options and column descriptions to the metadata of each catalogue.
 
-    `metadata.yml` has queries and options of tables, the catalogue itself describes its columns.
-    What the metadata says already comes first. Datasette 1.0 reads columns and descriptions in its
-    metadata, and canned queries, facets and sorting in its configuration.
+    `metadata.yml` has queries and options of tables; the database describes its own columns. The
+    owner's metadata takes precedence. Datasette 1.0 reads columns and descriptions in its metadata,
+    and canned queries, facets and sorting in its configuration.
     """
     text = (site_folder() / "metadata.yml").read_text(encoding="utf-8")
     (ours,) = load(text, METADATA_BOUNDS)["databases"].values()
-    found = {each.name: _described_by(each, ours) for each in catalogues(datasette)}
-    _groups[datasette] = {name: groups for name, (_, groups) in found.items()}
-    told = [datasette._metadata_local]
+    described = {item.name: _described(item, ours) for item in catalogues(datasette)}
+    _groups[datasette] = {name: groups for name, (_, groups) in described.items()}
+    targets = [datasette._metadata_local]
     if hasattr(datasette, "config"):
         datasette.config = datasette.config or {}
-        told.append(datasette.config)
-    for metadata in told:
+        targets.append(datasette.config)
+    for metadata in targets:
         databases = metadata.get("databases") or {}
-        merged = {name: overlaid(of, databases.get(name)) for name, (of, _) in found.items()}
-        for name, (_, groups) in found.items():
-            # Started in our folder, Datasette has read metadata.yml itself.
+        merged = {}
+        for name, (description, groups) in described.items():
+            merged[name] = overlaid(description, databases.get(name))
+            # If it was started in our folder, Datasette has read metadata.yml itself.
             queries = merged[name].get("queries") or {}
             for query in ours["queries"].keys() & queries.keys():
-                if query in groups:
-                    queries[query] = _without(queries[query], "group", "needs")
-                else:
+                if query not in groups:
                     del queries[query]
-        metadata["databases"] = _described[datasette] = databases | merged
+                elif isinstance(queries[query], dict):
+                    # Datasette does not know these two keys.
+                    unknown = ("group", "needs")
+                    queries[query] = {
+                        key: value for key, value in queries[query].items() if key not in unknown
+                    }
+        metadata["databases"] = _databases[datasette] = databases | merged
 
 
-def _described_by(database: Any, ours: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return what metadata.yml and a catalogue say of it, and the groups of its queries.
-
-    Queries for which the catalogue has no data have no group.
+def _described(database: Any, ours: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the metadata of a catalogue, and the groups of the queries that it has data for.
 
     Args:
         database: one of Datasette's databases.
         ours: the content of metadata.yml.
     """
-    found, groups = deepcopy(ours), {}
+    metadata, groups = deepcopy(ours), {}
     try:
         with connected(Path(database.path)) as conn:
             filled = filled_tables(conn)
-            for table, columns in descriptions(conn).items():
-                of = found["tables"].setdefault(table, {})
-                of |= {"description": columns.pop(None, ""), "columns": columns}
+            for name, columns in descriptions(conn).items():
+                table = metadata["tables"].setdefault(name, {})
+                table |= {"description": columns.pop(None, ""), "columns": columns}
             for name, query in ours["queries"].items():
                 if query.get("needs", "releases") in filled:
                     groups[name] = query["group"]
     except DatabaseError:
-        # Its pages say what is wrong with it.
+        # The pages of the database report the error.
         pass
-    return found, groups
-
-
-def _without(described: Any, *keys: str) -> Any:
-    """Return a description without some keys, which Datasette does not know."""
-    return {key: value for key, value in described.items() if key not in keys}
+    return metadata, groups
 
 
 async def learn(datasette: Any) -> None:
-    """Read what every page shows of the published database, and give Datasette 1.0 its metadata.
+    """Read the facts that every page shows, and give Datasette 1.0 its metadata.
 
-    Datasette 0.65 asks for its metadata by a hook.
+    Datasette 0.65 reads its metadata from a hook.
     """
-    is_told = hasattr(datasette, "set_instance_metadata")
-    given = await datasette.get_instance_metadata() if is_told else datasette.metadata()
-    _given[datasette] = {name: str(given[name]) for name in _TEXTS if given.get(name)}
+    has_setters = hasattr(datasette, "set_instance_metadata")
+    metadata = await datasette.get_instance_metadata() if has_setters else datasette.metadata()
+    texts = {name: str(metadata[name]) for name in _TEXTS if metadata.get(name)}
+    _owner_texts[datasette] = texts
     try:
-        _facts[datasette] = await published(datasette).execute_fn(
-            lambda conn: read_site_facts(read_lookups(conn), _given[datasette])
+        database = published(datasette)
+        _facts[datasette] = await database.execute_fn(
+            lambda conn: read_site_facts(read_lookups(conn), texts)
         )
     except (NoCatalogue, sqlite3.Error):
-        # Datasette shows its tables, and our pages say what is wrong.
+        # Datasette shows its tables, and our pages report the error.
         return
-    if is_told:
-        await _tell(datasette, published(datasette).name, facts_of(datasette).described)
-
-
-async def _tell(datasette: Any, database: str, described: dict[str, str]) -> None:
-    """Tell Datasette 1.0, whose databases take nothing over from what is said of the whole site."""
-    known = await datasette.get_instance_metadata()
-    known |= await datasette.get_database_metadata(database)
-    for key, value in described.items():
-        if key in known:
+    if not has_setters:
+        return
+    metadata |= await datasette.get_database_metadata(database.name)
+    for key, value in facts_of(datasette).described.items():
+        if key in metadata:
             continue
         await datasette.set_instance_metadata(key, value)
+        # In Datasette 1.0, databases do not inherit the metadata of the whole site.
         if key not in ("title", "description"):
-            await datasette.set_database_metadata(database, key, value)
+            await datasette.set_database_metadata(database.name, key, value)
 
 
 def facts_of(datasette: Any) -> SiteFacts:
-    """Return what every page of a site shows; `NO_FACTS` without a database."""
+    """Return the facts that every page of a site shows; `NO_FACTS` without a catalogue."""
     return _facts.get(datasette, NO_FACTS)
 
 
-def has_facts(datasette: Any) -> bool:
-    """Return whether there is a database of which every page shows something."""
-    return datasette in _facts
-
-
 def settings_of(datasette: Any, database: Any) -> SiteSettings:
-    """Return what worker processes need to know to make pages about a database."""
+    """Return the settings that worker processes need to make pages about a database."""
     mode = "mode=ro" if database.is_mutable else "immutable=1"
     folders = (datasette.template_dir, site_folder() / "templates")
     return SiteSettings(
@@ -231,7 +220,7 @@ def settings_of(datasette: Any, database: Any) -> SiteSettings:
         route=str(tilde_encode(database.route)),
         base_url=datasette.setting("base_url"),
         templates=tuple(str(folder) for folder in folders if folder),
-        metadata=_given.get(datasette, {}),
+        metadata=_owner_texts.get(datasette, {}),
         size=database.size,
         sha256=database.hash,
         version=__version__,
@@ -241,28 +230,32 @@ def settings_of(datasette: Any, database: Any) -> SiteSettings:
 
 @cache
 def asset_version() -> str:
-    """Return a text that changes with a style sheet or script; an update restarts the server."""
+    """Return a text that changes with every style sheet and script; read once per process."""
     digest = sha256()
     for path in sorted((site_folder() / "static").iterdir()):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:10]
 
 
+def _metadata_of(datasette: Any, database: str, kind: str, name: str) -> dict[str, Any]:
+    """Return the metadata of a table or query; `kind` is `tables` or `queries`."""
+    metadata = _databases.get(datasette, {}).get(database, {}).get(kind, {}).get(name)
+    return metadata if isinstance(metadata, dict) else {}
+
+
 def parameters_of(datasette: Any, database: str, query: str) -> tuple[str, ...] | None:
-    """Return the parameters of a canned query; None if there is none, or it does not list them."""
-    described = _described.get(datasette, {}).get(database, {}).get("queries", {}).get(query)
-    listed = described.get("params") if isinstance(described, dict) else None
-    return None if listed is None else tuple(map(str, listed))
+    """Return the parameters of a canned query; None if it is unknown or does not list them."""
+    names = _metadata_of(datasette, database, "queries", query).get("params")
+    return None if names is None else tuple(map(str, names))
 
 
 def description_of(datasette: Any, database: str, table: str) -> str:
-    """Return what is said of a table or view; nothing if nobody says it."""
-    described = _described.get(datasette, {}).get(database, {}).get("tables", {}).get(table)
-    return str(described.get("description") or "") if isinstance(described, dict) else ""
+    """Return the description of a table or view; empty if it has none."""
+    return str(_metadata_of(datasette, database, "tables", table).get("description") or "")
 
 
 def is_own_query(datasette: Any, database: str, query: str) -> bool:
-    """Return whether a canned query is one of metadata.yml."""
+    """Return whether a canned query comes from our metadata.yml."""
     return query in _groups.get(datasette, {}).get(database, {})
 
 
@@ -270,20 +263,19 @@ def in_groups(datasette: Any, database: str, queries: Iterable[Any]) -> dict[str
     """Return canned queries by their group in metadata.yml; those of the site's owner come last.
 
     Args:
-        datasette: the Datasette.
         database: the name of the database.
-        queries: what Datasette says of each; 0.65 has dictionaries, 1.0 may have records.
+        queries: Datasette's records of queries: dictionaries in 0.65, perhaps objects in 1.0.
     """
     groups = _groups.get(datasette, {}).get(database, {})
-    found: dict[str, list[Any]] = {group: [] for group in groups.values()}
-    known = {str(each["name"] if isinstance(each, dict) else each.name): each for each in queries}
-    for name in sorted(known, key=[*groups, *known].index):
-        found.setdefault(groups.get(name, "More"), []).append(known[name])
-    return {group: some for group, some in found.items() if some}
+    grouped: dict[str, list[Any]] = {group: [] for group in groups.values()}
+    by_name = {str(item["name"] if isinstance(item, dict) else item.name): item for item in queries}
+    for name in sorted(by_name, key=[*groups, *by_name].index):
+        grouped.setdefault(groups.get(name, "More"), []).append(by_name[name])
+    return {group: items for group, items in grouped.items() if items}
 
 
 def overlaid(ours: Any, theirs: Any) -> Any:
-    """Return two descriptions as one: the second comes first, key by key."""
+    """Return two descriptions merged key by key; the second takes precedence."""
     if not (isinstance(ours, dict) and isinstance(theirs, dict)):
         return ours if theirs is None else theirs
     return theirs | {key: overlaid(value, theirs.get(key)) for key, value in ours.items()}

@@ -1,7 +1,7 @@
-"""Error responses: the status and sentence of each failure, as page, JSON or text.
+"""Error responses: the status and message of each failure, as page, JSON or text.
 
-`plugin` unregisters Datasette's own handler. That one renders a second page beside ours and, if
-`rich` is installed, prints all variables of every frame: a second of the event loop for each error.
+`plugin` unregisters Datasette's own handler. That handler renders a second page besides ours and,
+if `rich` is installed, prints the variables of every frame: a second of the event loop per error.
 """
 
 from __future__ import annotations
@@ -34,23 +34,19 @@ from spack_cache_db.site.table_addresses import Moved, better_reason, check_quer
 from spack_cache_db.site.workers.execute import PAGE_SECONDS, refusal
 from spack_cache_db.site.workers.worker import NO_MEMORY
 
-PIECE = 64 * 1024
-"""Bytes of rows that are sent at once."""
+PIECE_BYTES = 64 * 1024
+"""Amount of CSV that is sent at once."""
 RETRY_AFTER_SECONDS = 5
-"""When to try again, as programs are told."""
-UNKNOWN = "An unexpected error occurred; the server's log says what."
-NO_ROWS = "The rows cannot be shown: the same address without .csv says why."
+UNKNOWN = "An unexpected error occurred; the server's log has the details."
+NO_ROWS = "The rows cannot be shown: open the same address without .csv to see the reason."
 UNREADABLE = (
-    "This URL cannot be read: a parameter after the ?, the key of a row or the format is not what"
-    " is expected there."
+    "This address is not valid: check the parameters after the ?, the key of the row and the"
+    " format."
 )
 NO_SEARCH = (
-    "This search cannot be read: leave out quotation marks and operators, or use the search of this"
+    "This search is not valid: leave out quotation marks and operators, or use the search of this"
     " site, /find?q=, which takes any text."
 )
-_OURS = tuple(TOO_MUCH.format(cells=cells) for cells in (RESULT_CELLS, PAGE_CELLS))
-_STATEMENTS = {"sql", "_where"}
-"""Fields that are SQL of the visitor."""
 SLOW = (
     "This page was stopped after {limit:,} ms, the time limit of a page. Ask for less, or try again"
     " later."
@@ -61,18 +57,19 @@ INTERRUPTED = (
     " file and run the query there."
 )
 
-
+_SIZE_MESSAGES = tuple(TOO_MUCH.format(cells=cells) for cells in (RESULT_CELLS, PAGE_CELLS))
+_SQL_FIELDS = {"sql", "_where"}
 _ROW_END = b"\r\n"
 _CSV = (b"text/plain", b"text/csv")
-# What values that a visitor makes up bring out of code that expects numbers, JSON or names.
-_OF_VALUES = (ValueError, TypeError, LookupError, RecursionError, AssertionError)
-_OF_STATEMENTS = (sqlite3.OperationalError, sqlite3.ProgrammingError)
+# Raised when a visitor's value is not the number, JSON or name that the code expects.
+_VALUE_ERRORS = (ValueError, TypeError, LookupError, RecursionError, AssertionError)
+_SQL_ERRORS = (sqlite3.OperationalError, sqlite3.ProgrammingError)
 _NO_FILE = (errno.ENAMETOOLONG, errno.ENOTDIR)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a request failed, in words for the visitor."""
+    """The status, title and message that a visitor gets for a failed request."""
 
     status: int
     title: str
@@ -80,16 +77,15 @@ class Failure:
 
 
 def failure_of(exception: Exception, time_limit_ms: int, *, is_own: bool = False) -> Failure:
-    """Return what to say of an exception.
+    """Return the failure to report for an exception.
 
-    Datasette's own exceptions carry a status; what carries none may tell about the machine in its
-    text. Where Datasette refuses part of an address it may carry 500, and what it cannot read it
-    often does not check: on its pages, such an exception is the address's fault.
+    Datasette's exceptions have a status; others may reveal details of the machine in their text.
+    Datasette uses 500 for some invalid addresses and does not check others: on its pages, these
+    exceptions count as faults of the address.
 
     Args:
-        exception: what a page raised.
-        time_limit_ms: how long one statement may take.
-        is_own: whether it is one of the catalogue's own pages, where it is a bug.
+        time_limit_ms: the time limit of one statement.
+        is_own: whether the page is one of ours, where an exception without a status is a bug.
     """
     status = getattr(exception, "status", None)
     title = getattr(exception, "title", None)
@@ -101,7 +97,7 @@ def failure_of(exception: Exception, time_limit_ms: int, *, is_own: bool = False
         return Failure(status, "Query refused", INTERRUPTED.format(limit=time_limit_ms))
     status = 400 if status == 500 else status
     sentence = str(getattr(exception, "message", None) or exception)
-    # To Datasette the first part of every address is a database's name.
+    # Datasette takes the first part of every address for the name of a database.
     if status == 404 and (sentence in ("", "404") or sentence.startswith("Database not found")):
         sentence = NO_PAGE
     return Failure(status, title or f"Error {status}", sentence)
@@ -112,34 +108,33 @@ def _without_status(exception: Exception, *, is_own: bool) -> Failure:
         return Failure(404, "Error 404", NO_PAGE)
     if is_own and is_interrupted(exception):
         return Failure(503, "Error 503", SLOW.format(limit=int(PAGE_SECONDS * 1000)))
-    if not is_own and isinstance(exception, _OF_STATEMENTS):
+    if not is_own and isinstance(exception, _SQL_ERRORS):
         return Failure(400, "Query refused", str(exception))
-    if not is_own and isinstance(exception, _OF_VALUES):
+    if not is_own and isinstance(exception, _VALUE_ERRORS):
         return Failure(400, "Error 400", UNREADABLE)
     return Failure(500, "Error 500", UNKNOWN)
 
 
-def _without_sqlite(failure: Failure, request: Any) -> Failure:
-    """Return a failure in our words: those of SQLite help only if the visitor wrote SQL."""
-    if failure.sentence in _OURS or not _STATEMENTS.isdisjoint(request.args):
+def _without_sqlite(failure: Failure, fields: Any) -> Failure:
+    """Return a failure without SQLite's message, unless the visitor wrote SQL."""
+    if failure.sentence in _SIZE_MESSAGES or not _SQL_FIELDS.isdisjoint(fields):
         return failure
-    is_search = any(name.startswith("_search") for name in request.args)
+    is_search = any(name.startswith("_search") for name in fields)
     return Failure(failure.status, "Error 400", NO_SEARCH if is_search else UNREADABLE)
 
 
 async def answer_error(datasette: Any, request: Any, exception: Exception) -> Any:
-    """Return the answer to a request that failed, or leads elsewhere."""
+    """Return the response to a request that failed, or whose address has moved."""
     path = path_of(request.scope)
-    if not is_own_page(path):
+    is_own = is_own_page(path)
+    if not is_own:
         exception = await better_reason(datasette, request, exception)
     if isinstance(exception, Moved):
         return Response.redirect(exception.address, status=301)
-    limit = datasette.setting("sql_time_limit_ms")
-    failure = failure_of(exception, limit, is_own=is_own_page(path))
-    is_of_sqlite = getattr(exception, "title", None) == "Invalid SQL"
-    is_of_sqlite = is_of_sqlite or isinstance(exception, _OF_STATEMENTS)
-    if is_of_sqlite and not is_own_page(path):
-        failure = _without_sqlite(failure, request)
+    failure = failure_of(exception, datasette.setting("sql_time_limit_ms"), is_own=is_own)
+    is_invalid_sql = getattr(exception, "title", None) == "Invalid SQL"
+    if not is_own and (is_invalid_sql or isinstance(exception, _SQL_ERRORS)):
+        failure = _without_sqlite(failure, request.args)
     if failure.status == 500:
         traceback.print_exception(exception, file=sys.stderr)
     elif failure.sentence == UNREADABLE:
@@ -148,65 +143,53 @@ async def answer_error(datasette: Any, request: Any, exception: Exception) -> An
     headers = dict(OWN_PAGE)
     if failure.status == 503:
         headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
-    if request.path.endswith(".json"):
-        said = {"ok": False, "error": failure.sentence, "status": failure.status}
-        return Response.json(
-            {**said, "title": failure.title}, status=failure.status, headers=headers
-        )
     if request.path.endswith(".csv"):
         return Response.text(f"Error: {failure.sentence}\n", failure.status, headers)
-    context = {
-        "status": failure.status,
-        "title": failure.title,
-        "error": failure.sentence,
-        "sql": request.args.get("sql"),
-        "path": request.path,
-    }
+    context = {"error": failure.sentence, "status": failure.status, "title": failure.title}
+    if request.path.endswith(".json"):
+        return Response.json({"ok": False, **context}, status=failure.status, headers=headers)
+    context |= {"sql": request.args.get("sql"), "path": request.path}
     html = await datasette.render_template("error.html", context, request=request)
     return Response.html(html, status=failure.status, headers=headers)
 
 
 def check_queries(app: App, datasette: Any) -> App:
-    """Return the application, which refuses what a canned query cannot be asked."""
+    """Wrap an application: it refuses unknown parameters and names of canned queries."""
 
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            try:
-                await check_query(datasette, scope)
-            except (BadAddress, Moved) as error:
-                # Datasette's templates need a token for forms; this page has no form.
-                request = Request({**scope, "csrftoken": str}, receive)
-                answer = await answer_error(datasette, request, error)
-                await answer.asgi_send(send)
-                return
-        await app(scope, receive, send)
+        try:
+            await check_query(datasette, scope)
+        except (BadAddress, Moved) as error:
+            # Datasette's templates need a token for forms; this page has no form.
+            request = Request({**scope, "csrftoken": str}, receive)
+            answer = await answer_error(datasette, request, error)
+            await answer.asgi_send(send)
+        else:
+            await app(scope, receive, send)
 
     return checked
 
 
 def guard_csv(app: App) -> App:
-    """Return the application, none of whose CSV is an error with status 200; our pages know better.
+    """Wrap an application: it never sends an error as CSV with status 200.
 
-    Datasette writes why a stream broke off into the stream, as if it were a row, and where a query
-    is refused 0.65 answers 200 with an empty line; both would be kept by caches. Here an error is a
-    status where nothing was sent yet, and a broken connection where something was.
+    If a stream fails, Datasette writes the reason into it like a row; if a query is refused, 0.65
+    sends 200 with an empty line. Caches would keep both. With this wrapper, an error before the
+    first row has an error status, and an error after it closes the connection.
     """
 
-    def is_csv(scope: Scope) -> bool:
-        is_named = scope["type"] == "http" and str(scope["path"]).endswith(".csv")
-        return is_named and not is_own_page(path_of(scope))
-
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-        await app(scope, receive, _Csv(send).send if is_csv(scope) else send)
+        is_csv = str(scope["path"]).endswith(".csv") and not is_own_page(path_of(scope))
+        await app(scope, receive, _CsvGuard(send).send if is_csv else send)
 
     return guarded
 
 
-class _Csv:
-    """Passes an answer on as long as it is rows; its status waits for the first of them.
+class _CsvGuard:
+    """Passes rows on, and holds the status back until the first row.
 
-    A row ends with CR LF, what Datasette writes of an error does not. Datasette sends each row by
-    itself; here they are sent in pieces, since every message costs more than its row.
+    Rows end with CR LF, Datasette's error messages do not. Datasette sends every row by itself;
+    they are joined, because sending a message costs more than making its row.
     """
 
     def __init__(self, send: Send) -> None:
@@ -230,7 +213,7 @@ class _Csv:
         await self._send(message)
 
     async def _send_rows(self, message: Message) -> None:
-        """Send what is waiting, with the status before the first row, once it is enough."""
+        """Send the waiting rows once they are `PIECE_BYTES`, after the status."""
         body = message.get("body", b"")
         is_text = bool(body) and not body.endswith(_ROW_END)
         start, self._start = self._start, None
@@ -241,9 +224,9 @@ class _Csv:
             await self._send(start)
         self._is_broken = is_text
         self._waiting += b"" if is_text else body
-        # Where an error broke off the rows, no last message follows.
+        # After an error, no last message follows: the server closes the connection.
         is_more = is_text or message.get("more_body", False)
-        if is_text or len(self._waiting) >= PIECE or not is_more:
+        if is_text or len(self._waiting) >= PIECE_BYTES or not is_more:
             piece, self._waiting = bytes(self._waiting), bytearray()
             await self._send({**message, "body": piece, "more_body": is_more})
 

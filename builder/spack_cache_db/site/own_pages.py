@@ -1,4 +1,4 @@
-"""Serves our own pages: a worker process makes the bytes, and those asked for last are kept."""
+"""Serves our own pages: a worker process makes the bytes, and recent answers are kept."""
 
 from __future__ import annotations
 
@@ -28,33 +28,32 @@ FORM_TYPE = "application/x-www-form-urlencoded"
 NO_FORM = (
     f"Error: expected a form ({FORM_TYPE}) with the field q: curl --data-urlencode q@spack.yaml\n"
 )
-MOST_KEPT_BYTES = 32_000_000
-"""Of answers that are kept."""
+NO_FILE = "This server has no such file."
 _kept: WeakKeyDictionary[Any, KeptAnswers] = WeakKeyDictionary()
 
 Handler = Callable[..., Awaitable[Any]]
 
 
 class KeptAnswers:
-    """The answers that were asked for last, by what was asked, as many as fit into `most` bytes."""
+    """A cache of answers by request; beyond its size limit, the least recently used go first."""
 
-    def __init__(self, most: int = MOST_KEPT_BYTES) -> None:
-        self._most, self._bytes = most, 0
+    def __init__(self, size_limit: int = 32_000_000) -> None:
+        self._size_limit, self._bytes = size_limit, 0
         self._answers: OrderedDict[Request, Answer] = OrderedDict()
 
     def get(self, request: Request) -> Answer | None:
-        """Return the answer to a request, if it is kept."""
+        """Return the answer to a request; None if it is not kept."""
         if request in self._answers:
             self._answers.move_to_end(request)
         return self._answers.get(request)
 
     def keep(self, request: Request, answer: Answer) -> None:
-        """Keep an answer, in place of those that were not asked for since longest."""
+        """Add an answer."""
         if request in self._answers:
             return
         self._answers[request] = answer
         self._bytes += _size(request, answer)
-        while self._bytes > self._most:
+        while self._bytes > self._size_limit:
             self._bytes -= _size(*self._answers.popitem(last=False))
 
 
@@ -63,7 +62,7 @@ def _size(request: Request, answer: Answer) -> int:
 
 
 def handler_of(number: int) -> Handler:
-    """Return the function that Datasette calls for the route with this number."""
+    """Return the function that Datasette calls for a route, given by its index in `ROUTES`."""
 
     async def handler(datasette: Any, request: Any, send: Any) -> Any:
         database = published(datasette)
@@ -73,10 +72,10 @@ def handler_of(number: int) -> Handler:
             if not request.headers.get("content-type", FORM_TYPE).startswith(FORM_TYPE):
                 return Response.text(NO_FORM, status=415)
             form = (await request.post_body()).decode("latin-1")
-        asked = await _asked(datasette, request, form)
-        answer = await answered(datasette, number, asked)
+        page_request = await _page_request(datasette, request, form)
+        answer = await _answer(datasette, number, page_request)
         if answer.following is not None:
-            await _stream(datasette, number, asked, answer, send)
+            await _stream(datasette, number, page_request, answer, send)
             return None
         headers = {**OWN_PAGE, **dict(answer.headers)}
         return Response(answer.body, answer.status, headers, headers.pop("content-type"))
@@ -84,43 +83,43 @@ def handler_of(number: int) -> Handler:
     return handler
 
 
-async def answered(datasette: Any, number: int, asked: Request) -> Answer:
-    """Return the answer of a route, now or as it was before.
+async def _answer(datasette: Any, number: int, request: Request) -> Answer:
+    """Return the answer of a route, from a worker or from the kept answers.
 
     Raises:
         Exception: see `Pool.run`.
     """
     database = published(datasette)
-    kept = _kept.setdefault(database, KeptAnswers())
-    answer = kept.get(asked) or await ask(datasette, ROUTES[number].kind, respond, number, asked)
+    answers = _kept.setdefault(database, KeptAnswers())
+    answer = answers.get(request) or await ask(
+        datasette, ROUTES[number].kind, respond, number, request
+    )
     is_whole = answer.status == 200 and answer.following is None
-    if is_whole and asked.form is None and not database.is_mutable:
-        kept.keep(asked, answer)
+    if is_whole and request.form is None and not database.is_mutable:
+        answers.keep(request, answer)
     return answer
 
 
-async def _asked(datasette: Any, request: Any, form: str | None) -> Request:
-    """Return a request as a worker takes it."""
+async def _page_request(datasette: Any, request: Any, form: str | None) -> Request:
+    """Return the request for a worker that corresponds to one of Datasette's."""
+    actor, path = request.actor, path_of(request.scope)
     links: list[Link] = []
-    for found in pm.hook.menu_links(datasette=datasette, actor=request.actor, request=request):
-        added = await await_me_maybe(found) or []
-        links += [Link(str(link["href"]), str(link["label"])) for link in added]
-    actor, beside = request.actor, others(datasette)
-    path = path_of(request.scope)
+    for result in pm.hook.menu_links(datasette=datasette, actor=actor, request=request):
+        entries = await await_me_maybe(result) or []
+        links += [Link(str(entry["href"]), str(entry["label"])) for entry in entries]
+    names = others(datasette) if path == "/about" else []
     return Request(
         path,
         request.query_string,
         str(datasette.absolute_url(request, "/")).rstrip("/"),
         form,
         tuple(links),
-        tuple(
-            [name for name in beside if path == "/about" and await may_view(datasette, actor, name)]
-        ),
+        tuple([name for name in names if await may_view(datasette, actor, name)]),
     )
 
 
-async def _stream(datasette: Any, number: int, asked: Request, answer: Answer, send: Any) -> None:
-    """Send rows in parts; break the connection if one of them cannot be read."""
+async def _stream(datasette: Any, number: int, request: Request, answer: Answer, send: Any) -> None:
+    """Send rows in parts; close the connection if one of them fails."""
     headers = [
         (name.encode(), value.encode()) for name, value in (*OWN_PAGE.items(), *answer.headers)
     ]
@@ -128,32 +127,31 @@ async def _stream(datasette: Any, number: int, asked: Request, answer: Answer, s
     while answer.following is not None:
         await send({"type": "http.response.body", "body": answer.body, "more_body": True})
         try:
-            answer = await answered(datasette, number, replace(asked, first=answer.following))
+            answer = await _answer(datasette, number, replace(request, first=answer.following))
         except Exception as error:
             # Without a last message, the server closes the connection.
             print(f"the rows of a search end early: {error!r:.500}", file=sys.stderr)
             return
         if answer.status != 200:
-            # A part that is refused is no row either.
             return
     await send({"type": "http.response.body", "body": answer.body})
 
 
 async def download(datasette: Any, request: Any, send: Any) -> None:
-    """`/<database>.db`: the whole file, with length, entity tag and ranges."""
+    """Send `/<database>.db`, with length, entity tag and ranges."""
     try:
         database = datasette.get_database(route=tilde_decode(request.url_vars["database"]))
     except KeyError:
-        raise NotFound("There is no such file here.") from None
+        raise NotFound(NO_FILE) from None
     await ensure(datasette, request.actor, "view-database", database.name)
     if not database.path or database.is_mutable:
-        raise NotFound("There is no such file here.")
+        raise NotFound(NO_FILE)
     if not datasette.setting("allow_download"):
-        raise Forbidden("Downloading the file is turned off here.")
+        raise Forbidden("This server does not offer downloads.")
     await ensure(datasette, request.actor, "view-database-download", database.name)
     path = Path(database.path)
     if not is_as_it_was(path):
-        raise NotFound("The file has been overwritten; the server has to be started again.")
+        raise NotFound("The file was overwritten; the server must be restarted.")
     await send_file(request.scope, send, path, f'"{database.hash}"')
 
 
@@ -161,9 +159,9 @@ PAGES: tuple[tuple[str, Handler], ...] = (
     *((route.pattern, handler_of(number)) for number, route in enumerate(ROUTES)),
     (DOWNLOAD, download),
 )
-"""The addresses of our own pages, and the functions that Datasette calls for them."""
+"""Patterns of our own addresses, and the functions that Datasette calls for them."""
 
 
 def is_own_page(path: str) -> bool:
-    """Return whether a path is that of one of our pages, or of a download."""
+    """Return whether a path is one of our pages or a download."""
     return route_of(path) is not None or re.match(DOWNLOAD, path) is not None

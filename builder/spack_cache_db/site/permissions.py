@@ -9,24 +9,22 @@ from datasette.utils.asgi import Forbidden
 
 
 async def ensure(datasette: Any, actor: Any, action: str, database: str) -> None:
-    """Ask whether a visitor may do something with a database.
+    """Check that a visitor may view or download a database.
 
-    Our pages show the catalogue as a whole, so they ask whether a visitor may view the database.
-    What `allow` says of a single table holds for Datasette's pages of it, and not for ours.
+    Our pages show the catalogue as a whole, so they check the whole database. An `allow` of a
+    single table applies to Datasette's pages of it, not to ours.
 
     Args:
-        datasette: either version of it.
-        actor: who asks, as Datasette knows them; None for anybody.
+        actor: the visitor, as Datasette knows them; None for anybody.
         action: `view-database` or `view-database-download`.
-        database: the name of the database.
 
     Raises:
-        Forbidden: they may not.
+        Forbidden: the visitor may not.
     """
     if hasattr(datasette, "ensure_permissions"):
-        # Datasette 0.65: the first that has an opinion decides, as on its own pages.
-        asked = dict.fromkeys(((action, database), ("view-database", database), "view-instance"))
-        await datasette.ensure_permissions(actor, [*asked])
+        # Datasette 0.65: the first rule that decides wins, as on its own pages.
+        checks = dict.fromkeys(((action, database), ("view-database", database), "view-instance"))
+        await datasette.ensure_permissions(actor, [*checks])
         return
     resource = import_module("datasette.resources").DatabaseResource(database=database)
     await datasette.ensure_permission(action=action, resource=resource, actor=actor)

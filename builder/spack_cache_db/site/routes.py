@@ -1,7 +1,7 @@
-"""Our own pages: which address leads to which function, and what each answers.
+"""The addresses of our own pages, and the function that answers each.
 
-The functions run in worker processes. Each takes the site and a request, reads records with the
-functions of `pages`, and returns an `Answer`.
+These functions run in worker processes. They take the site and a request, read records with the
+functions of `pages`, and return an `Answer`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from spack_cache_db.query.names import known_name, read_spellings
 from spack_cache_db.query.packages import PackageData, read_binaries, read_package_data
 from spack_cache_db.query.words import Reading
 from spack_cache_db.row_forms import Rows, csv_text, json_text
-from spack_cache_db.site.addresses import check_fields, respelled, spans_of
+from spack_cache_db.site.addresses import check_fields, respelled
 from spack_cache_db.site.answers import (
     PAGES,
     SEARCH,
@@ -30,7 +30,6 @@ from spack_cache_db.site.answers import (
     Request,
     Site,
     data,
-    moved,
     refused,
 )
 from spack_cache_db.site.pages.changes import (
@@ -94,14 +93,14 @@ from spack_cache_db.site.pages.spec import (
 from spack_cache_db.site.sandbox.sql_functions import parse
 
 LONGEST_LINK = 6_000
-"""Characters of an address to which a pasted text leads; most servers take eight thousand."""
+"""Limit of a query string with a pasted environment; most servers accept 8,000 characters."""
 FOUND_AT_ONCE = 1_000
-"""Configurations that are read and sent at once as JSON or CSV."""
+"""Configurations in one part of a stream of JSON or CSV."""
 SITEMAP_PAGES = ("", "packages", "releases", "stacks", "about")
-MOST_ADDRESSES = 50_000
-"""A sitemap may have no more (sitemaps.org, "Sitemaps XML format")."""
-MOST_OF_NAME = 16
-"""Characters of a short name (OpenSearch 1.1)."""
+SITEMAP_SIZE = 50_000
+"""Limit of addresses in a sitemap (sitemaps.org, "Sitemaps XML format")."""
+SHORT_NAME_LENGTH = 16
+"""Limit of a short name in characters (OpenSearch 1.1)."""
 
 SITEMAP = """<?xml version="1.0" encoding="UTF-8"?>
 <urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
@@ -116,9 +115,6 @@ OPENSEARCH = """<?xml version="1.0" encoding="UTF-8"?>
 </OpenSearchDescription>
 """
 
-Names = tuple[str, ...]
-Handler = Callable[..., Answer]
-
 
 class Route(NamedTuple):
     """A page: the pattern of its path, its function, and the fields that its address may have.
@@ -127,31 +123,31 @@ class Route(NamedTuple):
     """
 
     pattern: str
-    handler: Handler
+    handler: Callable[..., Answer]
     fields: tuple[str, ...] = ()
     kind: Kind = PAGES
 
 
 def respond(site: Site, number: int, request: Request) -> Answer:
-    """Return the answer of the route with this number.
+    """Return the answer of a route, given by its index in `ROUTES`.
 
-    Where the answer would be JSON or CSV, an error of the program is refused in that form.
+    Routes of JSON and CSV report errors in that form.
 
     Raises:
-        BadAddress: the route does not know a field of the address.
+        BadAddress: the route does not have a field of the address.
     """
     route = ROUTES[number]
-    found = re.match(route.pattern, request.path)
-    if found is None:
-        raise ValueError(f"{request.path} is no address of {route.pattern}")
+    match = re.match(route.pattern, request.path)
+    if match is None:
+        raise ValueError(f"{request.path} does not match {route.pattern}")
     check_fields(request, route.fields)
     filled = [pair for pair in request.pairs if pair[1]]
     if len(filled) < len(request.pairs) and request.form is None and not request.is_data:
-        query = f"?{urlencode(filled)}" if filled else ""
-        return moved(site.urls.path(request.path) + query, 302)
-    if (answer := respelled(site, request.path, spans_of(found), request.pairs)) is not None:
+        return site.redirect(request.path, filled)
+    names = {name: value and unquote(value) for name, value in match.groupdict().items()}
+    spans = {name: match.span(name) for name in names if match[name]}
+    if (answer := respelled(site, request.path, spans, request.pairs)) is not None:
         return answer
-    names = {name: value and unquote(value) for name, value in found.groupdict().items()}
     try:
         return route.handler(site, request, **names)
     except BuilderError as error:
@@ -161,33 +157,33 @@ def respond(site: Site, number: int, request: Request) -> Answer:
 
 
 def home(site: Site, request: Request) -> Answer:
-    """`/`."""
+    """Return `/`."""
     context = {"page": load_home(site.lookups), "size": site.settings.size, "feed": Topic().feed}
     return site.page(request, "home.html", context)
 
 
 def package(site: Site, request: Request, package: str) -> Answer:
-    """`/package/<name>`."""
+    """Return `/package/<name>`."""
     filters = Filters.parse(request.pairs)
     page = load_package(site.lookups, package, filters)
     if page is None:
-        known = read_package(site, package)
-        if known is None:
+        package_data = read_package(site, package)
+        if package_data is None:
             return missing(site, request, "package", package)
-        words = {"data": known, "known_name": known_name(site.lookups, package)}
-        return site.page(request, "unbuilt.html", words)
+        context = {"data": package_data, "known_name": known_name(site.lookups, package)}
+        return site.page(request, "unbuilt.html", context)
     links = package_links(site.settings.route, package, filters)
     context = {"page": page, "links": links, "feed": Topic(package=package).feed}
     return site.page(request, "package.html", context)
 
 
 def read_package(site: Site, name: str) -> PackageData | None:
-    """Return what is known of a package; None if the database has nothing of it."""
+    """Return Spack's data about a package, or its binaries; None if the database has neither."""
     return read_package_data(site.conn, name) or read_binaries(site.conn, name)
 
 
 def spec(site: Site, request: Request, hash: str) -> Answer:
-    """`/spec/<hash>`, or a prefix of it: the only spec that has it, or a list of them."""
+    """Return `/spec/<hash>`; for the beginning of a hash, a redirect or the specs that match."""
     text, number = hash.lower(), page_number(request.args.get("page"))
     if not is_hash_prefix(text):
         return missing(site, request, "spec", text)
@@ -202,31 +198,30 @@ def spec(site: Site, request: Request, hash: str) -> Answer:
 
 
 def candidates(site: Site, request: Request, prefix: str) -> Answer:
-    """Return the specs whose hash begins so."""
-    found = load_candidates(site.lookups, prefix)
-    if not found:
+    """Return the list of specs whose hash begins with a prefix."""
+    specs = load_candidates(site.lookups, prefix)
+    if not specs:
         return missing(site, request, "spec", prefix)
-    if len(found) == 1:
-        return site.redirect(f"/spec/{found[0].hash}")
-    is_more = len(found) > MOST_CANDIDATES
-    context = {"prefix": prefix, "candidates": found[:MOST_CANDIDATES], "is_more": is_more}
+    if len(specs) == 1:
+        return site.redirect(f"/spec/{specs[0].hash}")
+    is_more = len(specs) > MOST_CANDIDATES
+    context = {"prefix": prefix, "candidates": specs[:MOST_CANDIDATES], "is_more": is_more}
     return site.page(request, "candidates.html", context)
 
 
 def release(site: Site, request: Request, release: str) -> Answer:
-    """`/release/<name>`."""
+    """Return `/release/<name>`."""
     page = load_release(site.lookups, release)
     if page is None:
         return missing(site, request, "release", release)
     pairs = [("release", release)]
     links = data_links(site.settings.route, "build_listings", pairs, many=True)
-    return site.page(
-        request, "release.html", {"page": page, "links": links, "first_rows": PAGE_ROWS}
-    )
+    context = {"page": page, "links": links, "first_rows": PAGE_ROWS}
+    return site.page(request, "release.html", context)
 
 
 def stack(site: Site, request: Request, stack: str) -> Answer:
-    """`/stack/<name>`."""
+    """Return `/stack/<name>`."""
     page = load_stack(site.lookups, stack)
     if page is None:
         return missing(site, request, "stack", stack)
@@ -239,54 +234,60 @@ LISTED = {"packages": load_package_list, "releases": load_releases, "stacks": lo
 
 
 def listed(site: Site, request: Request, kind: str, form: str | None) -> Answer:
-    """`/packages`, `/releases` and `/stacks`; as a page, `.json` or `.csv`."""
-    asked = ListFilters.parse(request.pairs)
-    page = LISTED[kind](site.lookups, asked)
+    """Return `/packages`, `/releases` or `/stacks`, as a page, `.json` or `.csv`."""
+    filters = ListFilters.parse(request.pairs)
+    page = LISTED[kind](site.lookups, filters)
     if form is not None:
         if page.notices:
             return refused(" ".join(page.notices), form)
         if not page.rows:
-            none = (
-                f"none of {page.total:,} {kind} matches" if page.total else f"there are no {kind}"
-            )
+            none = f"none of {page.total:,} {kind} matches" if page.total else f"no {kind}"
             return refused(f"{none} in this database", form, 404)
         rows = Rows(page.csv_columns, page.in_order())
         return data(form_of(rows.records, rows, form), form)
-    body = list_rows(page, site.urls.path(f"/{page.kind.removesuffix('s')}/"))
-    context: dict[str, Any] = {"page": page, "asked": page.asked, "rows": body, "classes": classes}
-    context["links"] = DataLinks.of_page(f"/{kind}", asked.address()) if page.rows else None
-    context["feed"] = Topic().feed if kind == "releases" else None
+    context = {
+        "page": page,
+        "filters": page.filters,
+        "rows": list_rows(page, site.urls.path(f"/{kind.removesuffix('s')}/")),
+        "classes": classes,
+        "links": DataLinks.of_page(f"/{kind}", filters.address()) if page.rows else None,
+        "feed": Topic().feed if kind == "releases" else None,
+    }
     return site.page(request, "list.html", context)
 
 
 def about(site: Site, request: Request) -> Answer:
-    """`/about`."""
-    context = {"page": load_about(site.lookups), "others": request.databases}
-    context |= {"size": site.settings.size, "sha256": site.settings.sha256}
+    """Return `/about`."""
+    context = {
+        "page": load_about(site.lookups),
+        "others": request.databases,
+        "size": site.settings.size,
+        "sha256": site.settings.sha256,
+    }
     return site.page(request, "about.html", context)
 
 
 def suggest(site: Site, request: Request) -> Answer:
-    """`/suggest.json?q=`: the names that have the text in them."""
+    """Return `/suggest.json?q=`: the names that contain a text."""
     return data(json_text(suggested(names_of(site), request.args.get("q", ""))), "json")
 
 
 def names_of(site: Site) -> Any:
-    """Return all names, which are read once."""
+    """Return all names of the database, read once."""
     return site.lookups.once(load_names, lambda: load_names(site.lookups))
 
 
 def to_package(
     site: Site, name: str, narrowing: Narrowing, filters: Sequence[tuple[str, str]] = ()
 ) -> Answer:
-    """Lead to the page of a package, or to its rows where the page would show more."""
+    """Return a redirect to a package's page, or to rows if the page would show more than asked."""
     if narrowing.explicit:
         return site.redirect("/find", [("q", f"{name}@:"), *narrowing.pairs])
     return site.redirect(f"/package/{quote(name)}", [*filters, *narrowing.pairs])
 
 
 def find(site: Site, request: Request) -> Answer:
-    """`/find?q=`."""
+    """Return `/find?q=`."""
     text = (request.args.get("q") or "").strip()
     narrowing, lookups, names = Narrowing.parse(request.pairs), site.lookups, names_of(site)
     name = named(names, read_spellings(lookups), text)
@@ -303,8 +304,8 @@ def find(site: Site, request: Request) -> Answer:
     if page.package is not None:
         return to_package(site, page.package, narrowing)
     if page.hashes:
-        kept = [("release", narrowing.release)] if narrowing.release else []
-        return site.redirect(f"/spec/{page.prefix}", kept)
+        release = [("release", narrowing.release)] if narrowing.release else []
+        return site.redirect(f"/spec/{page.prefix}", release)
     if page.reading is not None:
         narrowing = narrowing.within(page.reading.release, page.reading.stack)
     has_rows = page.answer and page.answer.rows and page.reading is None
@@ -312,21 +313,26 @@ def find(site: Site, request: Request) -> Answer:
     links = DataLinks.of_page("/find", query) if has_rows else None
     is_spec = page.answer is not None and page.reading is None
     topic = Topic(text, stack=narrowing.stack, host=narrowing.host)
-    context = {"page": page, "search_text": text, "links": links, "narrowing": narrowing}
-    context["others"] = [
-        each
-        for each in having(names, text)
-        if each.kind != "package" and f"-{text.lower()}" in f"-{each.name.lower()}"
-    ]
-    context["feed"] = topic.feed if is_spec else None
+    context = {
+        "page": page,
+        "search_text": text,
+        "links": links,
+        "narrowing": narrowing,
+        "others": [
+            name
+            for name in having(names, text)
+            if name.kind != "package" and f"-{text.lower()}" in f"-{name.name.lower()}"
+        ],
+        "feed": topic.feed if is_spec else None,
+    }
     return site.page(request, "find.html", context)
 
 
 def to_reading(site: Site, reading: Reading, narrowing: Narrowing) -> Answer:
-    """Lead to what words ask for: on their machine, and with no more than they say."""
+    """Return a redirect to the page that plain words ask for."""
     narrowing = narrowing.within(reading.release, reading.stack)
     narrowing = replace(narrowing, host=reading.host or narrowing.host)
-    # One word is no spec: it may be the name of a package elsewhere, or describe several.
+    # A single word is not a spec: it may name a package of other software, or describe several.
     is_word = len(reading.rest) == 1 and reading.spec in (reading.package, f"+{reading.rest[0]}")
     is_own = reading.package in map(str.lower, reading.rest)
     is_spec = not (reading.words or reading.left_out) and (is_own or not is_word)
@@ -340,17 +346,17 @@ def to_reading(site: Site, reading: Reading, narrowing: Narrowing) -> Answer:
 
 
 def find_rows(site: Site, request: Request, form: str) -> Answer:
-    """`/find.json?q=` and `/find.csv?q=`: rows of the command `find`, from `request.first` on."""
+    """Return rows of the command `find`, from `request.first` on, as `/find.json` or `.csv`."""
     lookups, narrowing = site.lookups, Narrowing.parse(request.pairs)
     query = parse(asked_spec(lookups, request.args.get("q", ""), narrowing).spec)
     scope = narrowing.scope(lookups)
     results = kept_matching(lookups, kept_question(lookups, query, scope).conditions)
     if not results.ids:
         return refused("; ".join(reasons_of(lookups, query, scope)), form, 404)
-    end = request.first + FOUND_AT_ONCE
-    found = found_part(lookups, results, slice(request.first, end + 1), with_hashes=False)
-    following = end if len(found) > FOUND_AT_ONCE else None
-    rows = found_rows(found[:FOUND_AT_ONCE], hashes=False)
+    stop = request.first + FOUND_AT_ONCE
+    matches = found_part(lookups, results, slice(request.first, stop + 1), with_hashes=False)
+    following = stop if len(matches) > FOUND_AT_ONCE else None
+    rows = found_rows(matches[:FOUND_AT_ONCE], hashes=False)
     body = form_of(rows.records, rows, form)
     start, between, last = AROUND[form]
     body = body if request.first == 0 else between + body.removeprefix(start)
@@ -358,49 +364,50 @@ def find_rows(site: Site, request: Request, form: str) -> Answer:
 
 
 AROUND = {"json": ("[\n", ",\n", "\n]"), "csv": (csv_text(found_rows((), hashes=False)), "", "")}
-"""What stands before the rows of `/find`, between two parts of them, and after them."""
+"""The text before the rows of `/find`, between two parts of them, and after them."""
 
 
 def cover(site: Site, request: Request, form: str | None) -> Answer:
-    """`/cover`: an environment in the address or in a form; as a page, `.json` or `.csv`.
+    """Return `/cover` for an environment in the address or a form; as a page, `.json` or `.csv`.
 
-    A form that is short leads to the address that asks the same.
+    A short form is redirected to the address with the same text.
     """
     pasted = pasted_text(request.query if request.form is None else request.form)
     if pasted is None:
         return refused(f"the form has more than {MOST_FORM_FIELDS} fields", None, 413)
     if form is not None:
-        found = covered(site.lookups, pasted)
-        return data(form_of(found.as_dict(), found.rows, form), form)
+        answer = covered(site.lookups, pasted)
+        return data(form_of(answer.as_dict(), answer.rows, form), form)
     is_short = len(pasted.text) <= LONGEST_LINK and len(pasted.query) <= LONGEST_LINK
     if request.form is not None and is_short:
         return site.redirect(f"/cover?{pasted.query}", status=303)
     page = load_cover(site.lookups, pasted)
-    context = {"page": page, "pasted": pasted, "is_short": is_short}
-    context |= {"spec_line": spec_line, "quoted": shlex.quote}
+    context = {
+        "page": page,
+        "pasted": pasted,
+        "is_short": is_short,
+        "spec_line": spec_line,
+        "quoted": shlex.quote,
+    }
     return site.page(request, "cover.html", context)
 
 
 def changes(site: Site, request: Request, old: str, new: str, form: str | None) -> Answer:
-    """`/diff/<old>...<new>`: two releases, or stacks of them; as a page, `.json` or `.csv`."""
+    """Return `/diff/<old>...<new>`, as a page, `.json` or `.csv`."""
     sides = replace(Sides.parse(request.pairs), old=old, new=new)
     if form is not None:
-        return changed_rows(site, sides, form)
+        diff = difference_of(site.lookups, sides)
+        if not any(diff.specs):
+            message = f"neither {diff.old} nor {diff.new} has such a binary: nothing is compared"
+            return refused(message, form, 404)
+        return data(form_of(diff.as_dict(), diff.rows, form), form)
     page = load_changes(site.lookups, sides)
-    links = DataLinks(None, sides.address("json"), sides.address("csv"))
-    context = {"page": page, "sides": sides, "links": None if page.error else links}
+    if page.error:
+        return site.page(request, "changes.html", {"page": page, "sides": sides}, 404)
     topic = Topic(package=sides.package, stack=sides.stack, host=sides.host)
-    context["feed"] = None if page.error else topic.feed
-    return site.page(request, "changes.html", context, 404 if page.error else 200)
-
-
-def changed_rows(site: Site, sides: Sides, form: str) -> Answer:
-    """Return what the command `diff` prints with `--json` or `--csv`."""
-    found = difference_of(site.lookups, sides)
-    if not any(found.specs):
-        nothing = f"neither {found.old} nor {found.new} has such a binary, so nothing is compared"
-        return refused(nothing, form, 404)
-    return data(form_of(found.as_dict(), found.rows, form), form)
+    links = DataLinks(None, sides.address("json"), sides.address("csv"))
+    context = {"page": page, "sides": sides, "links": links, "feed": topic.feed}
+    return site.page(request, "changes.html", context)
 
 
 def form_of(document: Any, rows: Rows, form: str) -> str:
@@ -409,7 +416,7 @@ def form_of(document: Any, rows: Rows, form: str) -> str:
 
 
 def compare(site: Site, request: Request) -> Answer:
-    """`/diff`: the form that chooses two releases, and where it leads."""
+    """Return `/diff`, the form that chooses two releases, or a redirect to their comparison."""
     sides = Sides.parse(request.pairs)
     if sides.old and sides.new:
         return site.redirect(sides.address())
@@ -418,29 +425,29 @@ def compare(site: Site, request: Request) -> Answer:
 
 
 def changes_feed(site: Site, request: Request, of: str) -> Answer:
-    """`/feed.atom`, of a package or a stack as well, and `/find.atom?q=`."""
-    # Only feeds need the library that writes them.
+    """Return `/feed.atom` (of everything, a package or a stack) or `/find.atom?q=`."""
+    # Imported late, because only feeds need its library.
     from spack_cache_db.site.atom import atom
 
     topic = Topic.parse(request.pairs)
     if (of == "find") != (topic.q is not None):
         return refused("the feed of a spec is /find.atom?q=SPEC", None)
-    found = load_feed(site.lookups, topic)
-    if found.error is not None:
-        return refused(found.error, None)
-    return data(atom(found, topic, lambda path: site.absolute(request, path)), "atom")
+    feed = load_feed(site.lookups, topic)
+    if feed.error is not None:
+        return refused(feed.error, None)
+    return data(atom(feed, topic, lambda path: site.absolute(request, path)), "atom")
 
 
 def package_json(site: Site, request: Request, package: str) -> Answer:
-    """`/package/<name>.json`: how many binaries a package has, and what Spack says of it."""
-    found = read_package(site, package)
-    if found is None:
+    """Return `/package/<name>.json`: the number of binaries, and Spack's data about the package."""
+    package_data = read_package(site, package)
+    if package_data is None:
         return refused(known_name(site.lookups, package).sentence, "json", 404)
-    return data(json_text(found.as_dict()), "json")
+    return data(json_text(package_data.as_dict()), "json")
 
 
 def badge(site: Site, request: Request, package: str) -> Answer:
-    """`/badge/<package>.svg`: a picture for a README."""
+    """Return `/badge/<package>.svg`, a picture for a README."""
     text = load_badge(site.lookups, package)
     if text is None:
         return missing(site, request, "package", package)
@@ -449,7 +456,7 @@ def badge(site: Site, request: Request, package: str) -> Answer:
 
 
 def coverage(site: Site, request: Request, release: str) -> Answer:
-    """`/coverage/<release>`: which packages have binaries for what."""
+    """Return `/coverage/<release>`: the packages by target, family or stack, with gaps."""
     page = load_coverage(site.lookups, release, CoverageFilters.parse(request.pairs))
     if page is None:
         return missing(site, request, "release", release)
@@ -459,7 +466,7 @@ def coverage(site: Site, request: Request, release: str) -> Answer:
 
 
 def robots(site: Site, request: Request) -> Answer:
-    """`/robots.txt`: our pages may be read by crawlers; tables, SQL and filters are endless."""
+    """Return `/robots.txt`: crawlers may read our pages, but not tables, SQL and filters."""
     base = site.urls.path("/")
     closed = [f"/{site.settings.route}", "/find", "/cover", "/diff", "/-/", "/*?"]
     lines = ["User-agent: *", *(f"Disallow: {base}{path.lstrip('/')}" for path in closed)]
@@ -468,7 +475,7 @@ def robots(site: Site, request: Request) -> Answer:
 
 
 def sitemap(site: Site, request: Request) -> Answer:
-    """`/sitemap.xml`: the lists, and every package, release and stack."""
+    """Return `/sitemap.xml`: the lists, and every package, release and stack."""
     named_pages = (
         f"{name.kind}/{quote(name.name)}"
         for name in names_of(site)
@@ -477,31 +484,37 @@ def sitemap(site: Site, request: Request) -> Answer:
     start = site.absolute(request, "/")
     urls = "".join(
         f"<url><loc>{escape(start + path)}</loc></url>\n"
-        for path in islice(chain(SITEMAP_PAGES, named_pages), MOST_ADDRESSES)
+        for path in islice(chain(SITEMAP_PAGES, named_pages), SITEMAP_SIZE)
     )
     return data(SITEMAP.format(urls=urls), "xml")
 
 
 def opensearch(site: Site, request: Request) -> Answer:
-    """`/opensearch.xml`: lets a browser search this site from its address bar."""
+    """Return `/opensearch.xml`, with which browsers search this site from the address bar."""
     title = site.facts.title
-    name = title if len(title) <= MOST_OF_NAME else "Spack packages"
+    name = title if len(title) <= SHORT_NAME_LENGTH else "Spack packages"
     address = site.absolute(request, "/find")
     text = OPENSEARCH.format(name=escape(name), title=escape(title), find=escape(address))
     return data(text, "opensearch")
 
 
 def missing(site: Site, request: Request, what: str, text: str) -> Answer:
-    """Return a page that says that there is no such thing, and offers the search."""
-    context: dict[str, Any] = {"what": what, "text": text}
-    context["close"] = load_close(site.lookups, what, text)
-    if what == "package":
-        context["known_name"] = known_name(site.lookups, text)
+    """Return a page about a name that does not exist, with similar names and the search.
+
+    Args:
+        what: the kind of the name, such as `package`.
+    """
+    context = {
+        "what": what,
+        "text": text,
+        "close": load_close(site.lookups, what, text),
+        "known_name": known_name(site.lookups, text) if what == "package" else None,
+    }
     return site.page(request, "missing.html", context, 404)
 
 
 _PACKAGE, _RELEASE, _STACK = (f"(?P<{kind}>.*[^/])" for kind in ("package", "release", "stack"))
-"""A name may have a `/` in it, written so or as `%2F`."""
+"""A name may contain `/`, written as it is or as `%2F`."""
 _NARROWING, _SIDES, _LIST = Narrowing.names(), Sides.names(), ("q", "sort", "order", "page")
 ROUTES: tuple[Route, ...] = (
     Route(r"^/$", home),
@@ -534,6 +547,6 @@ _PATTERNS = [re.compile(route.pattern) for route in ROUTES]
 
 
 def route_of(path: str) -> int | None:
-    """Return the number of the route of a path; None where it is none of ours."""
+    """Return the index of the route of a path in `ROUTES`; None for a path of Datasette."""
     numbers = (number for number, pattern in enumerate(_PATTERNS) if pattern.match(path))
     return next(numbers, None)

@@ -1,4 +1,4 @@
-"""The command `export-static`: a folder that shows a database from any web server."""
+"""The command `export-static`: writes a folder that any web server can publish."""
 
 from __future__ import annotations
 
@@ -11,52 +11,36 @@ from typing import Any
 
 from spack_cache_db.bounded_files import alone_in, put_in_place, sha256_of
 from spack_cache_db.errors import OutputError, reason
-from spack_cache_db.query.database import connected, select
+from spack_cache_db.query.database import connected, read_lookups
 from spack_cache_db.query.installation import MIRROR, PLACEHOLDER, TARBALL, TRUST_KEYS, read_origin
+from spack_cache_db.query.totals import largest_packages, read_totals
 from spack_cache_db.releases import public_mirror
 from spack_cache_db.schema import TARBALL_PATH
 from spack_cache_db.site import site_folder
 
 CATALOGUE = "catalogue.json"
 """The file that the page reads first. A folder that contains it was written by this command."""
-
 PART = ".export-static.tmp"
-"""The folder in which files are written until they are whole."""
-
-RELEASES = "SELECT name FROM releases ORDER BY position"
-
-TOTALS = {
-    "binaries": "SELECT count(*) FROM specs WHERE release_count > 0",
-    "packages": "SELECT count(*) FROM packages",
-    "releases": "SELECT count(*) FROM releases",
-}
-"""What the first page counts."""
-
-PACKAGES = """
-SELECT name, newest_version, spec_count FROM packages
-ORDER BY spec_count DESC, name LIMIT 12"""
-
+"""A folder inside the other one, and so on the same file system, for unfinished files."""
 _COPY = re.compile(r"spack-cache-[0-9a-f]{16}\.db")
 
 
 def export_static(file: Path, folder: Path) -> dict[str, Any]:
     """Write a page that shows a database, with a copy of it, and return the page's catalogue.
 
-    Each file is written into a folder of its own and then renamed: a run that is killed or fails
-    leaves no half file, the next run removes what it left, and a link is replaced, not followed.
-    The folder of unfinished files is inside the other one, which may be a file system of its own.
-    The copy of the database is named after its content: a page that is open when another database
-    is exported never reads parts of both. Copies of earlier exports are removed.
+    Files are written completely, then renamed: a failed run leaves no half file, and the next run
+    removes its remains. Links are replaced, not followed. The copy of the database is named after
+    its content, so that an open page never mixes two exports. Earlier copies are removed.
 
     Args:
-        file: a file made by `build`.
+        file: a database made by `build`.
         folder: a new or empty folder, or one that this function wrote.
 
     Raises:
         DatabaseError: the file is not a database of this program, or is damaged.
         OutputError: the folder contains other files, or cannot be written.
     """
-    with connected(file):  # Nothing is written for a file that is not a database of this program.
+    with connected(file):  # Checks the file before anything is written.
         pass
     with alone_in(folder, "export"):
         try:
@@ -87,9 +71,9 @@ def _export(file: Path, folder: Path) -> dict[str, Any]:
         pages = [*(site_folder() / "static-site").iterdir(), site_folder() / "static" / "site.css"]
         for page in pages:
             shutil.copyfile(page, part / page.name)
-        # By its catalogue the folder is known, so the catalogue comes before any file but the copy.
-        for each in (name, CATALOGUE, *(page.name for page in pages)):
-            put_in_place(part / each, folder / each)
+        # The catalogue identifies the folder, so only the copy is renamed before it.
+        for part_name in (name, CATALOGUE, *(page.name for page in pages)):
+            put_in_place(part / part_name, folder / part_name)
     finally:
         _remove(part)
     for old in copies - {name}:
@@ -98,7 +82,7 @@ def _export(file: Path, folder: Path) -> dict[str, Any]:
 
 
 def _remove(part: Path) -> None:
-    """Remove what a run has not finished; a link or a file of that name as well."""
+    """Remove the folder of unfinished files, or a link or file of that name."""
     if part.is_dir() and not part.is_symlink():
         shutil.rmtree(part)
     else:
@@ -106,21 +90,25 @@ def _remove(part: Path) -> None:
 
 
 def catalogue(conn: sqlite3.Connection, file: Path) -> dict[str, Any]:
-    """Return what the page reads before it reads the database.
+    """Return the facts that the page shows before it reads the database.
 
     Args:
-        conn: a connection to the database.
-        file: the database, which is read for its size and its checksum.
+        file: the database file, for its size and checksum.
     """
+    totals, releases = read_totals(conn), read_lookups(conn).releases.values()
     return {
         "database": f"spack-cache-{sha256_of(file)[:16]}.db",
         "size": file.stat().st_size,
         "title": read_origin(conn).title,
         "statements": {"mirror": MIRROR, "tarball": TARBALL},
         "tarballPath": TARBALL_PATH[0],
-        "publicMirrors": {name: public_mirror(name) for (name,) in select(conn, RELEASES)},
+        "publicMirrors": {item.name: public_mirror(item.name) for item in releases},
         "trust": TRUST_KEYS,
         "placeholder": PLACEHOLDER,
-        "totals": {name: count for name, sql in TOTALS.items() for (count,) in select(conn, sql)},
-        "packages": [*select(conn, PACKAGES)],
+        "totals": {
+            "binaries": totals.specs,
+            "packages": totals.packages,
+            "releases": totals.releases,
+        },
+        "packages": [*largest_packages(conn, 12)],
     }

@@ -8,7 +8,7 @@ from contextlib import suppress
 from spack_cache_db.site.middleware import App, Message, Receive, Scope, Send, send_text
 
 MOST_BODY = 4_000_000
-"""Bytes of a form; a lockfile of a thousand specs has two million."""
+"""Size limit of a form in bytes; a lockfile of a thousand specs has two million."""
 BODY_SECONDS = 20.0
 """Longest time for the body of a request to arrive."""
 
@@ -17,12 +17,10 @@ def visited(app: App) -> App:
     """Return an application that gets whole bodies and is cancelled if its client disconnects."""
 
     async def answered(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await app(scope, receive, send)
-            return
+        has_body = scope["method"] not in ("GET", "HEAD", "OPTIONS")
         try:
             async with asyncio.timeout(BODY_SECONDS):
-                body = await _body(receive) if _has_body(scope) else b""
+                body = await _body(receive) if has_body else b""
         except TimeoutError:
             await send_text(send, 408, f"the form took longer than {BODY_SECONDS:.0f} s to arrive")
             return
@@ -32,10 +30,6 @@ def visited(app: App) -> App:
         await _until_left(app, scope, receive, send, body)
 
     return answered
-
-
-def _has_body(scope: Scope) -> bool:
-    return scope["method"] not in ("GET", "HEAD", "OPTIONS")
 
 
 async def _body(receive: Receive) -> bytes | None:

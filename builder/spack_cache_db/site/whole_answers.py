@@ -1,14 +1,13 @@
-"""Makes JSON and CSV of tables complete, unless the response itself says that there is more.
+"""Makes JSON and CSV of tables complete, or marks the response as truncated.
 
-Datasette streams CSV. JSON that is rows alone (`_shape=array`) is joined here from its pages. JSON
-that is an object has `"truncated": true` if more rows follow. A request that names a number of rows
-(`_size`) or a page (`_next`) gets that page.
+Datasette streams CSV. JSON arrays of rows (`_shape=array`) are joined from Datasette's pages. JSON
+objects have `"truncated": true` if more rows follow. A request with a number of rows (`_size`) or a
+page (`_next`) gets that page.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -23,83 +22,69 @@ from spack_cache_db.site.middleware import (
     fields_of,
     path_of,
 )
+from spack_cache_db.site.own_pages import is_own_page
 from spack_cache_db.site.workers.execute import budget_of
 
 SHAPES = {"array": (b"[", b"]"), "arrayfirst": (b"[", b"]"), "object": (b"{", b"}")}
-"""Shapes of JSON that are rows alone, and what stands around them."""
+"""Shapes of JSON that contain only rows, with their brackets."""
 _STREAM, _MAX = {"_stream": "on"}, {"_size": "max"}
-"""Fields with which Datasette's CSV has all rows, and a page as many as it may."""
-_OF_ONE_PAGE = (b"link", b"content-length")
-"""Headers of a page that are not those of all rows."""
+"""Fields for all rows as CSV, and for the largest page as JSON."""
 
 _TABLE = re.compile(r"/[^/]+/[^/]+\.(json|csv)")
 _NEXT = re.compile(rb'<([^>]*)>; rel="next"')
-# In a value, the quotation marks would be escaped.
+# Inside a value, the quotation marks would be escaped.
 _IS_WHOLE, _IS_CUT = b'"truncated": false', b'"truncated": true'
 
 
-def whole(app: App, datasette: Any, is_own_page: Callable[[str], bool]) -> App:
-    """Return the application, which gives all rows of a table or says that there are more.
+def whole(app: App, datasette: Any) -> App:
+    """Wrap an application: it sends all rows of a table, or marks the response as truncated.
 
-    Args:
-        app: the application; each page of rows is a request of its own.
-        datasette: its Datasette.
-        is_own_page: returns whether a path is that of one of our pages.
+    Each page of rows is a request to the application.
     """
     has_streams = datasette.setting("allow_csv_stream")
 
     async def answered(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await app(scope, receive, send)
-            return
-        path, asked = str(scope["path"]), scope.get("query_string", b"")
-        fields, below = fields_of(asked), path_of(scope)
-        found = None if is_own_page(below) else _TABLE.fullmatch(below)
-        form, shape = found and found[1], fields.get("_shape", [""])[0]
-        asks_all = fields.keys().isdisjoint(("_next", "sql")) and "max" in fields.get(
-            "_size", "max"
-        )
-        query = asked
-        if asks_all and form == "csv" and has_streams:
-            query = _with(asked, **_STREAM, **_MAX)
-        elif asks_all and form == "json" and shape in SHAPES:
-            query = _with(asked, **_MAX)
+        path, query = path_of(scope), scope.get("query_string", b"")
+        fields = fields_of(query)
+        table = None if is_own_page(path) else _TABLE.fullmatch(path)
+        form, shape = table and table[1], fields.get("_shape", [""])[0]
+        is_one_page = "_next" in fields or "sql" in fields
+        wants_all = not is_one_page and "max" in fields.get("_size", "max")
+        if wants_all and form == "csv" and has_streams:
+            query = _with(query, **_STREAM, **_MAX)
+        elif wants_all and form == "json" and shape in SHAPES:
+            query = _with(query, **_MAX)
         limit = datasette.sql_time_limit_ms / 1000
-        with budget_of(path, query, limit):
+        with budget_of(str(scope["path"]), query, limit):
             if form != "json" or scope["method"] != "GET":
                 await app({**scope, "query_string": query}, receive, send)
                 return
             page = await _page(app, {**scope, "query_string": query}, receive)
             is_cut = page.following is not None
-            if not is_cut or shape not in SHAPES or not asks_all:
+            if not is_cut or shape not in SHAPES or not wants_all:
                 is_object = is_cut and shape not in SHAPES
                 body = page.body.replace(_IS_WHOLE, _IS_CUT, 1) if is_object else page.body
                 await page.send(send, body)
                 return
-        with budget_of(path, _with(query, **_STREAM), limit):
+        with budget_of(str(scope["path"]), _with(query, **_STREAM), limit):
             await _send_all(app, scope, receive, send, page, SHAPES[shape])
 
     return answered
 
 
 async def _send_all(
-    app: App, scope: Scope, receive: Receive, send: Send, page: _Page, around: tuple[bytes, bytes]
+    app: App, scope: Scope, receive: Receive, send: Send, page: _Page, brackets: tuple[bytes, bytes]
 ) -> None:
-    """Send the rows of a page and of all that follow; break the connection if one of them fails.
-
-    Args:
-        app: the application.
-        scope: the request.
-        receive: its messages.
-        send: sends the response.
-        page: the first page.
-        around: what stands around the rows of a page.
-    """
+    """Send the rows of a page and of all following pages; close the connection if one fails."""
     is_lines = bool(fields_of(scope["query_string"]).get("_nl"))
-    start, end = (b"", b"") if is_lines else around
-    headers = [(name, value) for name, value in page.headers if name not in _OF_ONE_PAGE]
+    start, end = (b"", b"") if is_lines else brackets
+
+    def rows() -> bytes:
+        return page.body.strip().removeprefix(start).removesuffix(end)
+
+    headers = [pair for pair in page.headers if pair[0] not in (b"link", b"content-length")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
-    body = start + _rows(page.body, start, end)
+    body = start + rows()
     while page.following is not None:
         await send({"type": "http.response.body", "body": body, "more_body": True})
         query = _with(page.following, **_STREAM)
@@ -107,25 +92,20 @@ async def _send_all(
         if page.status != 200:
             # Without a last message, the server closes the connection.
             return
-        body = (b"\n" if is_lines else b",\n") + _rows(page.body, start, end)
+        body = (b"\n" if is_lines else b",\n") + rows()
     await send({"type": "http.response.body", "body": body + end})
 
 
-def _rows(body: bytes, start: bytes, end: bytes) -> bytes:
-    """Return the rows of a page without what stands around them."""
-    return body.strip().removeprefix(start).removesuffix(end)
-
-
-def _with(query: bytes, **added: str) -> bytes:
-    """Return a query string with some fields in place of its own."""
-    names = tuple(f"{name}=".encode() for name in added)
-    others = (each for each in query.split(b"&") if each and not each.startswith(names))
-    return b"&".join((urlencode(added).encode(), *others))
+def _with(query: bytes, **fields: str) -> bytes:
+    """Return a query string in which some fields are replaced."""
+    names = tuple(f"{name}=".encode() for name in fields)
+    unchanged = (field for field in query.split(b"&") if field and not field.startswith(names))
+    return b"&".join((urlencode(fields).encode(), *unchanged))
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A response that has arrived as a whole."""
+    """A complete response."""
 
     status: int
     headers: Headers
@@ -133,19 +113,19 @@ class _Page:
 
     @property
     def following(self) -> bytes | None:
-        """The query string of the next page of rows, if there is one."""
-        found = _NEXT.search(dict(self.headers).get(b"link", b""))
-        return urlsplit(found[1]).query if found and self.status == 200 else None
+        """The query string of the next page of rows; None after the last page."""
+        link = _NEXT.search(dict(self.headers).get(b"link", b""))
+        return urlsplit(link[1]).query if link and self.status == 200 else None
 
     async def send(self, send: Send, body: bytes) -> None:
-        """Send the response with a body."""
-        headers = [each for each in self.headers if each[0] != b"content-length"]
+        """Send the response with another body."""
+        headers = [pair for pair in self.headers if pair[0] != b"content-length"]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
 
 async def _page(app: App, scope: Scope, receive: Receive) -> _Page:
-    """Return the response to a request as a whole."""
+    """Return the complete response of an application."""
     started: Message = {}
     body = bytearray()
 

@@ -71,10 +71,10 @@ def test_a_long_list_comes_in_pages(lookups: Lookups, order: str) -> None:
     shown: list[str] = []
     page = replace(known, rows=many)
     for number in range(1, page.window.page_count + 1):
-        at = replace(page, asked=replace(page.asked, page=str(number)))
+        at = replace(page, filters=replace(page.filters, page=str(number)))
         shown += re.findall(r'href="/package/([^"?]+)', list_rows(at, "/package/"))
         assert at.at_page(2) == f"?sort=name&order={order}&page=2"
-        assert at.at_page(1) == at.asked.address() == f"?sort=name&order={order}"
+        assert at.at_page(1) == at.filters.address() == f"?sort=name&order={order}"
     assert shown == [row["name"] for row in page.in_order()]
     assert page.window.page_count > 1
 
@@ -103,8 +103,8 @@ def test_what_is_not_known_is_told(lookups: Lookups) -> None:
 
     assert [each.split(":")[0] for each in page.faults] == [
         "There is no release v9",
-        "Nothing here runs on zen8.",
-        "Nothing here is for a target zen9.",
+        "No binary in this database runs on zen8.",
+        "No binary in this database is for a target zen9.",
     ]
 
 

@@ -11,10 +11,11 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.database import Lookups, read_lookups
+from spack_cache_db.query.totals import newest_snapshot
 from spack_cache_db.site.pages import coverage
 from spack_cache_db.site.pages.coverage import CoverageFilters, CoveragePage, load_coverage
 from spack_cache_db.site.pages.filters import Filters
-from spack_cache_db.site.pages.home import age_of, load_about, load_home, newest_snapshot
+from spack_cache_db.site.pages.home import age_of, load_about, load_home
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.package_versions import Lane, Timeline
 from spack_cache_db.site.pages.releases_and_stacks import load_release, load_stack
@@ -67,7 +68,7 @@ def test_of_pages(lookups: Lookups) -> None:
     page = load_about(lookups)
 
     assert (page.totals.packages, page.totals.specs, page.totals.releases) == (6, 23, 4)
-    assert (page.first_snapshot, page.newest_snapshot) == ("2025-04-13", "2025-04-20")
+    assert (page.first_snapshot, newest_snapshot(lookups)) == ("2025-04-13", "2025-04-20")
     assert sum(count for _, count in page.pages) == len(page.pages) * 15
     assert page.mirrors == ()
     assert page.example is not None and page.example.name == "develop"
@@ -88,7 +89,7 @@ def test_of_an_index(tmp_path: Path) -> None:
         ("v1.0", "e4s", 1)
     ]
     assert page.pages == ()
-    assert page.newest_snapshot is newest is None
+    assert newest is None
 
 
 def test_releases_know_their_neighbours(lookups: Lookups) -> None:
@@ -143,7 +144,7 @@ def gaps_of(lookups: Lookups, release: str, asked: CoverageFilters) -> CoverageP
     return found
 
 
-@pytest.mark.parametrize("by", coverage.KINDS)
+@pytest.mark.parametrize("by", coverage.COLUMN_KINDS)
 def test_gaps_are_where_only_the_reference_has_a_binary(lookups: Lookups, by: str) -> None:
     """The reference is a column of the release, or another release."""
     releases = [each.name for each in lookups.releases.values()]

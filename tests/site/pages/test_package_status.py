@@ -100,7 +100,7 @@ def test_what_cannot_be_compared_is_told(file: Path, samples_file: Path) -> None
     conn = sqlite3.connect(samples_file)
     found = load_package_list(read_lookups(conn), ListFilters(behind="1"))
     assert found.rows
-    assert found.faults == ("There is no package data here, so nothing is compared with Spack.",)
+    assert found.faults == ("This database has no package data: it cannot be compared with Spack.",)
     conn.close()
 
 

@@ -1,1 +1,1 @@
-"""What each page shows: read from the file, as frozen records, for the templates."""
+"""The content of each page: frozen records that templates render."""

@@ -1,4 +1,4 @@
-"""The page `/diff/<old>...<new>`: what changed between two releases or stacks."""
+"""The page `/diff/<old>...<new>`: the changes between two releases or stacks."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from spack_cache_db.query.changes import (
 from spack_cache_db.query.comparison import Cause
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.names import UnknownNameError, scope_of
-from spack_cache_db.site.pages.filters import AddressFields
+from spack_cache_db.site.pages.filters import AddressFields, Pairs
 
 MOST_EXPLAINED = 5_000
-"""Of so many added and removed hashes the causes are looked for; of more it takes seconds."""
+"""Limit of added and removed hashes up to which causes are searched; more would take seconds."""
 MOST_LISTED = 15_000
-"""So many configurations are given as JSON or CSV; 15,000 take some 60 MB."""
+"""Limit of configurations in JSON or CSV; 15,000 take some 60 MB."""
 MOST_ROWS = 150
-"""So many configurations are shown one by one; of more, each package leads to its own."""
+"""Limit of configurations that are listed; beyond it, packages link to their own comparison."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sides(AddressFields):
-    """What an address compares: two releases or stacks, and what narrows them, by name."""
+    """The names in the address of a comparison: two releases, and names that narrow it."""
 
     old: str = ""
     new: str = ""
@@ -47,32 +47,33 @@ class Sides(AddressFields):
 
     @property
     def topic(self) -> str:
-        """What is compared of the two sides, in words; empty for everything."""
-        words = [self.package or "", self.stack or "", self.target or ""]
-        return ", ".join(filter(None, [*words, self.host and f"on {self.host}"]))
+        """The names that narrow the comparison, in words; empty without any."""
+        words = (self.package, self.stack, self.target, self.host and f"on {self.host}")
+        return ", ".join(filter(None, words))
 
     @property
-    def narrowing(self) -> list[tuple[str, str]]:
-        """The names that narrow the comparison, by what they are of."""
+    def narrowing(self) -> Pairs:
+        """The names that narrow the comparison, with their fields."""
         return [(name, value) for name, value in self.pairs if name not in ("old", "new")]
 
     def address(self, form: str = "", **changes: str | None) -> str:
-        """Return the address that compares the same but for `changes`; as a page, or as data."""
-        asked = replace(self, **changes)  # type: ignore[arg-type]
-        old, new = (quote(side, safe=":") for side in (asked.old, asked.new))
-        query = urlencode(asked.narrowing)
+        """Return the address of the comparison after some changes, as a page or in a form."""
+        sides = replace(self, **changes)  # type: ignore[arg-type]
+        old, new = (quote(side, safe=":") for side in (sides.old, sides.new))
+        query = urlencode(sides.narrowing)
         return f"/diff/{old}...{new}{form and f'.{form}'}{query and f'?{query}'}"
 
 
 class TooManyChanges(BuilderError):
-    """Two releases differ in more configurations than are listed."""
+    """Two releases differ in more than `MOST_LISTED` configurations."""
 
 
 class PackageChanges(NamedTuple):
-    """The configurations of one package that changed in one way.
+    """The configurations of one package with one kind of change.
 
     Attributes:
-        rows: those that are shown.
+        configurations: their number.
+        rows: those that are listed.
         versions: the versions that only one side has, the oldest first.
         is_whole: whether only one side has the package.
     """
@@ -86,15 +87,15 @@ class PackageChanges(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Everything that changed in one way: packages, and stacks that only one side has."""
+    """All changes of one kind: packages, and stacks that only one side has."""
 
     packages: tuple[PackageChanges, ...]
     stacks: tuple[str, ...]
 
     @property
     def count(self) -> int:
-        """How many configurations it has."""
-        return sum(each.configurations for each in self.packages)
+        """The number of configurations."""
+        return sum(package.configurations for package in self.packages)
 
 
 class Upgrade(NamedTuple):
@@ -105,21 +106,18 @@ class Upgrade(NamedTuple):
     added: tuple[str, ...]
 
 
-NO_SPECS = Amount(0, 0, 0)
-
-
 @dataclass(frozen=True, slots=True)
 class ChangesPage:
-    """Everything the page shows.
+    """The content of the page.
 
     Attributes:
-        specs: how many binaries were kept, added and removed.
-        parts: those that are not empty, by the words of `schema.CHANGE_WORDS`.
-        causes: None where too much changed to look for them.
-        error: why there is no comparison.
+        specs: the numbers of binaries that were kept, added and removed.
+        parts: the parts that are not empty, by the words of `schema.CHANGE_WORDS`.
+        causes: None beyond `MOST_EXPLAINED`.
+        error: the reason why there is no comparison.
     """
 
-    specs: Amount = NO_SPECS
+    specs: Amount = Amount(0, 0, 0)  # noqa: RUF009 - it is immutable
     parts: Mapping[str, Part] = field(default_factory=dict)
     upgrades: tuple[Upgrade, ...] = ()
     causes: tuple[Cause, ...] | None = ()
@@ -127,75 +125,76 @@ class ChangesPage:
 
 
 def load_changes(lookups: Lookups, sides: Sides) -> ChangesPage:
-    """Return the page; without a comparison where there is no such release, stack or package."""
+    """Return the page; with an error instead of a comparison if a name is unknown."""
     try:
-        found = _changes_of(lookups, sides)
+        changes = _changes_of(lookups, sides)
     except UnknownNameError as error:
         return ChangesPage(error=str(error))
-    added, removed = (
-        dict(_by_package(some)) for some in (found.versions.added, found.versions.removed)
-    )
-    upgraded = sorted(added.keys() & removed.keys())
+    added, removed = map(_by_package, (changes.versions.added, changes.versions.removed))
     versions = {"added": added, "removed": removed}
-
-    def part_of(change: str, packages: Iterable[PackageChanges]) -> Part:
-        own, names = versions.get(change, {}), getattr(found.packages, change, ())
+    parts = {}
+    for change, packages in _by_change(lookups, changes, sides.package):
+        one_sided = getattr(changes.packages, change, ())
+        own_versions = versions.get(change, {})
         marked = (
-            each._replace(versions=own.get(each.package, ()), is_whole=each.package in names)
-            for each in packages
+            item._replace(
+                versions=own_versions.get(item.package, ()), is_whole=item.package in one_sided
+            )
+            for item in packages
         )
-        return Part(tuple(marked), getattr(found.stacks, change, ()))
-
-    parts = {
-        change: part_of(change, some) for change, some in _folded(lookups, found, sides.package)
-    }
+        part = Part(tuple(marked), getattr(changes.stacks, change, ()))
+        if part.packages or part.stacks:
+            parts[change] = part
     return ChangesPage(
-        found.specs,
-        {change: part for change, part in parts.items() if part.packages or part.stacks},
-        tuple(Upgrade(key, removed[key], added[key]) for key in upgraded),
-        causes_in_words(lookups, found, MOST_EXPLAINED),
+        changes.specs,
+        parts,
+        tuple(
+            Upgrade(package, removed[package], added[package])
+            for package in sorted(added.keys() & removed.keys())
+        ),
+        causes_in_words(lookups, changes, MOST_EXPLAINED),
     )
 
 
 def difference_of(lookups: Lookups, sides: Sides) -> Diff:
-    """Return the difference that an address asks for.
+    """Return the difference for an address, as the command `diff` prints it.
 
     Raises:
-        UnknownNameError: there is no such release, stack, package, target or host.
-        TooManyChanges: they differ in more than `MOST_LISTED` configurations.
+        UnknownNameError: a release, stack, package, target or host does not exist.
+        TooManyChanges: the sides differ in more than `MOST_LISTED` configurations.
     """
-    found = _changes_of(lookups, sides)
-    if (count := len(found.amounts)) > MOST_LISTED:
+    changes = _changes_of(lookups, sides)
+    if (count := len(changes.amounts)) > MOST_LISTED:
         raise TooManyChanges(
-            f"{count:,} configurations differ, and at most {MOST_LISTED:,} are listed here:"
+            f"{count:,} configurations differ, but this site lists at most {MOST_LISTED:,}:"
             " add package, stack, target or host, or use the command diff on the downloaded file"
         )
-    return named(lookups, found, MOST_EXPLAINED)
+    return named(lookups, changes, MOST_EXPLAINED)
 
 
 def with_defaults(lookups: Lookups, sides: Sides) -> Sides:
-    """Return sides with the two newest snapshots, or the first releases, where one is missing."""
+    """Return sides completed with the two newest snapshots, or the first two releases."""
     releases = [*lookups.releases.values()]
-    snapshots = [each.name for each in releases if each.kind == "snapshot"]
-    names = snapshots if len(snapshots) > 1 else [each.name for each in releases]
+    snapshots = [release.name for release in releases if release.kind == "snapshot"]
+    names = snapshots if len(snapshots) > 1 else [release.name for release in releases]
     new, old, *_ = [*names[:2], "", ""]
     return replace(sides, old=sides.old or old, new=sides.new or new)
 
 
 def latest_changes(lookups: Lookups, **narrowed: str) -> tuple[Sides, ...]:
-    """Return how the first release of each kind is compared with the one before it."""
+    """Return the comparison of the newest release of each kind with the one before it."""
     first: dict[str, Sides] = {}
-    for each in lookups.releases.values():
-        if before := lookups.before(each):
-            first.setdefault(each.kind, Sides(before.name, each.name, **narrowed))
+    for release in lookups.releases.values():
+        if before := lookups.before(release):
+            first.setdefault(release.kind, Sides(before.name, release.name, **narrowed))
     return tuple(first.values())
 
 
-def _by_package(
-    versions: Iterable[tuple[str, str]],
-) -> Iterable[tuple[str, tuple[str, ...]]]:
-    for package, some in groupby(versions, key=lambda each: each[0]):
-        yield package, tuple(version for _, version in some)
+def _by_package(versions: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    groups: dict[str, tuple[str, ...]] = {}
+    for package, version in versions:
+        groups[package] = (*groups.get(package, ()), version)
+    return groups
 
 
 def _changes_of(lookups: Lookups, sides: Sides) -> Changes:
@@ -204,27 +203,21 @@ def _changes_of(lookups: Lookups, sides: Sides) -> Changes:
     return compare(lookups, old, new, narrowing)
 
 
-def _folded(
-    lookups: Lookups, found: Changes, package: str | None
-) -> Iterator[tuple[str, tuple[PackageChanges, ...]]]:
-    """Yield each change with its packages, and with rows if the page shows them.
+def _by_change(
+    lookups: Lookups, changes: Changes, package: str | None
+) -> Iterator[tuple[str, list[PackageChanges]]]:
+    """Yield the packages with each kind of change; with rows only if the page lists them.
 
-    Rows are read only if they are shown: two snapshots differ in thousands of configurations.
+    Two snapshots may differ in thousands of configurations.
     """
-    if len(found.amounts) > MOST_ROWS and not package:
+    if len(changes.amounts) > MOST_ROWS and not package:
         names = lookups.words["package"]
         package_of = lookups.column("configurations", "package")
-        for change, keys in found.by_change.items():
+        for change, keys in changes.by_change.items():
             counts = Counter(names[package_of[key]] for key in keys)
-            yield (
-                change,
-                tuple(PackageChanges(name, count) for name, count in sorted(counts.items())),
-            )
+            yield change, [PackageChanges(name, count) for name, count in sorted(counts.items())]
         return
-    for change, rows in configurations_in_words(lookups, found).items():
-        of_packages = groupby(rows, key=lambda each: each.configuration.package)
-        every = ((name, [*some]) for name, some in of_packages)
-        yield (
-            change,
-            tuple(PackageChanges(name, len(some), tuple(some[:MOST_ROWS])) for name, some in every),
-        )
+    for change, rows in configurations_in_words(lookups, changes).items():
+        groups = groupby(rows, key=lambda row: row.configuration.package)
+        every = ((name, tuple(group)) for name, group in groups)
+        yield change, [PackageChanges(name, len(group), group[:MOST_ROWS]) for name, group in every]

@@ -1,4 +1,4 @@
-"""Rows of a table of configurations, and how specs of one of them differ."""
+"""The table of configurations, and the differences between specs of one configuration."""
 
 from __future__ import annotations
 
@@ -32,22 +32,23 @@ SELECT hash, is_external FROM installations
 WHERE hash IN (SELECT value FROM json_each(:ids))
 """
 MOST_COMPARED = 200
-"""So many specs of the rows of one page are compared, at most."""
+"""Limit of the specs that are compared for all rows of a page."""
 MOST_NODES = 2_000
-"""So many specs are read, at most, to compare what they need."""
+"""Limit of the dependencies that are read to compare the specs of one configuration."""
 MOST_NODES_OF_ROWS = 1_000
-"""The same for all rows of a page together."""
+"""Limit of the dependencies that are read for all rows of a page."""
 MOST_APART = 3
+"""Limit of the differences that a row names."""
 
 
 @dataclass(frozen=True, slots=True)
 class LookAlike:
-    """One of the specs of a configuration.
+    """One of several specs of a configuration.
 
     Attributes:
-        places: its releases, stacks, days and size, as far as they tell it from the others.
-        is_installed: whether an installed tree has it.
-        differences: how it differs from the spec of a page; None where that is not known.
+        places: those of its releases, stacks, dates and size that differ from the other specs.
+        is_installed: whether an installation has it.
+        differences: its differences from the spec of a page; None if unknown.
     """
 
     spec: FoundSpec
@@ -58,18 +59,18 @@ class LookAlike:
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationRow:
-    """One line of the table: a configuration and what belongs beside it.
+    """One row of the table: a configuration with its specs.
 
     Attributes:
-        variants: those that do not stand above the table.
-        spec_count: how many specs match the filters or the search.
-        presence: the releases and stacks that show the configuration, and since when.
-        hashes: the specs, what is current first; of a row that is not opened the first alone.
-        command: the command that installs or loads the first of the specs.
-        apart: what tells its specs apart, such as `openmpi@5.0.3`; the most frequent first.
-        specs: the specs of a row that is opened, empty for others.
-        is_installed: whether an installation has the first of the specs.
-        is_external: whether the system provides that one.
+        variants: the variants, without those that are shown above the table.
+        spec_count: the number of specs that match the filters or the search.
+        presence: the releases and stacks that list the configuration, with dates.
+        hashes: the hashes of its specs, current ones first; only the first for a closed row.
+        command: the command that installs or loads the first spec.
+        apart: the most frequent differences between its specs, such as `openmpi@5.0.3`.
+        specs: the specs of an open row; empty for a closed row.
+        is_installed: whether an installation has the first spec.
+        is_external: whether the system provides that spec.
     """
 
     configuration: Configuration
@@ -85,114 +86,116 @@ class ConfigurationRow:
 
     @property
     def is_open(self) -> bool:
-        """Whether all of the hashes and releases are to be shown."""
+        """Whether all hashes and releases are shown."""
         return bool(self.specs)
 
 
 def table_rows(
     lookups: Lookups,
-    found: Sequence[Counted],
-    folded: Iterable[str],
+    configurations: Sequence[Counted],
+    common_variants: Iterable[str],
     conditions: Conditions,
     opened: str | None = None,
 ) -> tuple[ConfigurationRow, ...]:
-    """Return the lines for `found`, without the variants that are `folded` into one line above.
+    """Return the rows of the table.
 
     Args:
-        conditions: what the specs that count satisfy.
-        opened: the first hash of the configuration of which all hashes are wanted.
+        common_variants: variants that are shown above the table.
+        conditions: conditions on the specs that count.
+        opened: the first hash of the configuration whose row is open.
     """
-    presence = presence_of_configurations(lookups, [each.id for each in found])
-    hidden = frozenset(folded)
-    specs = specs_in_scope(lookups.conn, presence, conditions)
-    apart = _apart(lookups, {key: some for key, some in specs.items() if len(some) > 1})
-    installed = installed_among(lookups.conn, (some[0].hash for some in specs.values()))
+    presence = presence_of_configurations(lookups, [item.id for item in configurations])
+    hidden = frozenset(common_variants)
+    specs_of = specs_in_scope(lookups.conn, presence, conditions)
+    apart = _apart(lookups, {key: specs for key, specs in specs_of.items() if len(specs) > 1})
+    installed = installed_among(lookups.conn, (specs[0].hash for specs in specs_of.values()))
 
-    def command(package: str, dag_hash: str) -> str:
-        return command_of(lookups.conn, package, dag_hash, is_installed=dag_hash in installed)
-
-    def row(each: Counted) -> ConfigurationRow:
-        words, known = each.configuration, specs.get(each.id, [])
-        is_open = bool(known) and known[0].hash == opened
+    def row(item: Counted) -> ConfigurationRow:
+        words, specs = item.configuration, specs_of.get(item.id, [])
+        first = specs[0].hash if specs else ""
+        is_open = bool(specs) and first == opened
+        compared: tuple[LookAlike, ...] = ()
+        if is_open:
+            differences = distinctions(lookups, [[spec.id for spec in specs]], MOST_NODES)
+            compared = look_alikes(lookups, specs, differences)
+        command = ""
+        if specs:
+            command = command_of(
+                lookups.conn, words.package, first, is_installed=first in installed
+            )
         return ConfigurationRow(
             words,
             variants=tuple(text for text in words.variants if text not in hidden),
-            spec_count=each.spec_count,
-            presence=presence[each.id],
-            hashes=tuple(spec.hash for spec in (known if is_open else known[:1])),
-            command=command(words.package, known[0].hash) if known else "",
-            apart=apart.get(each.id, ()),
-            specs=_compared(lookups, known) if is_open else (),
-            is_installed=bool(known) and known[0].hash in installed,
-            is_external=bool(known) and installed.get(known[0].hash, False),
+            spec_count=item.spec_count,
+            presence=presence[item.id],
+            hashes=tuple(spec.hash for spec in (specs if is_open else specs[:1])),
+            command=command,
+            apart=apart.get(item.id, ()),
+            specs=compared,
+            is_installed=first in installed,
+            is_external=installed.get(first, False),
         )
 
-    return tuple(map(row, found))
+    return tuple(map(row, configurations))
 
 
 def installed_among(conn: sqlite3.Connection, hashes: Iterable[str]) -> dict[str, bool]:
-    """Return the hashes of those specs that an installation has, and whether they are externals."""
+    """Return those of some hashes that an installation has, and whether they are externals."""
     rows = select(conn, INSTALLED, ids=json.dumps([*hashes]))
     return {dag_hash: bool(is_external) for dag_hash, is_external in rows}
-
-
-def _compared(lookups: Lookups, specs: Sequence[Spec]) -> tuple[LookAlike, ...]:
-    known = distinctions(lookups, [[spec.id for spec in specs]], MOST_NODES)
-    return look_alikes(lookups, specs, known)
 
 
 def look_alikes(
     lookups: Lookups, specs: Sequence[Spec], differences: Mapping[int, tuple[str, ...]]
 ) -> tuple[LookAlike, ...]:
-    """Return specs of one configuration with where they are, and how they differ, by their ids."""
-    told = [*found_specs(lookups, specs)]
-    first: dict[str, list[int]] = {}
-    for spec, each in zip(specs, told, strict=True):
-        if each.releases:
-            first.setdefault(each.releases[0], []).append(spec.id)
+    """Return specs of one configuration with places and differences; these by the specs' ids."""
+    records = [*found_specs(lookups, specs)]
+    by_release: dict[str, list[int]] = {}
+    for spec, record in zip(specs, records, strict=True):
+        if record.releases:
+            by_release.setdefault(record.releases[0], []).append(spec.id)
     sizes: dict[int, str | None] = {}
     for release in lookups.releases.values():
-        sizes |= select_in(lookups.conn, SIZES, first.get(release.name, ()), release=release.id)
-    places = _places(told, [sizes.get(spec.id) for spec in specs])
+        ids = by_release.get(release.name, ())
+        sizes |= select_in(lookups.conn, SIZES, ids, release=release.id)
+    places = _places(records, [sizes.get(spec.id) for spec in specs])
     installed = installed_among(lookups.conn, (spec.hash for spec in specs))
     return tuple(
         LookAlike(
-            replace(each, differences=differences.get(spec.id, ())), where, spec.hash in installed
+            replace(record, differences=differences.get(spec.id, ())), texts, spec.hash in installed
         )
-        for spec, each, where in zip(specs, told, places, strict=True)
+        for spec, record, texts in zip(specs, records, places, strict=True)
     )
 
 
-def _places(told: Sequence[FoundSpec], sizes: Sequence[str | None]) -> Iterator[tuple[str, ...]]:
-    """Yield what tells each spec from the others of where they are, in words."""
-    facts = (
-        [_listed(each.releases) for each in told],
-        [", ".join(each.stacks) for each in told],
-        [" to ".join(filter(None, {each.first_seen: 0, each.last_seen: 0})) for each in told],
+def _places(records: Sequence[FoundSpec], sizes: Sequence[str | None]) -> Iterator[tuple[str, ...]]:
+    """Yield the releases, stacks, dates and size of each spec, without those that all share."""
+
+    def releases(names: Sequence[str]) -> str:
+        count = len(names) - 1
+        more = f" and {count} other release{'' if count == 1 else 's'}" if count > 0 else ""
+        return "".join(names[:1]) + more
+
+    columns = (
+        [releases(spec.releases) for spec in records],
+        [", ".join(spec.stacks) for spec in records],
+        [" to ".join(filter(None, {spec.first_seen: 0, spec.last_seen: 0})) for spec in records],
         [size or "" for size in sizes],
     )
-    telling = [texts for texts in facts if len({*texts}) > 1]
-    for texts in zip(*telling, strict=True) if telling else [()] * len(told):
-        yield tuple(text for text in texts if text)
+    distinct = [texts for texts in columns if len({*texts}) > 1]
+    for texts in zip(*distinct, strict=True) if distinct else [()] * len(records):
+        yield tuple(filter(None, texts))
 
 
-def _listed(releases: Sequence[str]) -> str:
-    """Return the first of some releases, and how many others there are."""
-    if len(releases) < 2:
-        return "".join(releases)
-    others = len(releases) - 1
-    return f"{releases[0]} and {others} other release{'' if others == 1 else 's'}"
-
-
-def _apart(lookups: Lookups, specs: Mapping[int, Sequence[Spec]]) -> dict[int, tuple[str, ...]]:
-    """Return what tells the specs of each configuration apart first, as far as they are few."""
+def _apart(lookups: Lookups, specs_of: Mapping[int, Sequence[Spec]]) -> dict[int, tuple[str, ...]]:
+    """Return the most frequent differences between the specs of each configuration."""
     groups: dict[int, list[int]] = {}
-    for key, some in specs.items():
-        if sum(map(len, groups.values())) + len(some) <= MOST_COMPARED:
-            groups[key] = [spec.id for spec in some]
-    known = distinctions(lookups, groups.values(), MOST_NODES_OF_ROWS)
-    found = {}
+    for key, specs in specs_of.items():
+        if sum(map(len, groups.values())) + len(specs) <= MOST_COMPARED:
+            groups[key] = [spec.id for spec in specs]
+    differences = distinctions(lookups, groups.values(), MOST_NODES_OF_ROWS)
+    apart = {}
     for key, group in groups.items():
-        firsts = Counter(known[spec][0] for spec in group if known.get(spec))
-        found[key] = tuple(text for text, _ in firsts.most_common(MOST_APART))
-    return found
+        firsts = Counter(differences[spec][0] for spec in group if differences.get(spec))
+        apart[key] = tuple(text for text, _ in firsts.most_common(MOST_APART))
+    return apart

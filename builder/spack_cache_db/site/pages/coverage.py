@@ -1,7 +1,7 @@
-"""The page `/coverage/<release>`: for what packages have binaries, and where there are gaps.
+"""The page `/coverage/<release>`: the targets or stacks for which packages have binaries.
 
-A gap is a package of which a reference has a binary and the release, in that column, has none. The
-reference is one of the columns, or the same column of another release.
+A gap is a package without a binary in a column for which the reference has one. The reference is
+one of the columns, or the same column of another release.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 from spack_cache_db.query.configurations import packages_in_stacks
 from spack_cache_db.query.database import Lookups, Release
-from spack_cache_db.site.pages.filters import AddressFields, page_number, paginated
-from spack_cache_db.site.pages.lists import counts
+from spack_cache_db.query.totals import count_by
+from spack_cache_db.site.pages.filters import AddressFields, most_first, page_number, paginated
 
 PAGE_ROWS = 100
-KINDS = ("family", "target", "stack")
+COLUMN_KINDS = ("family", "target", "stack")
 
 
 @dataclass(frozen=True, slots=True)
 class CoverageFilters(AddressFields):
-    """What an address asks: the columns, the reference, and the page of the rows."""
+    """The fields of an address: the kind of columns, the reference, and the page of rows."""
 
     by: str = ""
     reference: str = ""
@@ -29,17 +29,17 @@ class CoverageFilters(AddressFields):
 
     @property
     def kind(self) -> str:
-        """What the columns are: families unless the address names another kind."""
-        return self.by if self.by in KINDS else KINDS[0]
+        """The kind of the columns; families by default."""
+        return self.by if self.by in COLUMN_KINDS else COLUMN_KINDS[0]
 
     def address(self, page: int = 1, **changes: str) -> str:
-        """Return the query string that asks the same but for the page and `changes`."""
+        """Return the query string of another page, with some changes."""
         values = {"by": self.kind, "page": str(page) if page > 1 else "", **changes}
         return "?" + self.query_string(**values)
 
 
 class CoverageColumn(NamedTuple):
-    """A family, a target or a stack: how many packages have a binary for it, and its gaps."""
+    """A family, target or stack, with the number of packages that have a binary, and of gaps."""
 
     name: str
     packages: int
@@ -47,7 +47,7 @@ class CoverageColumn(NamedTuple):
 
 
 class CoverageRow(NamedTuple):
-    """A package with a gap; for each column how many binaries it has, None where a gap is."""
+    """A package with a gap, with the number of its binaries in each column; None for a gap."""
 
     package: str
     counts: tuple[int | None, ...]
@@ -55,18 +55,18 @@ class CoverageRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CoveragePage:
-    """Everything the page shows.
+    """The content of the page.
 
     Attributes:
-        reference: what the release is compared with; the column with most packages unless chosen.
-        columns: those with most packages first.
+        reference: the reference; by default the column with most packages.
+        columns: the columns, those with most packages first.
         rows: one page of the packages that have a gap, by name.
-        row_count: how many packages have one.
-        fault: why the reference is not the one that is asked for.
+        row_count: the number of packages that have a gap.
+        fault: a message about an unknown reference or kind of columns.
     """
 
     release: Release
-    asked: CoverageFilters
+    filters: CoverageFilters
     reference: str
     columns: tuple[CoverageColumn, ...]
     rows: tuple[CoverageRow, ...]
@@ -76,63 +76,60 @@ class CoveragePage:
     fault: str | None = None
 
 
-def load_coverage(lookups: Lookups, name: str, asked: CoverageFilters) -> CoveragePage | None:
-    """Return the page of the release called `name`; None if there is none."""
+def load_coverage(lookups: Lookups, name: str, filters: CoverageFilters) -> CoveragePage | None:
+    """Return the page of a release; None if it does not exist."""
     release = lookups.release(name)
     if release is None:
         return None
-    held = _held(lookups, release, asked.kind)
-    packages = Counter(column for _, column in held)
-    wanted, reference, fault = {*held}, asked.reference, None
+    binaries = _binaries(lookups, release, filters.kind)
+    packages = Counter(column for _, column in binaries)
+    reference, fault = filters.reference, None
     other = lookups.release(reference)
     if other is not None:
-        wanted = {*_held(lookups, other, asked.kind)}
+        expected = {*_binaries(lookups, other, filters.kind)}
     else:
         if reference not in packages:
             fault = f"Neither a release nor a column is called {reference}." if reference else None
-            reference = min(packages, key=lambda each: (-packages[each], each), default="")
-        having = [package for package, column in held if column == reference]
-        wanted = {(package, column) for package in having for column in packages}
-    missing = wanted - held.keys()
-    columns = sorted(
-        packages.keys() | {column for _, column in missing},
-        key=lambda each: (-packages[each], each),
-    )
+            reference = most_first(packages)[0][0] if packages else ""
+        names = [package for package, column in binaries if column == reference]
+        expected = {(package, column) for package in names for column in packages}
+    missing = expected - binaries.keys()
     gaps = Counter(column for _, column in missing)
+    columns = most_first({column: packages[column] for column in packages | gaps})
     rows = sorted({package for package, _ in missing})
-    shown = paginated(len(rows), page_number(asked.page), PAGE_ROWS)
+    window = paginated(len(rows), page_number(filters.page), PAGE_ROWS)
+
+    def row(package: str) -> CoverageRow:
+        cells = [(package, column) for column, _ in columns]
+        counts = (None if cell in missing else binaries.get(cell, 0) for cell in cells)
+        return CoverageRow(package, tuple(counts))
+
+    if filters.by not in ("", *COLUMN_KINDS):
+        fault = f"There are no columns by {filters.by}."
     return CoveragePage(
         release=release,
-        asked=asked,
+        filters=filters,
         reference=reference,
-        columns=tuple(CoverageColumn(each, packages[each], gaps[each]) for each in columns),
-        rows=tuple(
-            CoverageRow(
-                package,
-                tuple(
-                    None if (package, column) in missing else held.get((package, column), 0)
-                    for column in columns
-                ),
-            )
-            for package in rows[shown.rows]
-        ),
+        columns=tuple(CoverageColumn(column, count, gaps[column]) for column, count in columns),
+        rows=tuple(map(row, rows[window.rows])),
         row_count=len(rows),
-        page=shown.page,
-        page_count=shown.page_count,
-        fault=fault if asked.by in ("", *KINDS) else f"There are no columns by {asked.by}.",
+        page=window.page,
+        page_count=window.page_count,
+        fault=fault,
     )
 
 
-def _held(lookups: Lookups, release: Release, by: str) -> dict[tuple[str, str], int]:
-    """Return how many binaries of each package a release has for each column."""
-    found: Counter[tuple[str, str]] = Counter()
-    if by == "stack":
-        packages = lookups.words["package"]
-        for package, stack, binaries in packages_in_stacks(lookups.conn, release.id):
+def _binaries(lookups: Lookups, release: Release, kind: str) -> dict[tuple[str, str], int]:
+    """Return the number of binaries in a release, by package and column."""
+    counts: Counter[tuple[str, str]] = Counter()
+    if kind == "stack":
+        names = lookups.words["package"]
+        for key, stack, binaries in packages_in_stacks(lookups.conn, release.id):
             if stack in lookups.stacks:
-                found[packages[package], lookups.stacks[stack].name] = binaries
-        return found
-    for (name, target), count in counts(lookups, release, None, "package", "target").items():
-        column = lookups.families[target] if by == "family" else target
-        found[name, column] += count.specs
-    return found
+                counts[names[key], lookups.stacks[stack].name] = binaries
+        return counts
+    by_target = count_by(lookups, release, None, "package", "target")
+    for (package, target), count in by_target.items():
+        column = lookups.families[target] if kind == "family" else target
+        counts[package, column] += count.specs
+    return counts

@@ -1,4 +1,4 @@
-"""The values of a package's filters, with counts."""
+"""The values that a package's filters offer, with counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from spack_cache_db.query.configurations import Counted, count_by_release, count
 from spack_cache_db.query.database import Lookups, Release, Stack
 from spack_cache_db.site.pages.filters import (
     LABELS,
-    PLACES,
     Filters,
     NameCounts,
     hosts_of,
@@ -25,12 +24,12 @@ from spack_cache_db.spack.targets import runs_on
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One filter and the values it can take, each with the count of configurations it leaves.
+    """A filter with the values that it offers.
 
     Attributes:
-        label: what to call it; of a variant that is chosen, the variant's own name.
-        chosen: its value now, which is one of the values; None where it asks nothing.
-        values: what it can be set to, and how many configurations that leaves.
+        label: its label; for a chosen variant, the variant's name.
+        chosen: its current value, which is also in `values`; None if it is not set.
+        values: the values, and the number of configurations that remain with each.
     """
 
     name: str
@@ -41,113 +40,119 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Configurations by what they lack of what is asked of them, release and stack left aside.
+    """Configurations grouped by the filters that they fail; release and stack are ignored.
 
     Attributes:
-        fitting: those that lack nothing.
-        lacking: those that lack one thing alone, by that filter's name and value.
+        fitting: those that match all filters.
+        lacking: those that fail one filter, by its name and value.
     """
 
     fitting: list[Counted]
     lacking: dict[tuple[str, str], list[Counted]]
 
     def counted(self, counts: Callable[[list[Counted]], list[Counted]]) -> Matches:
-        """Return those of which a spec counts, each with how many do."""
-        lacking = {key: counts(each) for key, each in self.lacking.items()}
+        """Return the configurations that `counts` keeps, with its numbers of specs."""
+        lacking = {key: counts(rows) for key, rows in self.lacking.items()}
         return Matches(counts(self.fitting), lacking)
 
 
 def matches_of(every: Iterable[Counted], conditions: Conditions) -> Matches:
-    """Return which configurations satisfy conditions, and which would but for one of them."""
-    tests = [(each, COLUMNS[each.kind]) for each in conditions]
-    found = Matches([], {(each.kind, each.text): [] for each in conditions})
-    for each in every:
-        words = each.configuration
-        lacks = [one for one, column in tests if not one.holds(getattr(words, column))]
-        if not lacks:
-            found.fitting.append(each)
-        elif len(lacks) == 1:
-            found.lacking[lacks[0].kind, lacks[0].text].append(each)
-    return found
+    """Return the configurations that satisfy all conditions, and those that fail one."""
+    tests = [(condition, COLUMNS[condition.kind]) for condition in conditions]
+    matches = Matches([], {(condition.kind, condition.text): [] for condition in conditions})
+    for row in every:
+        words = row.configuration
+        failed = [test for test, column in tests if not test.holds(getattr(words, column))]
+        if not failed:
+            matches.fitting.append(row)
+        elif len(failed) == 1:
+            matches.lacking[failed[0].kind, failed[0].text].append(row)
+    return matches
 
 
 def choices_of(
     lookups: Lookups,
     filters: Filters,
     anywhere: Matches,
-    here: Matches,
+    in_place: Matches,
     releases: Mapping[int, Iterable[int]],
 ) -> tuple[Choice, ...]:
-    """Return what each filter can be set to, the others staying as they are.
+    """Return the values that each filter offers while the others keep their values.
 
     Args:
-        anywhere: the configurations by what they lack.
-        here: the same, in the release and the stack that are chosen.
-        releases: the ids of the releases that show each configuration, by its id.
+        anywhere: the configurations of the package.
+        in_place: the same, limited to the chosen release and stack.
+        releases: the ids of the releases that list each configuration, by its id.
     """
-    shown_in = {each.id: releases[each.id] for each in anywhere.fitting}
-    choices = []
-    for name in PLACES:
-        values = _places(lookups, filters, name, shown_in)
-        choices.append(Choice(name, LABELS[name], getattr(filters, name), values))
+    fitting = in_place.fitting
+    shown_in = {row.id: releases[row.id] for row in anywhere.fitting}
+    choices = [
+        Choice(
+            "release", LABELS["release"], filters.release, _releases(lookups, filters, shown_in)
+        ),
+        Choice("stack", LABELS["stack"], filters.stack, _stacks(lookups, filters, shown_in)),
+    ]
     for name, values_of in _PARTS.items():
         chosen = getattr(filters, name)
-        among = here.fitting + here.lacking.get((name, chosen or ""), [])
-        choices.append(Choice(name, LABELS[name], chosen, values_of(among)))
+        rows = fitting + in_place.lacking.get((name, chosen or ""), [])
+        choices.append(Choice(name, LABELS[name], chosen, values_of(rows)))
     for text in filters.variants:
-        among = here.fitting + here.lacking["variant", text]
-        choices.append(Choice("variant", _variant_name(text), text, _alternatives(among, text)))
-    choices.append(Choice("variant", LABELS["variant"], None, _varying(here.fitting)))
-    # Where nothing is left, the only value of a place is a way out.
+        rows = fitting + in_place.lacking["variant", text]
+        choices.append(Choice("variant", _variant_name(text), text, _alternatives(rows, text)))
+    choices.append(Choice("variant", LABELS["variant"], None, _varying(fitting)))
+    # A filter with a single value is useful only if nothing matches the others.
     return tuple(
-        _with_chosen(each, len(here.fitting))
-        for each in choices
-        if each.chosen is not None
-        or len(each.values) > (each.name != "variant" and bool(here.fitting))
+        _with_chosen(choice, len(fitting))
+        for choice in choices
+        if choice.chosen is not None
+        or len(choice.values) > (choice.name != "variant" and bool(fitting))
     )
 
 
 def _with_chosen(choice: Choice, count: int) -> Choice:
-    """Return a choice whose values have the one that is chosen, and how many it leaves."""
+    """Return a choice whose values include the chosen one."""
     if choice.chosen is None or choice.chosen in dict(choice.values):
         return choice
     return replace(choice, values=((choice.chosen, count), *choice.values))
 
 
-def _places(
-    lookups: Lookups, filters: Filters, name: str, shown_in: Mapping[int, Iterable[int]]
+def _releases(
+    lookups: Lookups, filters: Filters, shown_in: Mapping[int, Iterable[int]]
 ) -> NameCounts:
-    """Return the releases of these configurations, or their stacks, by what of the two is named."""
-    (other,) = (each for each in PLACES if each != name)
-    chosen = getattr(filters, other)
-    known = {"release": lookups.release, "stack": lookups.stack}[other](chosen)
-    if chosen and known is None:
-        return ()
+    """Return the releases that list these configurations in the chosen stack."""
     counts: Iterable[tuple[int, int]]
-    if known is not None:
-        count = count_by_release if name == "release" else count_by_stack
-        counts = count(lookups.conn, shown_in, known.id)
-    elif name == "release":
-        counts = Counter(chain.from_iterable(shown_in.values())).items()
+    if stack := lookups.stack(filters.stack):
+        counts = count_by_release(lookups.conn, shown_in, stack.id)
+    elif filters.stack:
+        return ()
     else:
-        counts = count_by_stack(lookups.conn, shown_in)
-    return _named(counts, lookups.releases if name == "release" else lookups.stacks)
+        counts = Counter(chain.from_iterable(shown_in.values())).items()
+    return _named(counts, lookups.releases)
 
 
-def _versions(among: Sequence[Counted]) -> NameCounts:
-    positions = {each.configuration.version: -each.position for each in among}
-    return _counts((each.configuration.version for each in among), positions.__getitem__)
+def _stacks(
+    lookups: Lookups, filters: Filters, shown_in: Mapping[int, Iterable[int]]
+) -> NameCounts:
+    """Return the stacks that list these configurations in the chosen release."""
+    release = lookups.release(filters.release)
+    if filters.release and release is None:
+        return ()
+    counts = count_by_stack(lookups.conn, shown_in, release.id if release else None)
+    return _named(counts, lookups.stacks)
+
+
+def _versions(rows: Sequence[Counted]) -> NameCounts:
+    positions = {row.configuration.version: -row.position for row in rows}
+    return _counts((row.configuration.version for row in rows), positions.__getitem__)
 
 
 def _part(name: str) -> Callable[[Sequence[Counted]], NameCounts]:
-    return lambda among: _counts(
-        value_of(name, getattr(each.configuration, name)) for each in among
-    )
+    return lambda rows: _counts(value_of(name, getattr(row.configuration, name)) for row in rows)
 
 
-def _hosts(among: Sequence[Counted]) -> NameCounts:
-    """Return the machines on which something runs, by family."""
-    targets = Counter(each.configuration.target for each in among)
+def _hosts(rows: Sequence[Counted]) -> NameCounts:
+    """Return the hosts on which at least one configuration runs, by maker."""
+    targets = Counter(row.configuration.target for row in rows)
     return tuple(
         (host, sum(count for target, count in targets.items() if runs_on(target, host)))
         for hosts in hosts_of(targets).values()
@@ -162,17 +167,16 @@ _PARTS: dict[str, Callable[[Sequence[Counted]], NameCounts]] = {
 }
 
 
-def _varying(among: Sequence[Counted]) -> NameCounts:
-    """Return the variants that some have and others have not."""
-    variants = Counter(text for each in among for text in each.configuration.variants)
-    varying = {text: count for text, count in variants.items() if count < len(among)}
-    return tuple(sorted(varying.items()))
+def _varying(rows: Sequence[Counted]) -> NameCounts:
+    """Return the variants that not all configurations have."""
+    variants = _counts(text for row in rows for text in row.configuration.variants)
+    return tuple((text, count) for text, count in variants if count < len(rows))
 
 
-def _alternatives(among: Sequence[Counted], chosen: str) -> NameCounts:
-    """Return the values of one variant."""
+def _alternatives(rows: Sequence[Counted], chosen: str) -> NameCounts:
+    """Return all values of one variant."""
     name = _variant_name(chosen)
-    texts = (text for each in among for text in each.configuration.variants)
+    texts = (text for row in rows for text in row.configuration.variants)
     return _counts(text for text in texts if _variant_name(text) == name)
 
 
@@ -181,17 +185,18 @@ def _variant_name(text: str) -> str:
     try:
         return parse_variant(text).name
     except ValueError:
-        # A page may print what Spack would not read as a variant.
+        # Pages may contain variants that Spack could not read.
         return text
 
 
 def _named(
-    counts: Iterable[tuple[int, int]], known: Mapping[int, Release] | Mapping[int, Stack]
+    counts: Iterable[tuple[int, int]], places: Mapping[int, Release] | Mapping[int, Stack]
 ) -> NameCounts:
-    found: Counter[int] = Counter()
+    """Return counts by the names of releases or stacks, in the database's order."""
+    totals: Counter[int] = Counter()
     for key, count in counts:
-        found[key] += count
-    return tuple((each.name, found[key]) for key, each in known.items() if key in found)
+        totals[key] += count
+    return tuple((place.name, totals[key]) for key, place in places.items() if key in totals)
 
 
 def _counts(values: Iterable[str], order: Callable[[str], int | str] = str) -> NameCounts:

@@ -1,7 +1,7 @@
-"""Feeds: what each snapshot changed of everything, of a package, of a stack or of a query's answer.
+"""Feeds of the changes in each snapshot: of everything, a package, a stack or a spec.
 
-Only snapshots have a day, so only they have an entry: the day of a branch or a release is not in
-the file, and the day of the build would make all entries new with each build.
+Only snapshots have an entry, because branches and releases have no date in the database. The date
+of the build would make all entries new with every build.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from spack_cache_db.site.pages.filters import AddressFields
 from spack_cache_db.site.sandbox.sql_functions import parse
 
 MOST_SNAPSHOTS = 26
-"""A feed looks at so many snapshots, the newest: half a year of weekly ones."""
+"""The number of the newest snapshots that a feed compares: half a year of weekly ones."""
 MOST_OF_STACK = 12
-"""A feed of all that a stack has looks at fewer, because it reads each of them whole."""
+"""The same for a whole stack, which takes longer because all its specs are read."""
 MOST_NAMED = 10
-"""So many configurations that are new in a snapshot are named, and as many that are gone."""
+"""Limit of the new and of the removed configurations that an entry names."""
 NO_DAY = "1970-01-01"
-"""When a feed was changed that never had an entry."""
+"""The date of a feed without entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Topic(AddressFields):
-    """What a feed is about: a spec (`q`), or names; nothing for everything."""
+    """The topic of a feed: a spec (`q`) or names; everything without fields."""
 
     q: str | None = None
     package: str | None = None
@@ -71,7 +71,7 @@ class Topic(AddressFields):
 
 
 class FeedEntry(NamedTuple):
-    """What one snapshot changed; `changes` are configurations in words, `address` shows all."""
+    """The changes in one snapshot; `changes` names some, `address` is the whole comparison."""
 
     id: str
     title: str
@@ -85,10 +85,10 @@ class Feed:
     """A feed, the newest entry first.
 
     Attributes:
-        id: the same whenever the file is built, as are those of the entries.
-        owner: who publishes the build cache.
-        updated: the day of the newest entry.
-        error: why there is no feed.
+        id: an identifier that does not depend on the build, like those of the entries.
+        owner: the publisher of the build cache.
+        updated: the date of the newest entry.
+        error: the reason why there is no feed.
     """
 
     id: str
@@ -99,7 +99,7 @@ class Feed:
 
 
 class _Change(NamedTuple):
-    """How much a snapshot added and removed, and the configurations that are new or gone."""
+    """The numbers of specs that a snapshot added and removed, and the changed configurations."""
 
     snapshot: Release
     previous: Release
@@ -114,20 +114,23 @@ def load_feed(lookups: Lookups, topic: Topic) -> Feed:
     origin = read_origin(lookups.conn)
     seed = f"{origin.url or origin.owner} {topic.feed}"
     try:
-        conditions, package = _asked(lookups, topic)
+        conditions = scope_of(lookups, package=topic.package, host=topic.host, stack=topic.stack)
+        package = topic.package
+        if topic.q is not None:
+            query = parse(topic.q)
+            conditions = question_of(lookups, query, conditions).conditions
+            package = query.name
     except BuilderError as error:
         return Feed(_id(seed), origin.owner, error=str(error))
-    changes = [each for each in _changes(lookups, conditions) if each.added or each.removed]
-    words = _words(lookups, changes)
+    changes = [item for item in _changes(lookups, conditions) if item.added or item.removed]
     entries = []
-    for each, lines in zip(changes, words, strict=True):
-        old, new = each.previous.name, each.snapshot.name
+    for change, lines in zip(changes, _lines(lookups, changes), strict=True):
+        old, new = change.previous.name, change.snapshot.name
         sides = Sides(old, new, stack=topic.stack, package=package, host=topic.host)
-        amounts = f"{each.added:,} added, {each.removed:,} removed"
         entry = FeedEntry(
             id=_id(f"{seed} {new}"),
-            title=f"{new}: {amounts}",
-            date=str(each.snapshot.date),
+            title=f"{new}: {change.added:,} added, {change.removed:,} removed",
+            date=str(change.snapshot.date),
             address=sides.address(),
             changes=tuple(lines),
         )
@@ -136,55 +139,44 @@ def load_feed(lookups: Lookups, topic: Topic) -> Feed:
     return Feed(_id(seed), origin.owner, updated, tuple(entries))
 
 
-def _asked(lookups: Lookups, topic: Topic) -> tuple[Conditions, str | None]:
-    """Return what a topic asks of specs, and the only package that it is about.
-
-    Raises:
-        QuerySyntaxError, UnsupportedQuery, UnknownNameError: this file cannot answer it.
-    """
-    scope = scope_of(lookups, package=topic.package, host=topic.host, stack=topic.stack)
-    if topic.q is None:
-        return scope, topic.package
-    query = parse(topic.q)
-    return question_of(lookups, query, scope).conditions, query.name
-
-
 def _changes(lookups: Lookups, conditions: Conditions) -> Iterator[_Change]:
-    """Yield what each snapshot changed, the newest first."""
-    dated = (each for each in lookups.releases.values() if _is_day(each.date))
-    pairs = ((each, before) for each in dated if (before := lookups.before(each)))
+    """Yield the changes in each snapshot, the newest first."""
+    dated = (release for release in lookups.releases.values() if _is_day(release.date))
+    pairs = ((snapshot, before) for snapshot in dated if (before := lookups.before(snapshot)))
     is_of_stack = bool(conditions) and not without(conditions, "stack")
-    most = MOST_OF_STACK if is_of_stack else MOST_SNAPSHOTS
-    compared = [*islice(pairs, most)]
+    compared = [*islice(pairs, MOST_OF_STACK if is_of_stack else MOST_SNAPSHOTS)]
     if not conditions:
-        counted = amounts_of_releases(lookups.conn, [each.id for each, _ in compared])
-        for each, previous in compared:
-            yield _Change(each, previous, *counted[each.id])
+        amounts = amounts_of_releases(lookups.conn, [snapshot.id for snapshot, _ in compared])
+        for snapshot, previous in compared:
+            yield _Change(snapshot, previous, *amounts[snapshot.id])
         return
-    wanted = {side.id for sides in compared for side in sides}
-    shown: Shown = shown_specs(lookups, conditions, wanted)
-    for each, previous in compared:
-        here, there = shown[each.id], shown[previous.id]
-        kept = len(here.keys() & there.keys())
-        new, gone = {*here.values()}, {*there.values()}
-        amounts = len(here) - kept, len(there) - kept
-        yield _Change(each, previous, *amounts, frozenset(new - gone), frozenset(gone - new))
+    specs: Shown = shown_specs(lookups, conditions, {side.id for pair in compared for side in pair})
+    for snapshot, previous in compared:
+        new_specs, old_specs = specs[snapshot.id], specs[previous.id]
+        new, old = frozenset(new_specs.values()), frozenset(old_specs.values())
+        added = len(new_specs.keys() - old_specs.keys())
+        removed = len(old_specs.keys() - new_specs.keys())
+        yield _Change(snapshot, previous, added, removed, new - old, old - new)
 
 
-def _words(lookups: Lookups, changes: Sequence[_Change]) -> Iterator[list[str]]:
-    """Yield, for each change, some of the configurations that are new or gone."""
-    named = [[sorted(some)[:MOST_NAMED] for some in (each.new, each.gone)] for each in changes]
-    ids = sorted({key for sides in named for some in sides for key in some})
-    found = {each.id: each.configuration for each in configurations_by_id(lookups, ids)}
-    for each, sides in zip(changes, named, strict=True):
+def _lines(lookups: Lookups, changes: Sequence[_Change]) -> Iterator[list[str]]:
+    """Yield lines about some of the new and removed configurations of each change."""
+    ids = {
+        key
+        for change in changes
+        for side in (change.new, change.gone)
+        for key in sorted(side)[:MOST_NAMED]
+    }
+    words = {row.id: row.configuration for row in configurations_by_id(lookups, sorted(ids))}
+    for change in changes:
         lines = []
-        for word, some, every in zip(("new", "gone"), sides, (each.new, each.gone), strict=True):
-            for key in some:
-                what = found[key]
-                parts = (what.compiler, what.os, what.target, *what.variants)
-                lines.append(f"{word}: {what.package}@{what.version} {' '.join(parts)}")
-            if len(every) > len(some):
-                lines.append(f"{word}: {len(every) - len(some):,} more")
+        for label, side in (("new", change.new), ("gone", change.gone)):
+            for key in sorted(side)[:MOST_NAMED]:
+                row = words[key]
+                parts = (row.compiler, row.os, row.target, *row.variants)
+                lines.append(f"{label}: {row.package}@{row.version} {' '.join(parts)}")
+            if len(side) > MOST_NAMED:
+                lines.append(f"{label}: {len(side) - MOST_NAMED:,} more")
         yield lines
 
 
@@ -193,7 +185,7 @@ def _id(seed: str) -> str:
 
 
 def _is_day(text: object) -> bool:
-    """Return whether a date of the database is one: somebody else may have written it."""
+    """Return whether a text is a date: other programs may have written the database."""
     try:
         date.fromisoformat(str(text))
     except ValueError:

@@ -1,7 +1,6 @@
-"""Filters of pages, and the addresses that ask for them.
+"""Filters of pages, and the addresses of filtered pages and tables.
 
-The addresses are those of our pages, and of Datasette's tables with the same rows. No SQL is built
-here: values of filters are compared, or bound as parameters.
+This module builds no SQL: values of filters are compared, or bound as parameters.
 """
 
 from __future__ import annotations
@@ -23,51 +22,51 @@ from spack_cache_db.query.packages import VariantNote
 from spack_cache_db.query.records import explicitly
 from spack_cache_db.spack.constraints import CompilerConstraint
 from spack_cache_db.spack.normal_forms import NO_COMPILER
-from spack_cache_db.spack.targets import (
-    ancestors,
-    known_targets,
-    maker,
-    runs_on,
-    target_matches,
-)
+from spack_cache_db.spack.targets import ancestors, known_targets, maker, runs_on, target_matches
 
+Pairs = list[tuple[str, str]]
 NameCounts = tuple[tuple[str, int], ...]
-"""Names, each with how many there are of it."""
+"""Names with a count each."""
+
+
+def most_first(counts: Mapping[str, int]) -> NameCounts:
+    """Return names and counts, the largest count first and equal counts by name."""
+    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 class AddressFields:
-    """What an address asks, as a frozen dataclass: each of its fields is one of a query string."""
+    """Base of frozen dataclasses whose fields are those of a query string."""
 
     __slots__ = ()
 
     @classmethod
     def parse(cls, pairs: Sequence[tuple[str, str]]) -> Self:
         """Read the pairs of a query string; the first of each name counts."""
-        given = {name: value.strip() for name, value in reversed(pairs)}
-        return cls(**{name: given[name] for name in cls.names() if given.get(name)})
+        values = {name: value.strip() for name, value in reversed(pairs)}
+        return cls(**{name: values[name] for name in cls.names() if values.get(name)})
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Return the names of the fields."""
-        return tuple(each.name for each in fields(cls))  # type: ignore[arg-type]
+        return tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
 
     @property
-    def pairs(self) -> list[tuple[str, str]]:
-        """The pairs of a query string that asks the same."""
-        named = ((name, getattr(self, name)) for name in self.names())
-        return [(name, value) for name, value in named if value]
+    def pairs(self) -> Pairs:
+        """The pairs of the query string, without empty fields."""
+        return [(name, value) for name in self.names() if (value := getattr(self, name))]
 
     def query_string(self, **changes: str | None) -> str:
-        """Return the query string, without question mark, that asks the same but for `changes`."""
+        """Return the query string, without question mark, after some changes."""
         return urlencode(replace(self, **changes).pairs)  # type: ignore[type-var]
 
 
 @dataclass(frozen=True, slots=True)
 class Narrowing(AddressFields):
-    """Names that narrow an answer, as a visitor gives them; None narrows nothing.
+    """Names that narrow an answer; None does not narrow it.
 
-    `spack` narrows nothing: it is the version of Spack for which specs are written. With
-    `explicit`, only what somebody asked to have installed counts.
+    Attributes:
+        spack: the version of Spack whose syntax specs have.
+        explicit: any text: only explicitly installed specs count.
     """
 
     release: str | None = None
@@ -77,25 +76,25 @@ class Narrowing(AddressFields):
     explicit: str | None = None
 
     def within(self, release: str | None, stack: str | None) -> Narrowing:
-        """Return what is narrowed to a release and a stack, where they are given, as well."""
+        """Return a copy with another release and stack, unless these are None."""
         return replace(self, release=release or self.release, stack=stack or self.stack)
 
     def but(self, left_out: Collection[str] = ()) -> str:
-        """Return the end of a query string that narrows the same without some names."""
+        """Return the end of a query string (`&release=develop`), without some names."""
         query = self.query_string(**dict.fromkeys(left_out))
         return query and f"&{query}"
 
     @property
     def address(self) -> str:
-        """The same as a whole query string, with its question mark; empty if it narrows nothing."""
+        """The query string with its question mark; empty without names."""
         query = self.query_string()
         return query and f"?{query}"
 
     def scope(self, lookups: Lookups) -> Conditions:
-        """Return the conditions that it is in a file.
+        """Return the conditions for a database.
 
         Raises:
-            UnknownNameError: there is no such release, stack or host.
+            UnknownNameError: the release, stack or host does not exist.
         """
         places = scope_of(lookups, self.release, self.stack, self.host)
         return (*places, *explicitly(lookups.conn)) if self.explicit else places
@@ -104,10 +103,10 @@ class Narrowing(AddressFields):
 EVERYWHERE = Narrowing()
 
 SINGLE = ("release", "stack", "host", "version", "compiler", "os", "platform", "target")
-"""Filters that take one value. `variant` may be repeated; all must hold."""
+"""Filters with one value. The filter `variant` can be repeated; all its values must match."""
 
 PLACES = ("release", "stack")
-"""Filters that are not of configurations: they say whose specs count."""
+"""Filters that do not concern configurations, but select which specs count."""
 
 LABELS = {
     "package": "Package",
@@ -130,11 +129,12 @@ _LONGEST = 300
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The state of a package page: filters, page number and the row that is open.
+    """The state of a package's page: filters, page number and open row.
 
     Attributes:
-        host: the CPU target of a machine on which it must run; `target` is that very target.
-        opened: the first hash of the configuration whose hashes and releases are all shown.
+        host: the CPU target of the machine on which binaries must run.
+        target: the target for which they were built.
+        opened: the first hash of the configuration whose row is open.
     """
 
     release: str | None = None
@@ -157,41 +157,37 @@ class Filters:
 
     @classmethod
     def parse(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """Read the pairs of a query string; what it does not know, it leaves alone."""
-        single: dict[str, str] = {}
-        for key, value in pairs:
-            if key in SINGLE and value:
-                single[key] = value[:_LONGEST]
+        """Read the pairs of a query string; unknown pairs are ignored."""
+        single = {name: value[:_LONGEST] for name, value in pairs if name in SINGLE and value}
         return cls(
             **single,
             variants=_repeated(pairs, "variant"),
             all_versions=("versions", "all") in pairs,
             opened=next(iter(_repeated(pairs, "open")), None),
-            page=page_number(next((value for key, value in pairs if key == "page"), None)),
+            page=page_number(next((value for name, value in pairs if name == "page"), None)),
         )
 
-    def chosen(self) -> list[tuple[str, str]]:
+    def chosen(self) -> Pairs:
         """Return the active filters as pairs of name and value."""
-        single = [(name, getattr(self, name)) for name in SINGLE]
-        active = [(name, value) for name, value in single if value is not None]
-        return active + [("variant", each) for each in self.variants]
+        active = [(name, value) for name in SINGLE if (value := getattr(self, name)) is not None]
+        return active + [("variant", text) for text in self.variants]
 
     @property
     def narrowing(self) -> Narrowing:
-        """What of it other pages have as well."""
+        """The filters that other pages have as well."""
         return Narrowing(self.release, self.stack, self.host)
 
     def conditions(self) -> Conditions:
-        """Return what the active filters ask of configurations; a release and a stack ask nothing.
+        """Return conditions on configurations for the active filters, except release and stack.
 
-        The kind and the text of each are the name and the value of its filter.
+        Kind and text of a condition are name and value of its filter.
         """
         return tuple(
             condition_of(name, value) for name, value in self.chosen() if name not in PLACES
         )
 
-    def pairs(self) -> list[tuple[str, str]]:
-        """Return the pairs of the address that leads here."""
+    def pairs(self) -> Pairs:
+        """Return the pairs of the query string of this page."""
         pairs = self.chosen()
         pairs += [("versions", "all")] if self.all_versions else []
         pairs += [("page", str(self.page))] if self.page > 1 else []
@@ -199,12 +195,11 @@ class Filters:
         return pairs
 
     def address(self) -> str:
-        """Return the query string, with its question mark when it says anything."""
-        pairs = self.pairs()
-        return "?" + urlencode(pairs) if pairs else "?"
+        """Return the query string with its question mark."""
+        return "?" + urlencode(self.pairs())
 
     def with_value(self, name: str, value: str) -> Filters:
-        """Return these filters narrowed by one more."""
+        """Return these filters with an additional one."""
         if name == "variant":
             return self.changed(variants=tuple(dict.fromkeys((*self.variants, value))))
         return self.changed(**{name: value})
@@ -212,26 +207,25 @@ class Filters:
     def without(self, name: str, value: str) -> Filters:
         """Return these filters without one of them."""
         if name == "variant":
-            rest = tuple(each for each in self.variants if each != value)
-            return self.changed(variants=rest)
+            return self.changed(variants=tuple(text for text in self.variants if text != value))
         return self.changed(**{name: None})
 
     def changed(self, **changes: Any) -> Filters:
-        """Return these filters with changes: on the first page, no row opened, unless they say."""
+        """Return a copy with changes, on the first page and without an open row."""
         return replace(self, **{"page": 1, "opened": None, **changes})
 
 
 def value_of(name: str, word: str) -> str:
-    """Return the value of a filter that asks for one word of a configuration alone."""
+    """Return the value of a filter that matches only one word of a configuration."""
     is_bare = name == "compiler" and "@" not in word and word != NO_COMPILER
     return f"{word}@" if is_bare else word
 
 
 def condition_of(name: str, value: str) -> Condition:
-    """Return what a filter asks: its very value, but for a machine and for what stands for several.
+    """Return the condition for a filter, which compares words except for groups and hosts.
 
-    A compiler without a version stands for all of its versions, `gcc@` for the one of which no
-    version is known, `aarch64:` for a family of targets.
+    Groups are a compiler without a version (all its versions) and `aarch64:` (a family of targets).
+    `gcc@` is the compiler whose version is unknown.
     """
     if name == "compiler" and value.endswith("@"):
         return Condition(name, value, Word(value[:-1]))
@@ -246,39 +240,38 @@ def options(
     chosen: str | None = None,
     notes: Mapping[str, VariantNote] = MappingProxyType({}),
 ) -> Markup:
-    """Return what a form offers, in one piece: a template would make a thousand pieces of it.
+    """Return the options of a form; faster than a template, which joins a thousand pieces.
 
     Args:
-        values: the values of a filter; as a mapping, with how many rows each leaves.
-        chosen: the one that is chosen.
-        notes: what to say of those that are variants.
+        values: the values of a filter; as a mapping, with the number of rows for each.
+        chosen: the selected value.
+        notes: notes on values that are variants.
     """
     counts = values if isinstance(values, Mapping) else {}
-    pieces = []
+    elements = []
     for value in values:
-        # `gcc@` is the compiler of which no version is known.
         text = f"{value[:-1]} without a version" if value.endswith("@") else value
         text += f" ({counts[value]:,})" if value in counts else ""
         note = notes.get(value)
         text += ", default" if note is not None and note.is_default else ""
-        own = f' value="{escape(value)}"' if text != value else ""
-        own += " selected" if value == chosen else ""
-        own += f' title="{escape(note.hint)}"' if note is not None else ""
-        pieces.append(f"<option{own}>{escape(text)}</option>")
+        attributes = f' value="{escape(value)}"' if text != value else ""
+        attributes += " selected" if value == chosen else ""
+        attributes += f' title="{escape(note.hint)}"' if note is not None else ""
+        elements.append(f"<option{attributes}>{escape(text)}</option>")
     # Values, texts and hints are escaped above.
-    return Markup("".join(pieces))
+    return Markup("".join(elements))
 
 
 def page_number(text: str | None) -> int:
-    """Return the page asked for; anything that is not a page number is the first."""
+    """Return the page number in a text; 1 if the text is not a page number."""
     if not (text and text.isascii() and text.isdigit()):
         return 1
-    # Python refuses to read numbers of thousands of digits.
+    # Python refuses to read numbers with thousands of digits.
     return min(max(int(text.lstrip("0")[:9] or "0"), 1), LAST_PAGE)
 
 
 class Pagination(NamedTuple):
-    """One of the pages of many rows: its number, of how many pages, and which rows it has."""
+    """One of several pages of rows: its number, the number of pages, and its rows."""
 
     page: int
     page_count: int
@@ -286,7 +279,7 @@ class Pagination(NamedTuple):
 
 
 def paginated(row_count: int, page: int, page_rows: int) -> Pagination:
-    """Return the page with this number, or the last one if there are not so many."""
+    """Return the page with this number, or the last page if there are fewer."""
     page_count = max(1, -(-row_count // page_rows))
     page = min(page, page_count)
     return Pagination(page, page_count, slice((page - 1) * page_rows, page * page_rows))
@@ -298,7 +291,7 @@ def _repeated(pairs: Sequence[tuple[str, str]], name: str) -> tuple[str, ...]:
 
 
 def hosts_of(targets: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-    """Return the CPU targets of machines on which something built for `targets` runs.
+    """Return the CPU targets of machines that can run binaries for at least one of `targets`.
 
     They are grouped by maker, the newest processors first.
     """
@@ -308,25 +301,21 @@ def hosts_of(targets: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
 @lru_cache(maxsize=256)
 def _hosts_of(targets: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
     hosts: dict[str, list[str]] = {}
-    newest_first = sorted(
-        {*known_targets(), *targets}, key=lambda each: (-len(ancestors(each)), each)
-    )
-    for host in newest_first:
+    for host in sorted(
+        {*known_targets(), *targets}, key=lambda name: (-len(ancestors(name)), name)
+    ):
         if any(runs_on(target, host) for target in targets):
             hosts.setdefault(maker(host), []).append(host)
-    return {name: tuple(hosts[name]) for name in sorted(hosts, key=_maker_order)}
 
+    def order(name: str) -> tuple[bool, bool, str]:
+        return name.startswith("Any "), name not in ("AMD", "Intel", "Arm", "Apple"), name
 
-def _maker_order(name: str) -> tuple[bool, bool, str]:
-    return name.startswith("Any "), name not in ("AMD", "Intel", "Arm", "Apple"), name
-
-
-_MATCHED = {"version", "compiler", "os", "platform", "target", "release"}
+    return {name: tuple(hosts[name]) for name in sorted(hosts, key=order)}
 
 
 @dataclass(frozen=True, slots=True)
 class DataLinks:
-    """The same rows three ways; `browse` is None where Datasette has no page of them."""
+    """The addresses of the same rows in three forms; `browse` is None without a table of them."""
 
     browse: str | None
     json: str
@@ -334,20 +323,19 @@ class DataLinks:
 
     @classmethod
     def of_page(cls, path: str, query: str) -> Self:
-        """Return the addresses of the rows of one of our pages; `query` has its question mark."""
+        """Return the addresses of the rows of one of our pages; `query` begins with `?`."""
         return cls(None, f"{path}.json{query}", f"{path}.csv{query}")
 
 
 def data_links(
     database: str, table: str, pairs: Sequence[tuple[str, str]], *, many: bool = False
 ) -> DataLinks:
-    """Return the addresses of the rows of a table or view that match `pairs`.
+    """Return the addresses of the rows of a table or view that match some values.
 
     Args:
-        database: the first part of its addresses, as Datasette encodes it.
-        table: the table or view.
+        database: the first part of the addresses, as Datasette encodes it.
         pairs: columns and their values.
-        many: so many rows that to count them would cost more than to show the first.
+        many: whether counting all rows would take longer than showing the first.
     """
     base = f"/{database}/{quote(table)}"
     query = urlencode(pairs)
@@ -360,26 +348,24 @@ def data_links(
 
 
 def package_links(database: str, package: str, filters: Filters) -> DataLinks:
-    """Return the addresses of the builds on a package's page, narrowed as the page is."""
+    """Return the addresses of the rows of a package's page, with its filters."""
     pairs = [("package", package)]
     for name, value in filters.chosen():
         if name == "target" and value.endswith(":"):
             names = {*known_targets(), value.removesuffix(":")}
-            of_family = sorted(name for name in names if target_matches(value, name))
-            pairs.append(("target__in", ",".join(of_family)))
+            targets = sorted(name for name in names if target_matches(value, name))
+            pairs.append(("target__in", ",".join(targets)))
         elif name == "compiler" and "@" not in value:
             pairs.append(("compiler__startswith", value))
-        elif name in _MATCHED:
-            asked = condition_of(name, value).asked
-            pairs.append((name, asked.text if isinstance(asked, Word) else value))
         elif name == "stack":
             pairs.append(("stacks__arraycontains", value))
         elif name == "variant":
             pairs.append(("variants__contains", value))
-        elif filters.release is None:
-            pairs.append(("host", value))
-        else:
+        elif name == "host" and filters.release is not None:
             pairs.append(("target__in", ",".join(sorted({value, *ancestors(value)}))))
+        else:
+            word = condition_of(name, value).asked
+            pairs.append((name, word.text if isinstance(word, Word) else value))
     if filters.release is not None:
         return data_links(database, "build_listings", pairs)
     table = "builds" if filters.host is None else "host_builds"

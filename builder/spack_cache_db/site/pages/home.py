@@ -1,4 +1,4 @@
-"""The first page, and the page about the site: its size, its age and its sources."""
+"""The first page, and the page about the site: the size, age and sources of the database."""
 
 from __future__ import annotations
 
@@ -10,42 +10,27 @@ from typing import NamedTuple
 from spack_cache_db.query.changes import amounts_of_releases
 from spack_cache_db.query.database import Lookups, Release, select
 from spack_cache_db.query.installation import read_examples, read_origin
+from spack_cache_db.query.totals import (
+    PAGES,
+    PROBLEMS,
+    Mirror,
+    Totals,
+    facet_counts,
+    newest_snapshot,
+    read_mirrors,
+    read_totals,
+)
 from spack_cache_db.site.pages.changes import Sides
-from spack_cache_db.site.pages.filters import NameCounts
-
-TOTALS = """
-SELECT
-  (SELECT count(*) FROM packages WHERE spec_count > 0),
-  (SELECT count(*) FROM specs WHERE release_count > 0),
-  (SELECT count(*) FROM configurations WHERE spec_count > 0)
-"""
-TARGETS = "SELECT value, spec_count FROM facet_counts WHERE release IS NULL AND facet = 'targets'"
-PAGES = "SELECT format, count(*) FROM pages GROUP BY format ORDER BY format"
-MIRRORS = """
-SELECT releases.name, stacks.name, mirrors.url, mirrors.path, mirrors.format, mirrors.spec_count
-FROM mirrors JOIN releases ON releases.id = mirrors.release JOIN stacks ON stacks.id = mirrors.stack
-ORDER BY releases.position, stacks.name, mirrors.path
-"""
-PROBLEMS = "SELECT count(*) FROM problems"
+from spack_cache_db.site.pages.filters import NameCounts, most_first
 
 OLD = 30
 """Days after which a snapshot is called old."""
 BARS = 12
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """How much a file holds; packages, specs and configurations are those with a binary."""
-
-    packages: int
-    specs: int
-    configurations: int
-    releases: int
-    stacks: int
+"""Stacks in the chart of the largest stacks."""
 
 
 class LatestChange(NamedTuple):
-    """The binaries that the newest snapshot added and removed, and where all are shown."""
+    """The number of binaries that the newest snapshot added and removed, and its comparison."""
 
     sides: Sides
     added: int
@@ -54,13 +39,14 @@ class LatestChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Everything the first page shows.
+    """The content of the first page.
 
     Attributes:
-        owner: who publishes the binaries.
-        examples: specs that find something.
-        age: the age of the newest snapshot in words, where it is old.
-        change: None where there are no two snapshots.
+        owner: the publisher of the binaries.
+        examples: specs that have results.
+        targets: the number of targets.
+        age: the age of the newest snapshot in words; None unless it is old.
+        change: None without two snapshots.
     """
 
     owner: str
@@ -72,27 +58,15 @@ class Home:
 
 
 @dataclass(frozen=True, slots=True)
-class Mirror:
-    """An index that the file was built from."""
-
-    release: str
-    stack: str
-    url: str | None
-    path: str
-    format: str
-    spec_count: int
-
-
-@dataclass(frozen=True, slots=True)
 class About:
-    """Everything the page about the site shows.
+    """The content of the page about the site.
 
     Attributes:
-        example: a release of the file, to show what one is.
-        pages: how many pages the file was built from, by their format.
         over_time: the number of binaries in each snapshot, the oldest first.
         families: the number of binaries for each family of targets.
         stacks: the number of binaries in each of the largest stacks.
+        example: a release, as an example in the text.
+        pages: the number of pages that the database was built from, by format.
     """
 
     totals: Totals
@@ -101,18 +75,17 @@ class About:
     stacks: NameCounts
     example: Release | None
     first_snapshot: str | None
-    newest_snapshot: str | None
     pages: NameCounts
     mirrors: tuple[Mirror, ...]
     problem_count: int
 
 
 def load_home(lookups: Lookups) -> Home:
-    """Return the first page."""
+    """Return the content of the first page."""
     return Home(
         owner=read_origin(lookups.conn).owner,
         examples=read_examples(lookups.conn),
-        totals=read_totals(lookups),
+        totals=read_totals(lookups.conn),
         targets=len(lookups.families),
         age=age_of(newest_snapshot(lookups), date.today()),
         change=latest_change(lookups),
@@ -120,7 +93,7 @@ def load_home(lookups: Lookups) -> Home:
 
 
 def latest_change(lookups: Lookups) -> LatestChange | None:
-    """Return how much the newest snapshot changed; None where there are no two."""
+    """Return how much the newest snapshot changed; None without two snapshots."""
     for release in lookups.releases.values():
         before = lookups.before(release)
         if release.kind == "snapshot" and before is not None:
@@ -130,7 +103,7 @@ def latest_change(lookups: Lookups) -> LatestChange | None:
 
 
 def age_of(day: str | None, today: date) -> str | None:
-    """Return how old a day is, in words; None where it is not older than `OLD` days."""
+    """Return the age of a day in words; None if it is not older than `OLD` days."""
     try:
         days = (today - date.fromisoformat(day or "")).days
     except ValueError:
@@ -144,39 +117,23 @@ def age_of(day: str | None, today: date) -> str | None:
 
 
 def load_about(lookups: Lookups) -> About:
-    """Return the page about the site."""
+    """Return the content of the page about the site."""
+    releases = [*lookups.releases.values()]
     dated = sorted(
-        (each.date, each.name, each.spec_count) for each in lookups.releases.values() if each.date
+        (release.date, release.name, release.spec_count) for release in releases if release.date
     )
-    stacks = sorted(lookups.stacks.values(), key=lambda each: (-each.spec_count, each.name))
+    families: Counter[str] = Counter()
+    for target, count in facet_counts(lookups.conn, "targets").items():
+        families[lookups.families.get(target, target)] += count
+    stacks = most_first({stack.name: stack.spec_count for stack in lookups.stacks.values()})
     return About(
-        totals=read_totals(lookups),
+        totals=read_totals(lookups.conn),
         over_time=tuple((name, count) for _, name, count in dated),
-        families=_families(lookups),
-        stacks=tuple((each.name, each.spec_count) for each in stacks[:BARS]),
-        example=next(iter(lookups.releases.values()), None),
+        families=most_first(families),
+        stacks=stacks[:BARS],
+        example=releases[0] if releases else None,
         first_snapshot=dated[0][0] if dated else None,
-        newest_snapshot=newest_snapshot(lookups),
         pages=tuple((name, count) for name, count in select(lookups.conn, PAGES)),
-        mirrors=tuple(Mirror(*row) for row in select(lookups.conn, MIRRORS)),
+        mirrors=read_mirrors(lookups.conn),
         problem_count=next(select(lookups.conn, PROBLEMS))[0],
     )
-
-
-def read_totals(lookups: Lookups) -> Totals:
-    """Return how much a file holds."""
-    packages, specs, configurations = next(select(lookups.conn, TOTALS))
-    releases, stacks = len(lookups.releases), len(lookups.stacks)
-    return Totals(packages, specs, configurations, releases, stacks)
-
-
-def newest_snapshot(lookups: Lookups) -> str | None:
-    """Return the day of the newest snapshot, YYYY-MM-DD; None where there is no snapshot."""
-    return max((each.date for each in lookups.releases.values() if each.date), default=None)
-
-
-def _families(lookups: Lookups) -> NameCounts:
-    counts: Counter[str] = Counter()
-    for target, count in select(lookups.conn, TARGETS):
-        counts[lookups.families.get(target, target)] += count
-    return tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0])))

@@ -1,4 +1,4 @@
-"""All names of a file, and the page that each leads to from the search box."""
+"""All names of a database, and the page to which the search box leads for each."""
 
 from __future__ import annotations
 
@@ -7,29 +7,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from spack_cache_db.query.database import Lookups, select
+from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.names import Spellings
-from spack_cache_db.query.packages import summary_of
+from spack_cache_db.query.packages import summarized_packages, unbuilt_packages
+from spack_cache_db.query.totals import facet_counts
 from spack_cache_db.site.pages.filters import condition_of, hosts_of
 from spack_cache_db.spack.normal_forms import NO_COMPILER
 from spack_cache_db.spack.targets import family, runs_on
 
-PACKAGES = """
-SELECT packages.name, packages.spec_count, known_packages.description
-FROM packages LEFT JOIN known_packages ON known_packages.name = packages.name
-WHERE packages.release_count > 0 ORDER BY packages.name
-"""
-UNBUILT = "SELECT name FROM package_status WHERE spec_count = 0 ORDER BY name"
-FACET = "SELECT value, spec_count FROM facet_counts WHERE release IS NULL AND facet = :facet"
-
 MOST_SUGGESTED = 8
 LONGEST = 80
-"""No name is longer that anybody types."""
+"""Longest text, in characters, that is compared with names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name, what it is of, how many specs that has, and of a package what it is for."""
+    """A name, its kind and number of specs; for a package also its purpose."""
 
     name: str
     kind: str
@@ -48,76 +41,74 @@ class Name:
 
 
 def load_names(lookups: Lookups) -> tuple[Name, ...]:
-    """Return every name, those of packages first: a name of two kinds leads to the first of them.
+    """Return every name, packages first: a name of two kinds leads to the page of the first.
 
-    Releases stand in the file's order, names of every other kind are sorted.
+    Releases have the database's order, all other kinds are sorted.
     """
+    systems = sorted(facet_counts(lookups.conn, "oss").items())
     return (
         *(
-            Name(name, "package", count, summary_of(description or ""))
-            for name, count, description in select(lookups.conn, PACKAGES)
+            Name(name, "package", count, summary)
+            for name, count, summary in summarized_packages(lookups.conn)
         ),
-        *(Name(each.name, "release", each.spec_count) for each in lookups.releases.values()),
-        *(Name(each.name, "stack", each.spec_count) for each in lookups.stacks.values()),
-        *_targets(dict(select(lookups.conn, FACET, facet="targets"))),
-        *_compilers(dict(select(lookups.conn, FACET, facet="compilers"))),
-        *(
-            Name(name, "os", count)
-            for name, count in sorted(select(lookups.conn, FACET, facet="oss"))
-        ),
+        *(Name(item.name, "release", item.spec_count) for item in lookups.releases.values()),
+        *(Name(item.name, "stack", item.spec_count) for item in lookups.stacks.values()),
+        *_targets(facet_counts(lookups.conn, "targets")),
+        *_compilers(facet_counts(lookups.conn, "compilers")),
+        *(Name(name, "os", count) for name, count in systems),
     )
 
 
 def _targets(counts: Mapping[str, int]) -> Iterator[Name]:
-    """Yield every machine on which something runs, and how many specs do; of a family all."""
-    names = {name for hosts in hosts_of(counts).values() for name in hosts}
-    for name in sorted(names | {*map(family, counts)}):
-        fits = (
+    """Yield families of targets, and all hosts with the number of specs that run on them."""
+    hosts = {name for names in hosts_of(counts).values() for name in names}
+    for name in sorted(hosts | {*map(family, counts)}):
+        matches = (
             count
             for target, count in counts.items()
             if runs_on(target, name) or family(target) == name
         )
-        yield Name(name, "target", sum(fits))
+        yield Name(name, "target", sum(matches))
 
 
 def _compilers(counts: Mapping[str, int]) -> Iterator[Name]:
-    """Yield every compiler, without a version, and how many specs it has built."""
+    """Yield every compiler, without a version, with the number of specs that it built."""
     for name in sorted({text.partition("@")[0] for text in counts} - {NO_COMPILER}):
-        built = condition_of("compiler", name)
-        yield Name(name, "compiler", sum(counts[text] for text in counts if built.holds(text)))
+        condition = condition_of("compiler", name)
+        yield Name(name, "compiler", sum(counts[text] for text in counts if condition.holds(text)))
 
 
 def named(names: tuple[Name, ...], spellings: Spellings, text: str) -> Name | None:
-    """Return the first name that a text spells."""
-    wanted = {kind: spellings.canonical(kind, text.strip()) for kind in spellings.names}
-    return next((each for each in names if each.name == wanted[each.kind]), None)
+    """Return the first name that a text spells; None if there is none."""
+    canonical = {kind: spellings.canonical(kind, text.strip()) for kind in spellings.names}
+    return next((name for name in names if name.name == canonical[name.kind]), None)
 
 
 def having(names: tuple[Name, ...], text: str) -> list[Name]:
-    """Return the names that a text is part of, capitals aside: those first that begin with it."""
-    wanted = text.strip().lower()
-    if not wanted or len(wanted) > LONGEST:
+    """Return the names that contain a text, ignoring case; those that begin with it come first."""
+    part = text.strip().lower()
+    if not part or len(part) > LONGEST:
         return []
-    found = [each for each in names if wanted in each.name.lower()]
-    return sorted(found, key=lambda each: not each.name.lower().startswith(wanted))
+    matches = [name for name in names if part in name.name.lower()]
+    return sorted(matches, key=lambda name: not name.name.lower().startswith(part))
 
 
 def load_close(lookups: Lookups, kind: str, text: str) -> list[Name]:
-    """Return the names of one kind that are spelled much like a text, the closest first.
+    """Return the names of one kind that are similar to a text, the closest first.
 
-    Packages are also those that Spack has and no binary exists of.
+    Packages include those of Spack without a binary.
     """
-    names = [each for each in load_names(lookups) if each.kind == kind]
+    names = [name for name in load_names(lookups) if name.kind == kind]
     if kind == "package":
-        names += [Name(name, "package", 0) for (name,) in select(lookups.conn, UNBUILT)]
-    known = {each.name.lower(): each for each in names}
-    found = difflib.get_close_matches(text.strip().lower()[:LONGEST], known, MOST_SUGGESTED)
-    return [known[each] for each in found]
+        names += [Name(name, "package", 0) for name in unbuilt_packages(lookups.conn)]
+    by_text = {name.name.lower(): name for name in names}
+    close = difflib.get_close_matches(text.strip().lower()[:LONGEST], by_text, MOST_SUGGESTED)
+    return [by_text[name] for name in close]
 
 
 def suggested(names: tuple[Name, ...], text: str) -> list[dict[str, str]]:
-    """Return what to suggest to somebody who has typed so much: names and what they are of."""
+    """Return suggestions for a text in the search box: names, kinds and purposes."""
     return [
-        {"name": each.name, "kind": each.kind} | ({"summary": each.summary} if each.summary else {})
-        for each in having(names, text)[:MOST_SUGGESTED]
+        {"name": name.name, "kind": name.kind} | ({"summary": name.summary} if name.summary else {})
+        for name in having(names, text)[:MOST_SUGGESTED]
     ]

@@ -1,4 +1,4 @@
-"""Lists of packages with package data: those behind Spack's version, and those without a binary."""
+"""Lists of packages compared with Spack: behind its latest version, and without a binary."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from spack_cache_db.query.packages import (
     has_package_data,
     known_packages,
     latest_versions,
-    summary_of,
     versions_behind,
 )
 from spack_cache_db.site.pages.lists import ListColumn, ListFilters, ListPage, load_packages
@@ -18,32 +17,32 @@ from spack_cache_db.site.pages.lists import ListColumn, ListFilters, ListPage, l
 _LATEST = ListColumn("latest", "Spack has", is_sortable=False)
 _BEHIND = ListColumn("behind", "Versions behind", is_count=True, most_first=True)
 _DEPENDENTS = ListColumn("dependents", "Depend on it", is_count=True, most_first=True)
-_SUMMARY = ListColumn("summary", "What it is for", is_minor=True, is_sortable=False)
+_SUMMARY = ListColumn("summary", "Description", is_minor=True, is_sortable=False)
 
 
-def load_package_list(lookups: Lookups, asked: ListFilters) -> ListPage:
-    """Return the list of packages, with what `behind` or `missing` ask for."""
-    page = load_packages(lookups, asked)
-    if not asked.behind and not asked.missing:
+def load_package_list(lookups: Lookups, filters: ListFilters) -> ListPage:
+    """Return the list of packages, filtered by `behind` or `missing` if the address has these."""
+    page = load_packages(lookups, filters)
+    if not filters.behind and not filters.missing:
         return page
+    fault = None
     if not has_package_data(lookups.conn):
-        return _faulty(page, "There is no package data here, so nothing is compared with Spack.")
-    if asked.missing and (asked.behind or asked.lacks):
-        other = "behind" if asked.behind else "lacks"
-        return _faulty(page, f"missing and {other} exclude each other: ask for one of them.")
-    return _behind(lookups.conn, page) if asked.behind else _missing(lookups.conn, page)
+        fault = "This database has no package data: it cannot be compared with Spack."
+    elif filters.missing and (filters.behind or filters.lacks):
+        other = "behind" if filters.behind else "lacks"
+        fault = f"missing and {other} exclude each other: ask for one of them."
+    if fault is not None:
+        return replace(page, faults=(*page.faults, fault))
+    return _behind(lookups.conn, page) if filters.behind else _missing(lookups.conn, page)
 
 
-def _faulty(page: ListPage, fault: str) -> ListPage:
-    return replace(page, faults=(*page.faults, fault))
-
-
-def _by_default(asked: ListFilters, column: ListColumn) -> ListFilters:
-    return asked if asked.sort else replace(asked, sort=column.name)
+def _sorted_by(page: ListPage, column: ListColumn) -> ListFilters:
+    """Return the filters of a page, with a column to sort by unless they have one."""
+    return page.filters if page.filters.sort else replace(page.filters, sort=column.name)
 
 
 def _behind(conn: sqlite3.Connection, page: ListPage) -> ListPage:
-    """Keep the rows whose newest version is older than one that Spack has."""
+    """Return the rows whose newest version is older than Spack's latest."""
     behind = versions_behind(conn)
     latest = latest_versions(conn)
     rows = (
@@ -51,30 +50,25 @@ def _behind(conn: sqlite3.Connection, page: ListPage) -> ListPage:
         for row in page.rows
         if (newer := behind.get((row["name"], row["version"])))
     )
-    name, version, *others = page.columns
-    columns = (name, version, _LATEST, _BEHIND, *others)
-    return replace(page, asked=_by_default(page.asked, _BEHIND), rows=tuple(rows), columns=columns)
+    name, version, *columns = page.columns
+    columns = [name, version, _LATEST, _BEHIND, *columns]
+    filters = _sorted_by(page, _BEHIND)
+    return replace(page, filters=filters, rows=tuple(rows), columns=tuple(columns))
 
 
 def _missing(conn: sqlite3.Connection, page: ListPage) -> ListPage:
-    """Have the packages that Spack has and no binary exists of, in place of the others."""
+    """Return Spack's packages without a binary instead of the rows of a page."""
     has_binary = {row["name"] for row in page.rows}
-    known = [*known_packages(conn)]
+    packages = [*known_packages(conn)]
     rows = (
-        {
-            "name": name,
-            "latest": latest,
-            "dependents": dependents,
-            "summary": summary_of(description or ""),
-            "specs": 0,
-        }
-        for name, latest, dependents, description in known
-        if name not in has_binary and page.asked.q.lower() in name.lower()
+        {"name": name, "latest": latest, "dependents": dependents, "summary": summary, "specs": 0}
+        for name, latest, dependents, summary in packages
+        if name not in has_binary and page.filters.q.lower() in name.lower()
     )
     return replace(
         page,
-        asked=_by_default(page.asked, _DEPENDENTS),
+        filters=_sorted_by(page, _DEPENDENTS),
         rows=tuple(rows),
-        total=len(known),
+        total=len(packages),
         columns=(page.columns[0], _LATEST, _DEPENDENTS, _SUMMARY),
     )

@@ -1,7 +1,6 @@
-"""The page `/cover`: an environment that somebody pastes, with and without binaries.
+"""The page `/cover`: the specs of a pasted environment, with and without binaries.
 
-It is read and answered as the command `cover` does; what it may ask for is bounded, and it is
-looked at the time after each spec.
+It gives the answer of the command `cover`, within limits of size and time.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ from spack_cache_db.spack.parser import parser_of
 
 LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST)
 MOST_FORM_FIELDS = 20
-NAME = "what you pasted"
+NAME = "pasted text"
 HAVING = ("binary", "external", "installed")
-"""The statuses of specs that need no binary any more."""
+"""The statuses of specs that need no further binary."""
 
 Covered = CoveredSpec | CoveredNode
 
@@ -45,20 +44,20 @@ TOO_LONG = "takes too long for a web page: check fewer specs at once, or use the
 
 @dataclass(frozen=True, slots=True)
 class PastedText:
-    """What a visitor asks: a text, and what narrows the answer."""
+    """A pasted text, and names that narrow the answer."""
 
     text: str
     narrowing: Narrowing = EVERYWHERE
 
     @property
     def query(self) -> str:
-        """The query string that asks the same."""
+        """The query string of the same page."""
         return urlencode([("q", self.text), *self.narrowing.pairs])
 
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """Commands that install, or load, everything that an environment can have."""
+    """Commands that install or load all specs of an environment that have a binary."""
 
     commands: tuple[str, ...]
     note: str | None = None
@@ -66,14 +65,14 @@ class Commands:
 
 @dataclass(frozen=True, slots=True)
 class CoverPage:
-    """The page: the answer, or why there is none.
+    """The content of the page.
 
     Attributes:
-        found: the answer; None before anything was asked.
-        lacking: the specs that lack a binary.
-        having: those that have one.
-        install: the commands for all that have one; None if none has.
-        error: why the environment cannot be read.
+        found: the answer; None for an empty form.
+        lacking: the specs without a binary.
+        having: the specs with a binary.
+        install: the commands for these; None if there are none.
+        error: the reason why the environment cannot be read.
     """
 
     found: Cover | None = None
@@ -84,26 +83,23 @@ class CoverPage:
 
 
 def pasted_text(query: str) -> PastedText | None:
-    """Return what an address or a form asks; None if it has more than `MOST_FORM_FIELDS` fields.
-
-    The first field of each name counts.
-    """
+    """Return the text and names in a query string or form; None if it has too many fields."""
     try:
         pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_FORM_FIELDS)
     except ValueError:
         return None
     text = dict(reversed(pairs)).get("q", "")
-    # Forms send lines with carriage returns.
+    # Browsers add carriage returns to the lines of a form.
     return PastedText(text.replace("\r\n", "\n"), Narrowing.parse(pairs))
 
 
 def covered(lookups: Lookups, pasted: PastedText) -> Cover:
-    """Return the answer for what was pasted.
+    """Return the answer for a pasted environment.
 
     Raises:
-        UnreadableEnvironment: it cannot be read.
-        UnknownSpackVersion: its specs are written for no version of Spack.
-        UnknownNameError: there is no such release, stack or host.
+        UnreadableEnvironment: the text is not an environment, or takes too long.
+        UnknownSpackVersion: the version of Spack does not exist.
+        UnknownNameError: the release, stack or host does not exist.
     """
     scope = pasted.narrowing.scope(lookups)
     parse = parser_of(pasted.narrowing.spack)
@@ -126,37 +122,36 @@ def load_cover(lookups: Lookups, pasted: PastedText) -> CoverPage:
     if not pasted.text.strip():
         return CoverPage()
     try:
-        found = covered(lookups, pasted)
+        answer = covered(lookups, pasted)
     except BuilderError as error:
         return CoverPage(error=str(error))
-    having = tuple(each for each in found.specs if each.status in HAVING)
+    having = tuple(spec for spec in answer.specs if spec.status in HAVING)
     return CoverPage(
-        found,
-        lacking=tuple(each for each in found.specs if each.status not in HAVING),
+        answer,
+        lacking=tuple(spec for spec in answer.specs if spec.status not in HAVING),
         having=having,
         install=commands_of(lookups.conn, having),
     )
 
 
 def commands_of(conn: sqlite3.Connection, having: Sequence[Covered]) -> Commands | None:
-    """Return the commands that install all binaries from their mirrors, and load the installed.
+    """Return the commands that install all binaries from their mirrors, and load installed specs.
 
-    Of a lockfile, the roots are named: what they need comes with them.
+    For a lockfile, they name only the roots, because Spack adds the dependencies.
     """
-    roots = [each for each in having if getattr(each, "is_root", True)] or having
+    roots = [spec for spec in having if getattr(spec, "is_root", True)] or having
 
     def specs_of(status: str) -> list[str]:
-        some = [each for each in roots if each.status == status]
-        named = (
-            short_spec(conn, each.configuration.package, each.hash)
-            for each in some
-            if each.configuration and each.hash
+        texts = (
+            short_spec(conn, spec.configuration.package, spec.hash)
+            for spec in roots
+            if spec.status == status and spec.configuration and spec.hash
         )
-        return [*dict.fromkeys(named)]
+        return [*dict.fromkeys(texts)]
 
     binaries, installed = specs_of("binary"), specs_of("installed")
     mirrors = {
-        each.mirror or PLACEHOLDER: each.release or "" for each in roots if each.status == "binary"
+        spec.mirror or PLACEHOLDER: spec.release or "" for spec in roots if spec.status == "binary"
     }
     names = Counter[str]()
     lines = []

@@ -20,9 +20,9 @@ from spack_cache_db.query.installation import (
     explicit_count,
     install_example,
 )
+from spack_cache_db.query.totals import count_by
 from spack_cache_db.site.pages.changes import Sides, latest_changes
-from spack_cache_db.site.pages.filters import NameCounts, hosts_of, value_of
-from spack_cache_db.site.pages.lists import counts
+from spack_cache_db.site.pages.filters import NameCounts, hosts_of, most_first, value_of
 
 FACETS = (
     ("targets", "target", "Targets"),
@@ -30,14 +30,15 @@ FACETS = (
     ("oss", "os", "Operating systems"),
     ("stacks", "stack", "Stacks"),
 )
+"""Facets of a release, with filter and title."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Counts of specs by the values of one facet, the largest first.
+    """A bar chart of the specs for each value of a filter, the largest first.
 
     Attributes:
-        addresses: for each value, where what it counts is shown.
+        addresses: for each value, the address of the packages that are counted.
     """
 
     title: str
@@ -48,9 +49,10 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class ReleasePage:
-    """Everything the page of a release shows.
+    """The content of a release's page.
 
-    `explicit_count` is how much of an installed tree somebody asked for.
+    Attributes:
+        explicit_count: the number of explicitly installed specs.
     """
 
     release: Release
@@ -65,7 +67,7 @@ class ReleasePage:
 
 @dataclass(frozen=True, slots=True)
 class StackPage:
-    """Everything the page of a stack shows."""
+    """The content of a stack's page."""
 
     stack: Stack
     packages: NameCounts
@@ -76,28 +78,29 @@ class StackPage:
 
 
 def load_release(lookups: Lookups, name: str) -> ReleasePage | None:
-    """Return the page of the release called `name`; None if there is none."""
+    """Return the page of a release; None if it does not exist."""
     release = lookups.release(name)
     if release is None:
         return None
-    rows = [*facets_of_release(lookups.conn, release.id)]
-    charts = []
-    for source, facet, title in FACETS:
-        stacks = {each.name for each in lookups.stacks.values()}
-        bars = tuple(
-            (value, count)
-            for kind, value, count in rows
-            if kind == source and (source != "stacks" or value in stacks)
-        )
-        charts.append(_chart(title, facet, dict(bars), {"release": name}))
+    counts: dict[str, dict[str, int]] = {}
+    for facet, value, count in facets_of_release(lookups.conn, release.id):
+        counts.setdefault(facet, {})[value] = count
+    stacks = {stack.name for stack in lookups.stacks.values()}
+    counts["stacks"] = {
+        value: count for value, count in counts.get("stacks", {}).items() if value in stacks
+    }
     before = lookups.before(release)
-    after = (each.name for each in lookups.releases.values() if each.previous == release.id)
-    packages = counts(lookups, release, None, "package")
+    after = (item.name for item in lookups.releases.values() if item.previous == release.id)
+    packages = count_by(lookups, release, None, "package")
     return ReleasePage(
         release=release,
         packages=tuple(sorted((package, count.specs) for (package,), count in packages.items())),
-        hosts=hosts_of(value for kind, value, _ in rows if kind == "targets"),
-        charts=tuple(each for each in charts if each.bars),
+        hosts=hosts_of(counts.get("targets", ())),
+        charts=tuple(
+            _chart(title, field, counts[facet], {"release": name})
+            for facet, field, title in FACETS
+            if counts.get(facet)
+        ),
         before=before.name if before else None,
         after=next(after, None),
         install=install_example(lookups.conn, release.name),
@@ -106,19 +109,19 @@ def load_release(lookups: Lookups, name: str) -> ReleasePage | None:
 
 
 def load_stack(lookups: Lookups, name: str) -> StackPage | None:
-    """Return the page of the stack called `name`; None if there is none."""
+    """Return the page of a stack; None if it does not exist."""
     stack = lookups.stack(name)
     if stack is None:
         return None
     packages: Counter[str] = Counter()
     targets: Counter[str] = Counter()
     compilers: Counter[str] = Counter()
-    found = counts(lookups, None, stack, "package", "target", "compiler")
-    for (package, target, compiler), count in found.items():
+    counts = count_by(lookups, None, stack, "package", "target", "compiler")
+    for (package, target, compiler), count in counts.items():
         packages[package] += count.specs
         targets[target] += count.specs
         compilers[compiler] += count.specs
-    listed = releases_of_stack(lookups.conn, name)
+    in_releases = releases_of_stack(lookups.conn, name)
     return StackPage(
         stack=stack,
         packages=tuple(sorted(packages.items())),
@@ -128,17 +131,16 @@ def load_stack(lookups: Lookups, name: str) -> StackPage | None:
             _chart("Compilers", "compiler", compilers, {"stack": name}),
         ),
         releases=tuple(
-            (release.name, listed[key])
+            (release.name, in_releases[key])
             for key, release in lookups.releases.items()
-            if key in listed
+            if key in in_releases
         ),
         changes=latest_changes(lookups, stack=name),
     )
 
 
-def _chart(title: str, facet: str, counts: Mapping[str, int], place: dict[str, str]) -> Chart:
-    ordered = tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
+def _chart(title: str, field: str, counts: Mapping[str, int], place: dict[str, str]) -> Chart:
     addresses = {
-        word: f"/packages?{urlencode(place | {facet: value_of(facet, word)})}" for word in counts
+        word: f"/packages?{urlencode(place | {field: value_of(field, word)})}" for word in counts
     }
-    return Chart(title, facet, ordered, addresses)
+    return Chart(title, field, most_first(counts), addresses)

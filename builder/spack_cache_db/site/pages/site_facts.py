@@ -1,4 +1,4 @@
-"""Facts about the database that every page shows: title, owner, license, age, choices of forms."""
+"""Facts about the database that every page shows: title, owner, license, age, form options."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.installation import Origin, read_origin
 from spack_cache_db.query.packages import has_package_data
+from spack_cache_db.query.totals import newest_snapshot
 from spack_cache_db.site.pages.filters import hosts_of, value_of
-from spack_cache_db.site.pages.home import newest_snapshot
 
 LICENSE = {"license": "Apache-2.0", "license_url": "https://www.apache.org/licenses/LICENSE-2.0"}
 """The license of Spack's public build cache."""
@@ -17,10 +17,10 @@ LICENSE = {"license": "Apache-2.0", "license_url": "https://www.apache.org/licen
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """What pages call a spec that is listed, and several.
+    """The word for a listed spec, singular and plural.
 
     Attributes:
-        is_installed: whether all of them are installed, and nothing comes from a build cache.
+        is_installed: whether all specs are installed and none comes from a build cache.
     """
 
     one: str
@@ -35,14 +35,14 @@ BINARY_OR_INSTALLED = Noun("spec", "specs", is_installed=False)
 
 @dataclass(frozen=True, slots=True)
 class FormChoices:
-    """What the forms of all pages offer.
+    """The options of the forms on all pages.
 
     Attributes:
-        releases: the names of all releases, in the file's order.
+        releases: the names of all releases, in the database's order.
         targets: the targets of binaries, by family.
-        compilers: compilers as filters ask for them.
-        hosts: the CPU targets of machines on which something runs, by family.
-        has_trees: whether the file has installed trees.
+        compilers: values of the filter for compilers.
+        hosts: the CPU targets of machines that can run at least one binary, by maker.
+        has_trees: whether the database has installations.
         has_package_data: whether packages can be compared with Spack's.
     """
 
@@ -57,14 +57,14 @@ class FormChoices:
 
 
 def read_choices(lookups: Lookups) -> FormChoices:
-    """Return what forms offer."""
-    compilers = {value_of("compiler", each) for each in lookups.words["compiler"].values()}
+    """Return the options of the forms."""
+    compilers = {value_of("compiler", word) for word in lookups.words["compiler"].values()}
     targets: dict[str, list[str]] = {}
     for name, family in sorted(lookups.families.items()):
         targets.setdefault(family, []).append(name)
     return FormChoices(
-        releases=tuple(each.name for each in lookups.releases.values()),
-        stacks=tuple(each.name for each in lookups.stacks.values()),
+        releases=tuple(release.name for release in lookups.releases.values()),
+        stacks=tuple(stack.name for stack in lookups.stacks.values()),
         targets={family: tuple(targets[family]) for family in sorted(targets)},
         compilers=tuple(sorted(compilers)),
         systems=tuple(sorted(lookups.words["os"].values())),
@@ -76,14 +76,14 @@ def read_choices(lookups: Lookups) -> FormChoices:
 
 @dataclass(frozen=True, slots=True)
 class SiteFacts:
-    """What every page shows of the database.
+    """The facts about the database that every page shows.
 
     Attributes:
-        origin: whose build cache it is.
-        title: of the site.
+        origin: the build cache and its owner.
+        title: the title of the site.
         newest: the day of the newest snapshot, YYYY-MM-DD.
-        noun: what it lists.
-        choices: what forms offer.
+        noun: the word for a listed spec.
+        choices: the options of forms.
     """
 
     origin: Origin
@@ -94,7 +94,7 @@ class SiteFacts:
 
     @property
     def words(self) -> dict[str, object]:
-        """The facts by the names that templates have for them."""
+        """The facts by their names in templates."""
         return {
             "choices": self.choices,
             "newest_snapshot": self.newest,
@@ -107,28 +107,28 @@ class SiteFacts:
         """Title, description, source and license, by the keys of Datasette's metadata."""
         origin = self.origin
         verb = "has" if self.noun.is_installed else "lists"
-        listed = f"Every {self.noun.one} that {origin.owner} {verb}"
-        found = {
+        description = (
+            f"Every {self.noun.one} that {origin.owner} {verb}, release by release: search, filter,"
+            " run SQL queries, or download the whole database."
+        )
+        metadata = {
             "title": self.title,
-            "description": (
-                f"{listed}, release by release: search it, filter it, "
-                "ask it in SQL, or download the whole file."
-            ),
+            "description": description,
             "source": origin.owner,
             "source_url": origin.url or "",
             **(LICENSE if origin.is_public else {}),
         }
-        return {key: value for key, value in found.items() if value}
+        return {key: value for key, value in metadata.items() if value}
 
 
 NO_FACTS = SiteFacts(
     Origin("Spack build cache", "", url=None, is_public=False), "Spack build cache"
 )
-"""What a site shows that has no database."""
+"""The facts of a site without a catalogue."""
 
 
 def read_site_facts(lookups: Lookups, metadata: Mapping[str, object]) -> SiteFacts:
-    """Return what every page shows; a title in the metadata comes first."""
+    """Return the facts that every page shows; a title in the metadata takes precedence."""
     origin = read_origin(lookups.conn)
     noun = BINARY_OR_INSTALLED if lookups.trees() else BINARY
     noun = INSTALLED_SPEC if lookups.is_installed else noun

@@ -1,0 +1,165 @@
+"""Counts of binaries: of a whole database, and by columns in a release or a stack."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from spack_cache_db.query.database import Lookups, Release, Stack, select
+
+TOTALS = """
+SELECT
+  (SELECT count(*) FROM packages WHERE spec_count > 0),
+  (SELECT count(*) FROM specs WHERE release_count > 0),
+  (SELECT count(*) FROM configurations WHERE spec_count > 0),
+  (SELECT count(*) FROM releases),
+  (SELECT count(*) FROM stacks WHERE NOT is_root)
+"""
+PACKAGES = """
+SELECT name, newest_version, configuration_count, spec_count, release_count, last_seen
+FROM packages WHERE release_count > 0 ORDER BY name
+"""
+LARGEST_PACKAGES = """
+SELECT name, newest_version, spec_count FROM packages ORDER BY spec_count DESC, name LIMIT :most
+"""
+FACET = "SELECT value, spec_count FROM facet_counts WHERE release IS NULL AND facet = :facet"
+PAGES = "SELECT format, count(*) FROM pages GROUP BY format ORDER BY format"
+PROBLEMS = "SELECT count(*) FROM problems"
+MIRRORS = """
+SELECT releases.name, stacks.name, mirrors.url, mirrors.path, mirrors.format, mirrors.spec_count
+FROM mirrors JOIN releases ON releases.id = mirrors.release JOIN stacks ON stacks.id = mirrors.stack
+ORDER BY releases.position, stacks.name, mirrors.path
+"""
+RELEASES_WITH = """
+SELECT DISTINCT release FROM facet_counts
+WHERE facet = :facet AND release IS NOT NULL AND value IN (SELECT value FROM json_each(:texts))
+"""
+
+_LISTED = "AS listed JOIN configurations ON configurations.id = listed.configuration"
+# Among the versions of a package, Spack prefers the one with the largest id.
+_NEWEST = "max(configurations.version)"
+ANYWHERE = f"""
+count(*), sum(spec_count), {_NEWEST} FROM configurations WHERE configurations.spec_count > 0
+"""
+IN_RELEASE = f"""
+count(*), sum(listed.spec_count), {_NEWEST} FROM configuration_releases {_LISTED}
+WHERE listed.release = :release
+"""
+PACKAGES_IN_RELEASE = """
+SELECT package, configuration_count, spec_count, newest_version FROM release_packages
+WHERE release = :release
+"""
+IN_STACK = f"""
+count(*), sum(listed.spec_count), {_NEWEST} FROM configuration_stacks {_LISTED}
+WHERE listed.stack = :stack AND listed.spec_count > 0
+"""
+IN_BOTH = f"""
+count(DISTINCT configurations.id), count(*), {_NEWEST}
+FROM release_specs AS shown JOIN configurations ON configurations.id = shown.configuration
+WHERE shown.release = :release
+  AND shown.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
+"""
+
+
+class Totals(NamedTuple):
+    """The size of a database; packages, specs and configurations are those with a binary."""
+
+    packages: int
+    specs: int
+    configurations: int
+    releases: int
+    stacks: int
+
+
+class Mirror(NamedTuple):
+    """An index that the database was built from."""
+
+    release: str
+    stack: str
+    url: str | None
+    path: str
+    format: str
+    spec_count: int
+
+
+class Count(NamedTuple):
+    """Counts of one package or column; `newest` is the id of the package's newest version."""
+
+    configurations: int
+    specs: int
+    newest: int
+
+    def __add__(self, other: Count) -> Count:  # type: ignore[override]
+        """Return the sum for disjoint sets of configurations."""
+        return Count(
+            self.configurations + other.configurations,
+            self.specs + other.specs,
+            max(self.newest, other.newest),
+        )
+
+
+def read_totals(conn: sqlite3.Connection) -> Totals:
+    """Return the size of a database."""
+    return Totals(*next(select(conn, TOTALS)))
+
+
+def read_mirrors(conn: sqlite3.Connection) -> tuple[Mirror, ...]:
+    """Return the indexes that a database was built from."""
+    return tuple(Mirror(*row) for row in select(conn, MIRRORS))
+
+
+def facet_counts(conn: sqlite3.Connection, facet: str) -> dict[str, int]:
+    """Return the number of binaries for each value of a facet, in all releases together."""
+    return dict(select(conn, FACET, facet=facet))
+
+
+def releases_with(conn: sqlite3.Connection, facet: str, values: Iterable[str]) -> set[int]:
+    """Return the ids of the releases that have a binary with one of these values of a facet."""
+    rows = select(conn, RELEASES_WITH, facet=facet, texts=json.dumps([*values]))
+    return {release for (release,) in rows}
+
+
+def largest_packages(conn: sqlite3.Connection, most: int) -> Iterator[tuple[str, str, int]]:
+    """Return name, newest version and number of binaries of the packages with most binaries."""
+    return select(conn, LARGEST_PACKAGES, most=most)
+
+
+def newest_snapshot(lookups: Lookups) -> str | None:
+    """Return the day of the newest snapshot, YYYY-MM-DD; None without snapshots."""
+    dates = (release.date for release in lookups.releases.values())
+    return max(filter(None, dates), default=None)
+
+
+def count_by(
+    lookups: Lookups, release: Release | None, stack: Stack | None, *columns: str
+) -> dict[tuple[str, ...], Count]:
+    """Return counts of configurations and binaries, by the words of some columns.
+
+    They are limited to a release, a stack, or both if these are given.
+    """
+    # The counts for long lists are the same for all visitors; those by three columns are too large.
+    count = _count_by if len(columns) < 3 else _count_by.__wrapped__
+    return count(lookups, release and release.id, stack and stack.id, columns)
+
+
+@lru_cache(maxsize=16)
+def _count_by(
+    lookups: Lookups, release: int | None, stack: int | None, columns: tuple[str, ...]
+) -> dict[tuple[str, ...], Count]:
+    words = [lookups.words[column] for column in columns]
+    by = ", ".join(f"configurations.{column}" for column in columns)
+    if columns == ("package",) and release is not None and stack is None:
+        sql = PACKAGES_IN_RELEASE
+    else:
+        limited = {(False, False): ANYWHERE, (True, False): IN_RELEASE, (False, True): IN_STACK}
+        counted = limited.get((release is not None, stack is not None), IN_BOTH)
+        sql = f"SELECT {by}, {counted} GROUP BY {by}"
+    counts = {}
+    row: tuple[Any, ...]
+    for row in select(lookups.conn, sql, release=release, stack=stack):
+        keys = zip(words, row[: len(columns)], strict=True)
+        counts[tuple(names[key] for names, key in keys)] = Count(*row[len(columns) :])
+    return counts
