@@ -22,16 +22,7 @@ from spack_cache_db.query.packages import PackageData, read_binaries, read_packa
 from spack_cache_db.query.words import Reading
 from spack_cache_db.row_forms import Rows, csv_text, json_text
 from spack_cache_db.site.addresses import check_fields, respelled
-from spack_cache_db.site.answers import (
-    PAGES,
-    SEARCH,
-    Answer,
-    Kind,
-    Request,
-    Site,
-    data,
-    refused,
-)
+from spack_cache_db.site.answers import PAGES, SEARCH, Answer, Kind, Request, Site, data, refused
 from spack_cache_db.site.pages.changes import (
     Sides,
     difference_of,
@@ -59,13 +50,7 @@ from spack_cache_db.site.pages.lists import (
     load_releases,
     load_stacks,
 )
-from spack_cache_db.site.pages.names import (
-    having,
-    load_close,
-    load_names,
-    named,
-    suggested,
-)
+from spack_cache_db.site.pages.names import having, load_close, load_names, named, suggested
 from spack_cache_db.site.pages.package import load_badge, load_package
 from spack_cache_db.site.pages.package_status import load_package_list
 from spack_cache_db.site.pages.pasted_environment import (

@@ -11,13 +11,7 @@ from itertools import chain
 from spack_cache_db.query.conditions import COLUMNS, Conditions
 from spack_cache_db.query.configurations import Counted, count_by_release, count_by_stack
 from spack_cache_db.query.database import Lookups, Release, Stack
-from spack_cache_db.site.pages.filters import (
-    LABELS,
-    Filters,
-    NameCounts,
-    hosts_of,
-    value_of,
-)
+from spack_cache_db.site.pages.filters import LABELS, Filters, NameCounts, hosts_of, value_of
 from spack_cache_db.spack.normal_forms import parse_variant
 from spack_cache_db.spack.targets import runs_on
 

@@ -1,1 +1,1 @@
-"""What SQL of visitors may use and how large it may be, and our functions in it."""
+"""The limits of visitors' SQL, and our SQL functions."""

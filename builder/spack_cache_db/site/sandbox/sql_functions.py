@@ -1,8 +1,8 @@
-"""Our SQL functions, for specs in Spack's syntax: `spec_match` and `spec_error`.
+"""Our SQL functions for specs in Spack's syntax: `spec_match` and `spec_error`.
 
-SQLite hides what an exception in a function says, so a query that cannot be answered gives NULL,
-and `spec_error` gives the reason as text. A function call is one step to SQLite, whose time limit
-only counts steps: what one call may cost is bounded here, and the limit is looked at after each.
+SQLite hides the text of an exception in a function, so a query without an answer returns NULL, and
+`spec_error` returns the reason. SQLite's time limit counts steps, and a function call is one step:
+this module limits the cost of a call, and checks the time after each.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 
 LONGEST = 2_000
-"""Characters of a spec; Spack prints concrete ones of more than a thousand."""
+"""Limit of a spec in characters; Spack prints concrete specs of more than a thousand."""
 
 MOST_KEPT = 8
-# More steps than Datasette lets pass between two looks at the time.
+# More steps than Datasette allows between two checks of the time.
 LOOK_AT_THE_TIME = """
 WITH RECURSIVE steps(step) AS (SELECT 1 UNION ALL SELECT step + 1 FROM steps WHERE step < 70)
 SELECT count(*) FROM steps
@@ -34,11 +34,13 @@ SPEC = "SELECT id, configuration FROM specs WHERE hash = :hash"
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What satisfies a query: a byte for each id, 1 where it does.
+    """The ids that satisfy a query, as one byte per id (1 or 0).
 
     Attributes:
-        configurations: those that satisfy it, or of which some spec does.
-        specs: those that satisfy what is asked beyond configurations; None where nothing is.
+        configurations: configurations that satisfy it, or have a spec that does.
+        specs: specs that satisfy it; None if the query only concerns configurations.
+        prefix: the beginning of the hash that the query asks for.
+        error: the reason why the query has no answer.
     """
 
     configurations: bytes = b""
@@ -47,23 +49,23 @@ class _Answer:
     error: str | None = None
 
     def holds(self, configuration: int, spec: int | None = None) -> bool:
-        return _is_set(self.configurations, configuration) and (
-            spec is None or self.specs is None or _is_set(self.specs, spec)
-        )
+        if spec is not None and self.specs is not None and not _is_set(self.specs, spec):
+            return False
+        return _is_set(self.configurations, configuration)
 
 
 def register(conn: sqlite3.Connection) -> None:
-    """Add our functions to a connection to a published file."""
+    """Add our functions to a connection to a published database."""
     functions = SpecFunctions(conn)
     conn.create_function("spec_match", 2, functions.match, deterministic=True)
     conn.create_function("spec_error", 1, functions.error, deterministic=True)
 
 
 def parse(text: str) -> SpecQuery:
-    """Return a visitor's spec: to answer a list of a thousand versions would take seconds.
+    """Return a visitor's spec; longer ones, such as a list of versions, could take seconds.
 
     Raises:
-        QuerySyntaxError: the text is no spec, or longer than visitors may ask.
+        QuerySyntaxError: the text is not a spec, or is too long.
     """
     if len(text) > LONGEST:
         expected = f"at most {LONGEST} characters on this site"
@@ -72,23 +74,21 @@ def parse(text: str) -> SpecQuery:
 
 
 class SpecFunctions:
-    """The functions of one connection; a statement asks one query many times."""
+    """The functions of one connection; they keep answers, because statements repeat queries."""
 
     def __init__(self, conn: sqlite3.Connection) -> None:
         self._conn = conn
-        # Kept, because a statement asks for every hash of a file: to make a cursor takes longer.
+        # Kept, because making a cursor takes longer than reading a hash.
         self._by_hash = conn.cursor()
         self._by_hash.row_factory = None
         self._lookups: Lookups | None = None
         self._answers: dict[str, _Answer] = {}
 
     def match(self, query: SqlValue, which: SqlValue) -> int | None:
-        """`spec_match(query, hash)` or `spec_match(query, configuration)`.
+        """Return whether a spec or configuration satisfies a query; NULL if it has no answer.
 
-        A text is the hash of a spec, a number the id of a configuration.
-
-        Returns:
-            1 where it satisfies the query, 0 where it does not; a spec by its own configuration.
+        Args:
+            which: the hash of a spec (text), or the id of a configuration (number).
         """
         answer = self._answer(query)
         if answer is None or answer.error is not None:
@@ -99,32 +99,32 @@ class SpecFunctions:
             return None
         if not which.startswith(answer.prefix):
             return 0
-        own = self._by_hash.execute(SPEC, {"hash": which}).fetchone()
-        return int(own is not None and answer.holds(configuration=own[1], spec=own[0]))
+        row = self._by_hash.execute(SPEC, {"hash": which}).fetchone()
+        return int(row is not None and answer.holds(configuration=row[1], spec=row[0]))
 
     def error(self, query: SqlValue) -> str | None:
-        """`spec_error(query)`: why it cannot be answered; NULL where it can."""
+        """Return the reason why a query has no answer; NULL if it has one."""
         answer = self._answer(query)
         return None if answer is None else answer.error
 
     def _answer(self, query: SqlValue) -> _Answer | None:
         if query is None:
             return None
-        # What is too long is refused; no more of it is worth keeping.
+        # Longer texts are refused anyway, so the rest need not be kept.
         text = str(query)[: LONGEST + 1]
         if text not in self._answers:
             if len(self._answers) >= MOST_KEPT:
                 self._answers.clear()
             try:
-                self._answers[text] = self._asked(text)
+                self._answers[text] = self._read_answer(text)
                 list(select(self._conn, LOOK_AT_THE_TIME))
             except sqlite3.OperationalError:
-                # The time is over; this ends the statement that called, with SQLite's own error.
+                # The time is over; this ends the calling statement with SQLite's own error.
                 self._conn.interrupt()
                 return None
         return self._answers[text]
 
-    def _asked(self, text: str) -> _Answer:
+    def _read_answer(self, text: str) -> _Answer:
         if self._lookups is None:
             self._lookups = read_lookups(self._conn)
         try:
@@ -144,9 +144,9 @@ def _is_set(flags: bytes, number: int) -> bool:
 
 
 def _flags(ids: Iterable[int]) -> bytes:
-    """Return a byte for each id, 1 for those that are given: a set of all would take megabytes."""
-    listed = [*ids]
-    flags = bytearray(max(listed, default=0) + 1)
-    for each in listed:
-        flags[each] = 1
+    """Return one byte per id, 1 for each id in `ids`; a set would take megabytes."""
+    numbers = [*ids]
+    flags = bytearray(max(numbers, default=0) + 1)
+    for number in numbers:
+        flags[number] = 1
     return bytes(flags)

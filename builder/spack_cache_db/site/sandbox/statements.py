@@ -1,12 +1,12 @@
-"""What a visitor's SQL may use, how large it may be, and one statement run within these limits.
+"""Runs SQL of visitors with a list of allowed functions, and limits of size.
 
-sqlite.org/security.html, "Untrusted SQL Inputs", advises to list what is allowed, not what is known
-to be bad: `fts3_tokenizer` lets a statement call any address, `sqlite_stmt` shows the statements of
-others, and `pragma_database_list` the paths of files. SQLite asks the authorizer while it compiles
-a statement, so a refused statement does nothing at all.
+sqlite.org/security.html, "Untrusted SQL Inputs", recommends lists of what is allowed, not of what
+is harmful: `fts3_tokenizer` lets a statement call any address, `sqlite_stmt` shows other visitors'
+statements, and `pragma_database_list` the paths of files. SQLite calls the authorizer while it
+compiles a statement, so a refused statement never runs.
 
-The limits bound what one step costs in memory, and what is left for the page that shows a result:
-its cost grows with cells and characters. The bound of time is in `process`.
+The limits bound the memory of a single step, and the cells and characters of a result, which
+determine the cost of its page. `workers` limits the time.
 """
 
 from __future__ import annotations
@@ -21,17 +21,16 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 SqlValue = str | bytes | int | float | None
-"""What SQLite stores."""
 Params = Mapping[str, SqlValue] | Sequence[SqlValue]
 
 MOST_BEGUN = 2
-"""So many statements are kept that can go on: each may hold what it has sorted."""
+"""Limit of suspended statements: each may keep sorted rows in memory."""
 
 ACTIONS = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE))
-"""Allowed whatever they name: a SELECT, and a recursive one."""
+"""Actions that are always allowed."""
 
-# Core and the operators that are functions (sqlite.org/lang_corefunc.html), aggregates and windows,
-# dates, JSON, mathematics; full text, Datasette's own, and ours.
+# Core functions and operators (sqlite.org/lang_corefunc.html), aggregates and windows, dates, JSON,
+# mathematics; full text, Datasette's own, and ours.
 _FUNCTIONS = """
 abs char coalesce concat concat_ws format glob hex ifnull iif instr length like likelihood likely
 lower ltrim match max min nullif octet_length printf quote random randomblob replace round rtrim
@@ -57,24 +56,21 @@ TABLE_FUNCTIONS = frozenset(("json_each", "json_tree"))
 PRAGMAS = frozenset(_PRAGMAS.split())
 """Also allowed as tables, as `pragma_table_info('specs')`."""
 
-# Datasette asks for the first two; full text and sqlite-utils, in Datasette 1.0, for the others.
-_ALL_PRAGMAS = PRAGMAS.union(
-    ("database_list", "compile_options", "data_version", "recursive_triggers")
-)
-# What SQLite does to itself when it declares the columns of a virtual table.
+# Datasette uses the first two; full text and sqlite-utils, in Datasette 1.0, the others.
+_ALL_PRAGMAS = PRAGMAS | {"database_list", "compile_options", "data_version", "recursive_triggers"}
+# SQLite's own action when it declares the columns of a virtual table.
 _DECLARING = (sqlite3.SQLITE_UPDATE, "sqlite_master")
 
-MEGABYTE = 1_000_000
-HEAP_BYTES = 96 * MEGABYTE
-RESULT_BYTES = 4 * MEGABYTE
-"""A control character takes six times its size as JSON, and all of it is in memory three times."""
+HEAP_BYTES = 96_000_000
+RESULT_BYTES = 4_000_000
+"""As JSON, control characters are six times as long; three copies are in memory at a time."""
 RESULT_CELLS = 25_000
-"""Twice as many as a thousand rows of the widest table have."""
+"""Twice as many cells as a thousand rows of the widest table."""
 PAGE_CELLS = 10_000
-"""What a page shows: a cell takes ten times as long as HTML than as JSON."""
+"""Limit for HTML pages, which take ten times as long per cell as JSON."""
 
 LIMITS = {
-    # Ids are asked for in texts that are not longer (`query.database.IDS_AT_ONCE`).
+    # Ids are sent in texts within this length (`query.database.IDS_AT_ONCE`).
     sqlite3.SQLITE_LIMIT_LENGTH: 200_000,
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
     sqlite3.SQLITE_LIMIT_COLUMN: 200,
@@ -84,18 +80,18 @@ LIMITS = {
     sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 100,
     sqlite3.SQLITE_LIMIT_ATTACHED: 0,
     sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 100,
-    # Datasette asks for the labels of a page of foreign keys with one parameter for each.
+    # Datasette reads the labels of a page's foreign keys with one parameter each.
     sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 5_000,
     sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 10,
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
 SETTINGS = (
     "query_only = 1",
-    # Views may use functions that are known to be harmless, and no others.
+    # Views may use only functions that SQLite marks as harmless.
     "trusted_schema = 0",
     "cell_size_check = 1",
 )
-# Python has these from 3.12 on.
+# Settings of Python 3.12 and later.
 DEFENSIVE = {"SQLITE_DBCONFIG_DEFENSIVE": True, "SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER": False}
 
 TOO_MUCH = (
@@ -110,7 +106,7 @@ _QUOTED = re.compile(r'\s+|(".*?")')
 
 
 class Rows(NamedTuple):
-    """The result of a statement; `is_cut` says that there are more rows than were asked for."""
+    """The result of a statement; `is_cut` is set if more rows exist."""
 
     columns: list[str]
     rows: Sequence[tuple[SqlValue, ...]]
@@ -118,11 +114,11 @@ class Rows(NamedTuple):
 
 
 class TooLarge(sqlite3.OperationalError):
-    """A result is larger than a page may be."""
+    """A result exceeds a size limit."""
 
 
 def bound_heap() -> None:
-    """Bound the memory that SQLite takes in this process, for all connections and for good."""
+    """Limit SQLite's memory in this process, permanently and for all connections."""
     conn = sqlite3.connect(":memory:")
     conn.execute(f"PRAGMA hard_heap_limit = {HEAP_BYTES}")
     conn.close()
@@ -148,23 +144,21 @@ def restrict(conn: sqlite3.Connection, *, may_attach: bool = False) -> None:
 
 
 def authorize(conn: sqlite3.Connection, more: frozenset[str] = frozenset()) -> None:
-    """Let a connection use the functions, pragmas and tables of the lists, and nothing else.
+    """Restrict a connection to the allowed functions, pragmas and tables.
 
     Args:
-        conn: the connection.
-        more: functions of other plugins that it may use as well, in lower case.
+        more: allowed functions of other plugins, in lower case.
     """
     functions = FUNCTIONS | more
-    schema = "SELECT lower(name) FROM sqlite_master WHERE type IN ('table', 'view')"
-    tables = {row[0] for row in conn.execute(schema)}
+    tables = {row[0].lower() for row in conn.execute(TABLE_NAMES)}
     modules = {row[0].lower() for row in conn.execute("SELECT name FROM pragma_module_list")}
-    known = tables | TABLE_FUNCTIONS | {f"pragma_{name}" for name in PRAGMAS} | {"sqlite_master"}
+    readable = tables | TABLE_FUNCTIONS | {f"pragma_{name}" for name in PRAGMAS} | {"sqlite_master"}
 
     def may_read(table: str, column: str) -> bool:
         name = table.lower()
-        if name in known:
+        if name in readable:
             return True
-        # Without a column it may be the name of a common table expression, which is not asked for.
+        # Without a column, it may be the name of a common table expression.
         return not column and name not in modules and not name.startswith(("pragma_", "sqlite_"))
 
     def may(action: int, first: str | None, second: str | None, *_: str | None) -> bool:
@@ -176,17 +170,17 @@ def authorize(conn: sqlite3.Connection, more: frozenset[str] = frozenset()) -> N
             return (first or "").lower() in _ALL_PRAGMAS
         return action in ACTIONS or (action, first) == _DECLARING
 
-    conn.set_authorizer(lambda *asked: sqlite3.SQLITE_OK if may(*asked) else sqlite3.SQLITE_DENY)
+    conn.set_authorizer(lambda *action: sqlite3.SQLITE_OK if may(*action) else sqlite3.SQLITE_DENY)
 
 
 def escape_fts(query: str) -> str:
-    """Quote each word of a search, as Datasette's SQL function of this name does.
+    """Return a search with all words quoted, like Datasette's SQL function of this name.
 
-    Datasette's own would load all of Datasette into every process of the sandbox.
+    Importing Datasette's would load all of Datasette into every worker.
     """
     balanced = query + '"' if query.count('"') % 2 else query
     words = [word for word in _QUOTED.split(balanced) if word and word != '""']
-    # Without a word, the empty phrase: nothing has it, while no phrase at all is an error.
+    # The empty phrase matches no row, while an empty search would be an error.
     return " ".join(word if word.startswith('"') else f'"{word}"' for word in words) or '""'
 
 
@@ -198,50 +192,47 @@ def run_statement(
     most_cells: int = RESULT_CELLS,
     may_cut: bool = False,
 ) -> Rows:
-    """Run a statement.
+    """Return the rows of a statement.
 
     Args:
-        conn: the connection.
-        sql: the statement.
-        params: its parameters.
-        most_rows: the rows after which it is cut; None for all.
-        most_cells: the cells that the result may have.
-        may_cut: whether a result with more cells is cut as well, and not refused.
+        most_rows: the rows after which the result is cut; None for all.
+        most_cells: the limit of cells.
+        may_cut: whether a result with more cells is cut instead of refused.
 
     Raises:
         TooLarge: the result has more than `RESULT_BYTES` bytes or `most_cells` cells.
-        sqlite3.Error: SQLite refused the statement; the text names those that are close to a table
-            or column that is not there.
+        sqlite3.Error: SQLite refused the statement; for an unknown table or column, the text
+            suggests similar names.
     """
     cursor = _executed(conn, sql, params)
-    return _bounded(_columns_of(cursor), cursor, most_rows, most_cells, may_cut=may_cut)
+    return _bounded(cursor, cursor, most_rows, most_cells, may_cut=may_cut)
 
 
 def run_part(conn: sqlite3.Connection, sql: str, params: Params, first: int, count: int) -> Rows:
-    """Run a part of a statement without a limit: `count` rows from that with the number `first`.
+    """Return `count` rows of a statement, beginning with the row number `first`.
 
-    A stream asks for one part after the other, and the last row of each again: that is how it knows
-    whether there are more. SQLite finds the first row of a part by making all that come before. So
-    the last few statements are kept where they stand, and go on.
+    A stream reads one part after the other, and the last row of each part twice, because that row
+    shows that more follow. SQLite would compute all earlier rows of each part again, so the last
+    few statements are suspended instead.
 
     Raises:
-        TooLarge, sqlite3.Error: as `run_statement` does.
+        TooLarge, sqlite3.Error: see `run_statement`.
     """
     key = (conn, sql, *(params.items() if isinstance(params, Mapping) else params))
     begun = _begun.pop(key, None)
     if begun is None or begun.first != first:
         begun = _Begun(first, (), _executed(conn, f"{sql} LIMIT -1 OFFSET {first}", params))
-    rows = islice(chain(begun.again, begun.cursor), count)
-    found = _bounded(_columns_of(begun.cursor), rows, None, RESULT_CELLS)
-    if len(found.rows) == count > 0:
-        _begun[key] = _Begun(first + count - 1, (found.rows[-1],), begun.cursor)
+    part = islice(chain(begun.again, begun.cursor), count)
+    result = _bounded(begun.cursor, part, None, RESULT_CELLS)
+    if len(result.rows) == count > 0:
+        _begun[key] = _Begun(first + count - 1, (result.rows[-1],), begun.cursor)
         if len(_begun) > MOST_BEGUN:
             _begun.popitem(last=False)
-    return found
+    return result
 
 
 class _Begun(NamedTuple):
-    """A statement that can go on: the number of its next row, which may have been read before."""
+    """A suspended statement: the number of its next row, which `again` has if it was read."""
 
     first: int
     again: tuple[tuple[SqlValue, ...], ...]
@@ -258,23 +249,21 @@ def _executed(conn: sqlite3.Connection, sql: str, params: Params) -> sqlite3.Cur
         raise _with_close_names(conn, error) from None
 
 
-def _columns_of(cursor: sqlite3.Cursor) -> list[str]:
-    return [described[0] for described in cursor.description or ()]
-
-
 def _bounded(
-    columns: list[str],
-    found: Iterable[tuple[SqlValue, ...]],
+    cursor: sqlite3.Cursor,
+    result: Iterable[tuple[SqlValue, ...]],
     most_rows: int | None,
     most_cells: int,
     *,
     may_cut: bool = False,
 ) -> Rows:
+    """Return the rows of a result within the limits."""
+    columns = [description[0] for description in cursor.description or ()]
     rows: list[tuple[SqlValue, ...]] = []
     size = cells = 0
     # JSON and HTML repeat the names in each row.
     names = sum(map(_size, columns))
-    for row in found:
+    for row in result:
         if most_rows is not None and len(rows) == most_rows:
             return Rows(columns, rows, is_cut=True)
         size += names + sum(map(_size, row))
@@ -290,27 +279,28 @@ def _bounded(
 def _with_close_names(
     conn: sqlite3.Connection, error: sqlite3.OperationalError
 ) -> sqlite3.OperationalError:
-    """Return an error that names what is close to the table or column that it says is missing."""
-    found = _UNKNOWN.fullmatch(str(error))
-    if found is None:
+    """Return an error with suggestions for the unknown table or column in its text."""
+    unknown = _UNKNOWN.fullmatch(str(error))
+    if unknown is None:
         return error
-    tables = [row[0] for row in conn.execute(TABLE_NAMES) if "_fts" not in row[0]]
-    known = tables if found[1] == "table" else _columns(conn, tables)
-    close = difflib.get_close_matches(found[2], known, cutoff=0.5)
+    names = [row[0] for row in conn.execute(TABLE_NAMES) if "_fts" not in row[0]]
+    if unknown[1] == "column":
+        names = _columns(conn, names)
+    close = difflib.get_close_matches(unknown[2], names, cutoff=0.5)
     return sqlite3.OperationalError(f"{error}; close: {', '.join(close)}") if close else error
 
 
 def _columns(conn: sqlite3.Connection, tables: Iterable[str]) -> list[str]:
-    """Return the names of all columns, but for those of views that this connection may not read."""
-    found: dict[str, None] = {}
+    """Return the names of all columns, except of views that this connection may not read."""
+    columns: dict[str, None] = {}
     for table in tables:
         with suppress(sqlite3.Error):
-            found |= {row[0]: None for row in conn.execute(COLUMN_NAMES, {"table": table})}
-    return [*found]
+            columns |= {row[0]: None for row in conn.execute(COLUMN_NAMES, {"table": table})}
+    return [*columns]
 
 
 def _size(value: SqlValue) -> int:
     if isinstance(value, str):
-        # JSON escapes what is not ASCII.
+        # JSON escapes characters that are not ASCII.
         return len(value) if value.isascii() else 3 * len(value)
     return len(value) if isinstance(value, bytes) else 0
