@@ -248,7 +248,7 @@ async def test_specs_of_before_spack_1_0(datasette: Any, path: str) -> None:
     wrong = await datasette.client.get(f"{path}?{urlencode(old | {'spack': 'new'})}")
 
     assert (answer.status_code, new.status_code) == (200, 200)
-    assert "no version of Spack" in html.unescape(wrong.text)
+    assert "not a version of Spack" in html.unescape(wrong.text)
     if path == "/find.json":
         assert answer.json() == new.json()
     elif path == "/cover.json":

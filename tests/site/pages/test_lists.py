@@ -103,8 +103,8 @@ def test_what_is_not_known_is_told(lookups: Lookups) -> None:
 
     assert [each.split(":")[0] for each in page.faults] == [
         "There is no release v9",
-        "No binary in this database runs on zen8.",
-        "No binary in this database is for a target zen9.",
+        "No package in this database runs on zen8.",
+        "No package in this database is for the target zen9.",
     ]
 
 

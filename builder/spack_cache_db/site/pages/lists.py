@@ -343,15 +343,15 @@ def _faults(lookups: Lookups, filters: ListFilters) -> tuple[str, ...]:
     if filters.stack and lookups.stack(filters.stack) is None:
         faults.append(f"There is no stack {filters.stack}: all are shown.")
     if filters.host and filters.host not in hosts:
-        faults.append(f"No binary in this database runs on {filters.host}.")
+        faults.append(f"No package in this database runs on {filters.host}.")
     for name in ("has", "lacks", "target"):
         value = getattr(filters, name)
         if value and value not in (targets if name == "target" else targets | releases):
-            faults.append(f"No binary in this database is for a target {value}.")
+            faults.append(f"No package in this database is for the target {value}.")
     for name in ("compiler", "os"):
         value = getattr(filters, name)
         if value and not any(map(condition_of(name, value).holds, lookups.words[name].values())):
-            faults.append(f"No binary in this database has the {LABELS[name]} {value}.")
+            faults.append(f"No package in this database has the {LABELS[name]} {value}.")
     return tuple(faults)
 
 
