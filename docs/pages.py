@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -38,6 +39,9 @@ AT_ROOT = {
     "SECURITY.md": "security.md",
 }
 """Documents at the root of the repository, and the pages that show them."""
+
+SCHEMAS = json.loads((ROOT / "docs" / "schemas.json").read_text(encoding="utf-8"))["$defs"]
+"""The JSON that commands print: by the name of the command, or the name of a part."""
 
 SQL_TYPES = {int: "INTEGER", str: "TEXT", bytes: "BLOB"}
 
@@ -202,6 +206,8 @@ def commands_page() -> str:
         "is 0 for yes or success, 1 for no (no match, a difference, faulty input) and 2 for an "
         "error, as with `grep` and `diff`. Without FILE, commands use `$SPACK_CACHE_DB`, or else "
         "the only database in `dist/` and the current folder. `NO_COLOR` turns colours off.",
+        "The keys of `--json` keep their names and types within a major version. "
+        "[schemas.json](schemas.json) describes them as JSON schemas.",
     ]
     for name in COMMANDS:
         command = cli.get_command(click.Context(cli), name)
@@ -218,7 +224,25 @@ def commands_page() -> str:
         ]
         table = "\n".join(["| option | |", "| --- | --- |", *rows])
         parts += [f"## {name}", f"```\n{usage}\n```", _escaped(help_text), table]
+        parts += [
+            f"`{words} --json` prints:\n\n{_keys(schema)}"
+            for words, schema in SCHEMAS.items()
+            if words.split()[0] == name
+        ]
     return "\n\n".join(parts) + "\n"
+
+
+def _keys(schema: dict[str, Any], indent: str = "") -> str:
+    """Return the keys of a JSON schema as a list."""
+    if "$ref" in schema:
+        schema = SCHEMAS[schema["$ref"].rpartition("/")[2]]
+    lines = [_keys(each, indent) for each in schema.get("anyOf", ())]
+    if isinstance(schema.get("items"), dict):
+        lines.append(_keys(schema["items"], indent))
+    for key, value in schema.get("properties", {}).items():
+        text = f": {value['description']}" if "description" in value else ""
+        lines += [f"{indent}- `{key}`{text}", _keys(value, f"{indent}    ")]
+    return "\n".join(filter(None, lines))
 
 
 def _cell(text: str) -> str:
