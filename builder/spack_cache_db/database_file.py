@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import stat
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,8 +10,8 @@ from json import JSONDecodeError
 from pathlib import Path
 
 from spack_cache_db import schema
-from spack_cache_db.bounded_files import open_regular
-from spack_cache_db.errors import DatabaseError, reason
+from spack_cache_db.bounded_files import open_regular, unreadable
+from spack_cache_db.errors import DatabaseError
 
 _HEADER = struct.Struct(">16s 12x I 28x I 4x I")
 _SHADOWS = tuple(
@@ -37,7 +36,6 @@ def open_database(path: Path) -> sqlite3.Connection:
         DatabaseError: it is missing, not a spack-cache-db database, of another schema version, or
             damaged.
     """
-    _require_file(path)
     check_header(path)
     # `OpenFile` passes the connection between threads, one at a time.
     uri = f"{path.resolve().as_uri()}?immutable=1"
@@ -55,7 +53,7 @@ def open_database(path: Path) -> sqlite3.Connection:
 def damaged(path: Path, error: Exception) -> DatabaseError:
     """Return the error of a database that is damaged."""
     why = "a statement does not end" if is_interrupted(error) else str(error)
-    return DatabaseError(f"{path}: is damaged: {why}; build it anew")
+    return DatabaseError(f"{path}: is damaged: {why}; build it again")
 
 
 @contextmanager
@@ -92,42 +90,28 @@ def _limit_steps(connection: sqlite3.Connection) -> None:
     connection.set_progress_handler(is_too_much, STEPS_AT_ONCE)
 
 
-def _require_file(path: Path) -> None:
-    # `Path.is_file` raises for a name that is too long, and in an unreadable folder.
-    try:
-        mode = path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        mode = 0
-    except OSError as error:
-        raise DatabaseError(f"{path}: cannot be read: {reason(error)}") from None
-    if stat.S_ISDIR(mode):
-        raise DatabaseError(f"{path}: is a folder, expected a file made by build")
-    if mode and not stat.S_ISREG(mode):
-        raise DatabaseError(f"{path}: is a pipe or a device, expected a file made by build")
-    if not mode:
-        advice = f"build one with: spack-cache-db build PATH -o {path}"
-        raise DatabaseError(f"{path}: no such file; {advice}")
-
-
 def check_header(path: Path) -> None:
     """Check the header of a file (SQLite's file format, 1.3); raises as `open_database`."""
     try:
         with open_regular(path) as file:
             header = file.read(_HEADER.size)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        advice = f"build one with: spack-cache-db build PATH -o {path}"
+        raise DatabaseError(f"{path}: no such file; {advice}") from None
     except OSError as error:
-        raise DatabaseError(f"{path}: cannot be read: {reason(error)}") from None
+        raise DatabaseError(f"{path}: {unreadable(error)}") from None
     magic, pages, version, application = _HEADER.unpack(header.ljust(_HEADER.size, b"\0"))
     if magic != b"SQLite format 3\0" or application != schema.APPLICATION_ID:
         message = "is not a spack-cache-db database; expected a file made by build"
         raise DatabaseError(f"{path}: {message}")
     if version != schema.SCHEMA_VERSION:
-        message = f"has schema version {version}, expected {schema.SCHEMA_VERSION}; build it anew"
+        message = f"has schema version {version}, expected {schema.SCHEMA_VERSION}; build it again"
         raise DatabaseError(f"{path}: {message}")
     # SQLite reads a truncated file until it needs the last page.
     size, expected = path.stat().st_size, pages * schema.PAGE_SIZE
     if size != expected:
         message = f"it has {size:,} bytes, not {expected:,}"
-        raise DatabaseError(f"{path}: is damaged: {message}; build it anew")
+        raise DatabaseError(f"{path}: is damaged: {message}; build it again")
 
 
 def _check_statements(connection: sqlite3.Connection) -> None:

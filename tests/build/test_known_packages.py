@@ -59,7 +59,7 @@ def test_two_files_of_a_form_that_differ_are_a_fault(tmp_path: Path) -> None:
     write_packages(folder / "again", published("a", "1"))
     build(folder, tmp_path / "x.db")
     write_packages(folder / "more", published("a", "2"))
-    with pytest.raises(InputError, match=r"more/a\.json: tells of the package a otherwise than"):
+    with pytest.raises(InputError, match=r"more/a\.json: has other data of the package a than"):
         build(folder, tmp_path / "x.db")
 
 

@@ -79,7 +79,7 @@ def test_a_folder_is_no_file(arguments: tuple[str, ...], tmp_path: Path) -> None
     result = run(*arguments, tmp_path)
     assert result.exit_code != 0
     said = result.stderr.removeprefix(f"Loading {tmp_path} ...\n")
-    assert said == f"Error: {tmp_path}: is a folder, expected a file made by build\n"
+    assert said == f"Error: {tmp_path}: is a folder, expected a regular file\n"
 
 
 @pytest.mark.parametrize("arguments", [("check",), ("verify", "{file}")])

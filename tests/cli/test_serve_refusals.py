@@ -78,7 +78,7 @@ def test_a_damaged_file_is_refused(samples_file: Path, tmp_path: Path, how: str)
     copy = damaged(samples_file, tmp_path, how)
     said = refusal(copy)
     assert said.startswith(f"{copy}: is damaged: ")
-    assert said.endswith("; build it anew")
+    assert said.endswith("; build it again")
 
 
 def test_a_table_that_datasette_cannot_show_is_told(samples_file: Path, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
     assert refusal(other).endswith(
         "is not a spack-cache-db database; expected a file made by build"
     )
-    assert refusal(tmp_path).endswith(": is a folder, expected a file made by build")
+    assert refusal(tmp_path).endswith(": is a folder, expected a regular file")
     missing = refusal(tmp_path / "missing.db")
     assert "no such file; build one with: spack-cache-db build" in missing
 

@@ -45,7 +45,7 @@ def test_wherever_specs_stand() -> None:
     ("toolchain", "said"),
     [
         ("%gcc ^mpi", "expected '%' alone in a toolchain"),
-        ([{"when": "%c"}], "expected spec: here"),
+        ([{"when": "%c"}], "expected the key spec:"),
         ([{"spec": "@@"}], "is not a spec"),
         ([{"spec": "+a"}, {"spec": "~a"}], "exclude each other"),
         ("%c,cxx=gcc@12 %fortran=gcc@13", "exclude each other"),

@@ -72,7 +72,7 @@ def test_a_file_that_claims_to_be_ours_is_refused(name: str, command: str, copy:
     result = run(command, *arguments[command])
     assert result.exit_code in (1, 2), result.output
     assert "is damaged: " in result.stderr
-    assert "build it anew" in result.stderr
+    assert "build it again" in result.stderr
 
 
 @pytest.mark.slow
@@ -88,7 +88,7 @@ def test_a_statement_that_does_not_end_is_ended(
         with pytest.raises(sqlite3.OperationalError, match="interrupted"):
             connection.execute(f"SELECT count(*) FROM ({ENDLESS})").fetchone()
         assert connection.execute(some).fetchone() == (200_000,)
-    told = "is damaged: a statement does not end; build it anew"
+    told = "is damaged: a statement does not end; build it again"
     with pytest.raises(DatabaseError, match=told), connected(copy) as connection:
         connection.execute(f"SELECT count(*) FROM ({ENDLESS})").fetchone()
 
@@ -113,7 +113,7 @@ def test_flipped_bytes_end_in_one_line(seed: int, copy: Path) -> None:
 def test_a_file_that_was_cut_off_is_refused(copy: Path, cut: int) -> None:
     """However few bytes are missing at its end."""
     copy.write_bytes(copy.read_bytes()[:-cut])
-    with pytest.raises(DatabaseError, match=r"is damaged: .*; build it anew"):
+    with pytest.raises(DatabaseError, match=r"is damaged: .*; build it again"):
         open_database(copy)
 
 
@@ -136,7 +136,7 @@ def test_a_file_that_is_too_long_is_refused(copy: Path) -> None:
 def test_a_file_without_a_table_or_view_is_refused(copy: Path, name: str) -> None:
     """The message says which one is missing."""
     changed(copy, f"DROP {'VIEW' if name in schema.VIEWS else 'TABLE'} {name}")
-    with pytest.raises(DatabaseError, match=f"is damaged: it has no {name}; build it anew"):
+    with pytest.raises(DatabaseError, match=f"is damaged: it has no {name}; build it again"):
         open_database(copy)
 
 

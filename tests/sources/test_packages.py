@@ -146,7 +146,7 @@ def test_no_text_of_a_package_is_a_formula(text: str) -> None:
         (published("a", versions=[{"sha256": "x"}]), "missing required field `name`"),
         (published("a", description="x" * (MAX_DESCRIPTION + 1)), "has a description of 65,537"),
         (published("a", *map(str, range(MAX_MEMBERS + 1))), "has 16,385 versions"),
-        ([listed("a"), listed("a")], "the package a stands twice"),
+        ([listed("a"), listed("a")], "the package a is repeated"),
         ([5], "Expected `object`, got `int`"),
         (b'{"name": "a", "latest_version": ' + b"[" * 5000, "in/x"),
     ],

@@ -1,6 +1,6 @@
-"""Numbered columns → everything that is counted.
+"""Counts specs, configurations, packages and releases.
 
-Only binaries are counted: a spec that no release lists counts nowhere.
+Only binaries are counted, not specs that are in no release.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Counts(NamedTuple):
 
     Attributes:
         columns: counted columns by table and name; the value of the row with id `i` is at `i - 1`.
-        tables: the tables that have nothing but counts, by name.
+        tables: the tables of counts, by name.
         facets: the rows of `facet_values`.
     """
 
@@ -64,7 +64,7 @@ def count(numbered: Numbered) -> Counts:
     )
     columns: dict[str, dict[str, list[Any]]] = {
         "releases": {
-            "previous": [each or None for each in previous[1:].tolist()],
+            "previous": [release or None for release in previous[1:].tolist()],
             "package_count": _times(package_releases.second, releases),
             "spec_count": _times(listings["release"], releases),
         },
@@ -102,92 +102,85 @@ def count(numbered: Numbered) -> Counts:
 
 
 def _added(listings: Frame, in_releases: Pairs, previous: Numbers) -> Numbers:
-    """Return how many specs of each (configuration, release) the release before does not list.
+    """Return the number of specs of each (configuration, release) that are not in the one before.
 
     Args:
-        listings: in the order of (release, spec).
+        listings: the listings, sorted by release and spec.
         in_releases: all pairs of a configuration and a release.
-        previous: the release before each; 0 where there is none.
+        previous: the release before each release, or 0.
     """
     before = previous[listings["release"]]
     keys = packed(listings["release"], listings["spec"])
     is_new = (before > 0) & ~np.isin(packed(before, listings["spec"]), keys)
     new = packed(listings["configuration"], listings["release"])[is_new]
-    every = packed(in_releases.first, in_releases.second)
-    return np.bincount(np.searchsorted(every, new), minlength=len(every))
+    all_pairs = packed(in_releases.first, in_releases.second)
+    return np.bincount(np.searchsorted(all_pairs, new), minlength=len(all_pairs))
 
 
 def _release_packages(numbered: Numbered, in_releases: Pairs) -> Frame:
-    """Return how much each release has of each package, and the newest version there.
-
-    Args:
-        in_releases: the specs of each (configuration, release).
-    """
-    found = packed(in_releases.second, numbered.configurations["package"][in_releases.first])
-    keys, of, configurations = np.unique(found, return_inverse=True, return_counts=True)
-    # Of the versions of a package, Spack prefers the one with the largest id.
+    """Return the counts and the newest version of each package in each release."""
+    release_and_package = packed(
+        in_releases.second, numbered.configurations["package"][in_releases.first]
+    )
+    keys, group, configurations = np.unique(
+        release_and_package, return_inverse=True, return_counts=True
+    )
+    # The preferred version of a package has the largest id.
     newest = np.zeros(len(keys), np.int64)
-    np.maximum.at(newest, of, numbered.configurations["version"][in_releases.first])
+    np.maximum.at(newest, group, numbered.configurations["version"][in_releases.first])
     release, package = unpacked(keys)
     return Frame(
         release=release,
         package=package,
         configuration_count=configurations,
-        spec_count=summed(of, in_releases.counts, len(keys)),
+        spec_count=summed(group, in_releases.counts, len(keys)),
         newest_version=newest,
     )
 
 
 def _package_releases(numbered: Numbered, in_releases: Pairs) -> Pairs:
-    """Return each (package, release) once, also if the page of the package lists nothing."""
-    listed = numbered.configurations["package"][in_releases.first]
+    """Return the distinct (package, release), including those of pages without specs."""
+    package = numbered.configurations["package"][in_releases.first]
     return pairs(
-        np.concatenate([listed, numbered.pages["package"]]),
+        np.concatenate([package, numbered.pages["package"]]),
         np.concatenate([in_releases.second, numbered.pages["release"]]),
     )
 
 
 def _in_stacks(numbered: Numbered) -> Pairs:
-    """Return each (configuration, stack), and how many of its specs are in it in any release."""
+    """Return the distinct (configuration, stack), with the specs that are in it in any release."""
     specs = numbered.specs
-    known = pairs(specs["configuration"], specs["stacks"])
-    at, stack = numbered.stack_members.of(known.second)
-    return pairs(known.first[at], stack, known.counts[at])
+    stack_sets = pairs(specs["configuration"], specs["stacks"])
+    index, stack = numbered.stack_members.of(stack_sets.second)
+    return pairs(stack_sets.first[index], stack, stack_sets.counts[index])
 
 
 def _times(ids: Numbers, size: int) -> list[int]:
-    """Return how often each id from 1 to `size` occurs."""
-    found: list[int] = np.bincount(ids, minlength=size + 1)[1:].tolist()
-    return found
+    """Return the number of occurrences of each id from 1 to `size`."""
+    counts: list[int] = np.bincount(ids, minlength=size + 1)[1:].tolist()
+    return counts
 
 
 class _Dates:
-    """The dates of releases, as numbers in the same order."""
+    """Compares the dates of releases as numbers."""
 
     def __init__(self, releases: Iterable[str]) -> None:
         dates = [release_date(release) for release in releases]
         self._dates = [*sorted({date for date in dates if date}), None]
-        # None is the last date, which is also at -1: a release without a date changes neither end.
+        # None is the last date, which index -1 returns for releases without a date.
         self._number = numbers([-1, *(self._dates.index(date) if date else -1 for date in dates)])
 
     def undated(self, ids: Numbers, releases: Numbers, size: int) -> list[bool]:
-        """Return whether each id from 1 to `size` is in a release without a date.
-
-        Args:
-            ids: of each distinct (id, release).
-            releases: the releases of these pairs.
-        """
-        found = np.zeros(size + 1, bool)
-        found[ids[self._number[releases] < 0]] = True
-        are_undated: list[bool] = found[1:].tolist()
+        """Return whether each id from 1 to `size` is in a release without a date."""
+        flags = np.zeros(size + 1, bool)
+        flags[ids[self._number[releases] < 0]] = True
+        are_undated: list[bool] = flags[1:].tolist()
         return are_undated
 
     def seen(self, ids: Numbers, releases: Numbers, size: int) -> dict[str, list[Any]]:
-        """Return in how many releases each id from 1 to `size` is, and the first and last date.
+        """Return the number of releases, and the first and last date, of each id up to `size`.
 
-        Args:
-            ids: of each distinct (id, release).
-            releases: the releases of these pairs.
+        `ids` and `releases` are the columns of distinct pairs.
         """
         number = self._number[releases]
         dated = number >= 0
@@ -202,7 +195,7 @@ class _Dates:
 
 
 class _Cells(NamedTuple):
-    """Parallel arrays: specs of a package with a value in a release (0: in any of them)."""
+    """Parallel arrays: the specs of a package with a value in a release (0 for all releases)."""
 
     release: Numbers
     package: Numbers
@@ -211,32 +204,22 @@ class _Cells(NamedTuple):
 
 
 def _facet_counts(numbered: Numbered, in_releases: Pairs, in_stacks: Pairs) -> list[FacetCount]:
-    """Return the numbers of specs and packages by release, facet and value.
-
-    Args:
-        in_releases: the specs of each (configuration, release).
-        in_stacks: the specs of each (configuration, stack).
-
-    Returns:
-        Rows sorted by release, facet and value; before them, those of all releases together.
-    """
+    """Return the counts by release, facet and value, sorted; those of all releases come first."""
     ids = numbered.ids
-    named = {facet: ids[CONFIGURATION[column]] for facet, column in FACETS.items()}
-    named["stacks"] = ids["stacks"]
-    values = sorted((facet, name) for facet, names in named.items() for name in names)
+    names_of_facet = {facet: ids[CONFIGURATION[column]] for facet, column in FACETS.items()}
+    names_of_facet["stacks"] = ids["stacks"]
+    values = sorted((facet, name) for facet, names in names_of_facet.items() for name in names)
     codes = {value: code for code, value in enumerate(values)}
     code_of = {
         facet: numbers([0, *(codes[facet, name] for name in names)])
-        for facet, names in named.items()
+        for facet, names in names_of_facet.items()
     }
     specs = np.zeros((len(ids["releases"]) + 1) * len(values), dtype=np.int64)
     packages = np.zeros_like(specs)
     for cells in chain(
         _stack_cells(numbered, in_stacks, code_of["stacks"]),
         (
-            _configuration_cells(
-                numbered, in_releases, code_of[facet][numbered.configurations[column]]
-            )
+            _configuration_cells(numbered, in_releases, code_of[facet], column)
             for facet, column in FACETS.items()
         ),
     ):
@@ -244,13 +227,21 @@ def _facet_counts(numbered: Numbered, in_releases: Pairs, in_stacks: Pairs) -> l
         specs += summed(key, cells.specs, len(specs))
         packages += np.bincount(pairs(key, cells.package).first, minlength=len(packages))
     return [
-        (at // len(values) or None, *values[at % len(values)], int(specs[at]), int(packages[at]))
-        for at in np.flatnonzero(packages).tolist()
+        (
+            key // len(values) or None,
+            *values[key % len(values)],
+            int(specs[key]),
+            int(packages[key]),
+        )
+        for key in np.flatnonzero(packages).tolist()
     ]
 
 
-def _configuration_cells(numbered: Numbered, in_releases: Pairs, codes: Numbers) -> _Cells:
-    """Return the cells of one facet; `codes` has its value for each configuration, by its id."""
+def _configuration_cells(
+    numbered: Numbered, in_releases: Pairs, codes: Numbers, column: str
+) -> _Cells:
+    """Return the cells of one column; `codes` has the value of each of its ids."""
+    codes = codes[numbered.configurations[column]]
     binaries = numbered.specs["configuration"][numbered.specs["is_listed"] > 0]
     specs = np.bincount(binaries, minlength=len(codes))
     used = np.flatnonzero(specs)
@@ -264,13 +255,13 @@ def _configuration_cells(numbered: Numbered, in_releases: Pairs, codes: Numbers)
 
 
 def _stack_cells(numbered: Numbered, in_stacks: Pairs, codes: Numbers) -> Iterator[_Cells]:
-    """Yield the cells of the stacks; `codes` has the value of each stack, by its id."""
+    """Yield the cells of the stacks; `codes` has the value of each stack's id."""
     package_of, listings = numbered.configurations["package"], numbered.listings
-    of, stack, specs = in_stacks
-    yield _Cells(np.zeros_like(of), package_of[of], codes[stack], specs)
+    configuration, stack, specs = in_stacks
+    yield _Cells(np.zeros_like(configuration), package_of[configuration], codes[stack], specs)
     packages = len(numbered.ids["packages"]) + 1
-    place = listings["release"] * packages + package_of[listings["configuration"]]
-    found = pairs(place, listings["stacks"])
-    at, stack = numbered.stack_members.of(found.second)
-    release, package = np.divmod(found.first[at], packages)
-    yield _Cells(release, package, codes[stack], found.counts[at])
+    release_and_package = listings["release"] * packages + package_of[listings["configuration"]]
+    stack_sets = pairs(release_and_package, listings["stacks"])
+    index, stack = numbered.stack_members.of(stack_sets.second)
+    release, package = np.divmod(stack_sets.first[index], packages)
+    yield _Cells(release, package, codes[stack], stack_sets.counts[index])

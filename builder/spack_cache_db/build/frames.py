@@ -1,6 +1,6 @@
-"""Parallel arrays of numbers on NumPy, and the functions by which they are merged and counted.
+"""Parallel NumPy arrays of numbers, and functions that merge and count them.
 
-Numbers are ids and counts below 2**31: two of them make one 64-bit key that sorts like the pair.
+Numbers are ids and counts below 2**31: two of them fit into one 64-bit key that sorts as the pair.
 """
 
 from __future__ import annotations
@@ -34,25 +34,27 @@ class Frame:
         return len(next(iter(self.columns.values())))
 
     def where(self, chosen: Numbers | Mask | slice) -> Frame:
-        """Return some of the rows: where a mask is true, at these places, or of this slice."""
+        """Return the rows of a mask, of indexes or of a slice."""
         return Frame(**{name: column[chosen] for name, column in self.columns.items()})
 
     def having(self, **columns: Numbers) -> Frame:
-        """Return the frame with other or more columns."""
+        """Return the frame with columns replaced or added."""
         return Frame(**self.columns | columns)
 
     def renumbered(self, meanings: Mapping[str, Meaning], numbers: Mapping[str, Numbers]) -> Frame:
-        """Return the frame with other numbers.
+        """Return the frame with new numbers.
 
         Args:
             meanings: the dictionary that each column refers to (see `sources.columns.TABLES`).
-            numbers: by dictionary, the new number of each old one, and 0 for 0. Numbers of
-                dictionaries that are not named here stay.
+            numbers: the new number of each old one, by dictionary, and 0 for 0; other dictionaries
+                are unchanged.
         """
-        known = {name: numbers.get(each.of or "") for name, each in meanings.items()}
+        numbers_of_column = {
+            name: numbers.get(meaning.of or "") for name, meaning in meanings.items()
+        }
         return Frame(
             **{
-                name: column if (new := known.get(name)) is None else new[column]
+                name: column if (new := numbers_of_column.get(name)) is None else new[column]
                 for name, column in self.columns.items()
             }
         )
@@ -61,10 +63,10 @@ class Frame:
         """Yield the rows as tuples.
 
         Args:
-            names: the columns, in their order; all of them if none is named.
-            values: replaces the numbers of a column: `values[column][number]`.
+            names: the columns, by default all.
+            values: the values of a column's numbers: `values[column][number]`.
         """
-        # A few thousand at a time: a number takes five times as much memory in Python.
+        # A few thousand at a time, because Python objects take five times as much memory.
         for start in range(0, len(self), ROWS_AT_ONCE):
             parts: list[Iterable[Any]] = []
             for name in names or self.columns:
@@ -74,9 +76,9 @@ class Frame:
 
 
 def joined(frames: Sequence[Frame]) -> Frame:
-    """Return frames of the same columns as one, one after the other."""
+    """Return one frame with the rows of several that have the same columns."""
     names = frames[0].columns
-    return Frame(**{name: np.concatenate([each[name] for each in frames]) for name in names})
+    return Frame(**{name: np.concatenate([frame[name] for frame in frames]) for name in names})
 
 
 def of_documents(frame: Frame, new: Numbers) -> Frame:
@@ -86,7 +88,7 @@ def of_documents(frame: Frame, new: Numbers) -> Frame:
 
 
 class Pairs(NamedTuple):
-    """Distinct pairs of numbers, sorted, and how often each was there."""
+    """Distinct pairs of numbers, sorted, and the number of their occurrences."""
 
     first: Numbers
     second: Numbers
@@ -100,26 +102,25 @@ class Members(NamedTuple):
     numbers: Numbers
 
     def of(self, sets: Numbers) -> tuple[Numbers, Numbers]:
-        """Return, for each member of each of the sets, the set's place and the member."""
-        sizes = self.starts[sets + 1] - self.starts[sets]
-        return np.repeat(np.arange(len(sets)), sizes), self.numbers[
-            ranges(self.starts[sets], sizes)
-        ]
+        """Return the index of the set and the member, for each member of each set."""
+        starts = self.starts[sets]
+        sizes = self.starts[sets + 1] - starts
+        return np.repeat(np.arange(len(sets)), sizes), self.numbers[ranges(starts, sizes)]
 
 
 def numbers(values: Iterable[int]) -> Numbers:
-    """Return an array of these numbers."""
+    """Return an array of numbers."""
     return np.fromiter(values, dtype=np.int64)
 
 
 def members(sets: Sequence[Sequence[int]]) -> Members:
     """Return sets of numbers as arrays."""
     starts = np.cumsum([0, *map(len, sets)])
-    return Members(starts, numbers(each for numbers in sets for each in numbers))
+    return Members(starts, numbers(number for numbers in sets for number in numbers))
 
 
 def packed(first: Numbers, second: Numbers) -> Numbers:
-    """Return one number for each pair, which sorts as the pair does."""
+    """Return one key for each pair, which sorts as the pair does."""
     keys = first.astype(np.int64)
     keys <<= 32
     keys |= second.astype(np.int64, copy=False)
@@ -127,23 +128,23 @@ def packed(first: Numbers, second: Numbers) -> Numbers:
 
 
 def unpacked(keys: Numbers) -> tuple[Numbers, Numbers]:
-    """Return the pairs of which these are the keys."""
+    """Return the pairs of keys."""
     return keys >> 32, keys & 0xFFFFFFFF
 
 
 def pairs(first: Numbers, second: Numbers, weights: Numbers | None = None) -> Pairs:
-    """Return the distinct pairs of numbers, counted; a pair counts as its weight, or as one."""
+    """Return the distinct pairs, with the sum of their weights, by default their number."""
     counts: Numbers
     if weights is None:
         keys, counts = np.unique(packed(first, second), return_counts=True)
     else:
-        keys, of = np.unique(packed(first, second), return_inverse=True)
-        counts = summed(of, weights, len(keys))
+        keys, group = np.unique(packed(first, second), return_inverse=True)
+        counts = summed(group, weights, len(keys))
     return Pairs(*unpacked(keys), counts)
 
 
 def summed(groups: Numbers, weights: Numbers, size: int = 0) -> Numbers:
-    """Return the sum of the weights of each group, from 0 to `size` - 1 at least."""
+    """Return the sum of the weights of each group, for at least `size` groups."""
     # NumPy sums in floating point, which is exact below 2**53.
     return np.bincount(groups, weights, size).astype(np.int64)
 
@@ -155,37 +156,31 @@ def ranges(starts: Numbers, sizes: Numbers) -> Numbers:
 
 
 def group_starts(keys: Numbers) -> Numbers:
-    """Return where each run of equal keys starts."""
+    """Return the index at which each run of equal keys starts."""
     starts = np.ones(len(keys), bool)
     np.not_equal(keys[1:], keys[:-1], out=starts[1:])
     return np.flatnonzero(starts)
 
 
 def varying(groups: Numbers, values: Numbers, largest: int) -> Mask:
-    """Return, for each number of a group up to `largest`, whether it has different values.
-
-    Args:
-        groups: the group of each value, in any order.
-        values: the values.
-        largest: the largest number of a group.
-    """
-    some = np.zeros(largest + 1, values.dtype)
-    some[groups] = values
-    found = np.zeros(largest + 1, bool)
-    found[groups[values != some[groups]]] = True
-    return found
+    """Return whether each group up to `largest` has different values."""
+    last_values = np.zeros(largest + 1, values.dtype)
+    last_values[groups] = values
+    result = np.zeros(largest + 1, bool)
+    result[groups[values != last_values[groups]]] = True
+    return result
 
 
 def places(order: Numbers, largest: int) -> Numbers:
-    """Return an array that takes a number to its place in `order`, counted from 1, others to 0."""
-    found = np.zeros(largest + 1, dtype=np.uint32)
-    found[order] = np.arange(1, len(order) + 1)
-    return found
+    """Return the position of each number in `order`, counted from 1; 0 for other numbers."""
+    positions = np.zeros(largest + 1, dtype=np.uint32)
+    positions[order] = np.arange(1, len(order) + 1)
+    return positions
 
 
 def first_places(values: Numbers, largest: int) -> Numbers:
-    """Return where each number up to `largest` stands first; 0 for those that do not."""
-    found = np.zeros(largest + 1, dtype=np.int64)
-    # Of several values for one index, NumPy keeps the last ("Indexing on ndarrays").
-    found[values[::-1]] = np.arange(len(values))[::-1]
-    return found
+    """Return the first index of each number up to `largest`; 0 for missing numbers."""
+    positions = np.zeros(largest + 1, dtype=np.int64)
+    # NumPy keeps the last of several values for one index ("Indexing on ndarrays").
+    positions[values[::-1]] = np.arange(len(values))[::-1]
+    return positions

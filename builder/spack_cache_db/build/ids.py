@@ -1,10 +1,9 @@
-"""Merged columns → final numbers: ids that depend only on what the input says.
+"""Assigns final ids, which depend only on the content of the input.
 
-Every dictionary is in the order of what its names mean: versions of a package by Spack's
-preference, the preferred one last, compilers in Spack's order, releases from branch to oldest
-snapshot, all else by its text. Specs are numbered by configuration,
-then by the foremost release that lists them, then by hash: what is asked for together lies
-together in the file, and what is current comes first.
+Versions of a package are in Spack's order of preference, the preferred one last; compilers in
+Spack's order, releases from branch to oldest snapshot, other names by text. Specs are sorted by
+configuration, first release and hash, so that rows of one query are close together in the file, and
+current ones come first.
 """
 
 from __future__ import annotations
@@ -25,23 +24,29 @@ from spack_cache_db.spack.normal_forms import split_compiler
 from spack_cache_db.spack.versions import preference, version_key
 
 Ids = dict[str, dict[Any, int]]
-"""The id of each thing, in the order of the ids, by the table or the dictionary it stands in."""
+"""The ids of values in ascending order, by table or dictionary."""
 
 _DICTIONARIES = ("configurations", "stack_sets", "tarballs", "nodes", "uses")
-"""The dictionaries of `Texts` whose things are rows: only what is in use gets an id."""
+"""The dictionaries of `Texts` whose values are rows; only values in use get an id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
     """Merged columns with final ids.
 
-    `ids` has those of all names and of `_DICTIONARIES`; sizes and other texts have the numbers of
-    `texts`. `documents` begins with the pages, in the order of their ids; `pages` has the columns
-    `release` and `package`. `hashes` and `specs` are in the order of the ids of specs, `listings`
-    in that of (release, spec), `document_listings` in that of (document, spec),
-    `records` in that of (spec, document), `edges` in that of (spec,
-    dependency, use), each once. A listing has the `configuration` of its spec. `configurations`,
-    which has the ids in their columns, and `stack_members` are by id.
+    Attributes:
+        ids: the ids of all names and of `_DICTIONARIES`.
+        texts: sizes and other texts, which keep their numbers.
+        documents: all documents; the pages come first, by id.
+        pages: the release and package of each page.
+        hashes: the hashes of specs, by id.
+        specs: the specs, by id.
+        listings: sorted by release and spec, with the `configuration` of the spec.
+        document_listings: sorted by document and spec.
+        records: sorted by spec and document.
+        edges: distinct and sorted by spec, dependency and use.
+        configurations: the ids in the columns of configurations, by id.
+        stack_members: the stacks of each stack set, by id.
     """
 
     ids: Ids
@@ -59,23 +64,29 @@ class Numbered:
 
 
 def number(merged: Merged) -> Numbered:
-    """Return all that is in use, with final ids; what only refused documents say is left out."""
+    """Return the columns with final ids, without values of refused documents only."""
     texts = merged.texts
     ids = _ids(merged)
-    new = {name: _by_number(getattr(texts, name).things, ids[name]) for name in _DICTIONARIES}
+    # The id of each value by its number, 0 for values that are not in use.
+    new: dict[str, Numbers] = {}
+    for name in _DICTIONARIES:
+        values = (ids[name].get(value, 0) for value in getattr(texts, name).things)
+        new[name] = np.array([0, *values], dtype=np.uint32)
     specs = merged.specs.renumbered(TABLES["listings"], new)
     hashes = texts.hashes.things
     by_hash = np.array(hashes, dtype="S32")[specs["spec"] - 1]
     specs = specs.where(np.lexsort((by_hash, specs["release"], specs["configuration"])))
     new["hashes"] = places(specs["spec"], len(texts.hashes))
-    listings, document_listings = (
-        each.renumbered(TABLES["listings"], new)
-        for each in (merged.listings, merged.document_listings)
-    )
+    listings = merged.listings.renumbered(TABLES["listings"], new)
+    document_listings = merged.document_listings.renumbered(TABLES["listings"], new)
     by_document = np.lexsort((document_listings["spec"], document_listings["document"]))
     listings = listings.having(configuration=specs["configuration"][listings["spec"] - 1])
     records = merged.records.renumbered(TABLES["records"], new)
-    packages = [ids["packages"][each.page.package] for each in merged.documents if each.page]
+    packages = [
+        ids["packages"][merged_frame.page.package]
+        for merged_frame in merged.documents
+        if merged_frame.page
+    ]
     stacks = ids["stacks"]
     return Numbered(
         ids=ids,
@@ -92,39 +103,39 @@ def number(merged: Merged) -> Numbered:
         edges=_each_once(merged.edges.renumbered(TABLES["edges"], new)),
         configurations=_configurations(ids),
         stack_members=members(
-            [(), *([stacks[each] for each in names] for names in ids["stack_sets"])]
+            [(), *([stacks[merged_frame] for merged_frame in names] for names in ids["stack_sets"])]
         ),
     )
 
 
 def _ids(merged: Merged) -> Ids:
-    """Return the ids of all names, and of the members of `_DICTIONARIES` that are used."""
-    texts, listings, specs, others = (
-        merged.texts,
-        merged.listings,
-        merged.specs,
-        merged.document_listings,
-    )
+    """Return the ids of all names, and of the values of `_DICTIONARIES` that are in use."""
+    texts, specs = merged.texts, merged.specs
+    listings, in_documents = merged.listings, merged.document_listings
     configurations = _in_use(texts.configurations.things, specs["configuration"])
-    stack_sets = _in_use(
-        texts.stack_sets.things, listings["stacks"], specs["stacks"], others["stacks"]
-    )
+    stack_columns = listings["stacks"], specs["stacks"], in_documents["stacks"]
+    stack_sets = _in_use(texts.stack_sets.things, *stack_columns)
+    tarballs = _in_use(texts.tarballs.things, listings["tarball"], in_documents["tarball"])
     names: dict[str, set[Any]] = {
         table: {*_names(column, configurations)} for column, table in CONFIGURATION.items()
     }
-    names["packages"].update(each.page.package for each in merged.documents if each.page)
+    names["packages"].update(
+        document.page.package for document in merged.documents if document.page
+    )
     orders = {table: _ORDERS.get(column) for column, table in CONFIGURATION.items()}
-    ids: Ids = {table: _sorted(found, orders[table]) for table, found in names.items()}
-    stacks = {each.index_facts.stack for each in merged.documents if each.index_facts}
+    ids: Ids = {
+        table: _sorted(names_of_table, orders[table]) for table, names_of_table in names.items()
+    }
+    stacks = {document.index_facts.stack for document in merged.documents if document.index_facts}
     rows = zip(_configuration_rows(ids, configurations), configurations, strict=True)
     return {
         **ids,
         "variants": _sorted(text for texts in ids["variant_sets"] for text in texts),
-        "configurations": {each: at for at, (_, each) in enumerate(sorted(rows), start=1)},
+        "configurations": {document: at for at, (_, document) in enumerate(sorted(rows), start=1)},
         "releases": {name: at for at, name in enumerate(merged.releases, start=1)},
         "stacks": _sorted(stacks.union(*stack_sets)),
         "stack_sets": _sorted(stack_sets),
-        "tarballs": _sorted(_in_use(texts.tarballs.things, listings["tarball"], others["tarball"])),
+        "tarballs": _sorted(tarballs),
         "nodes": _sorted(_in_use(texts.nodes.things, merged.records["node"])),
         "uses": _sorted(_in_use(texts.uses.things, merged.edges["use"])),
     }
@@ -133,7 +144,7 @@ def _ids(merged: Merged) -> Ids:
 def _configuration_rows(
     ids: Ids, configurations: Collection[Configuration]
 ) -> list[tuple[int, ...]]:
-    """Return the ids in the rows of configurations, which are sorted by them."""
+    """Return the ids in the columns of configurations, as rows."""
     columns = (
         map(ids[table].__getitem__, _names(column, configurations))
         for column, table in CONFIGURATION.items()
@@ -142,13 +153,13 @@ def _configuration_rows(
 
 
 def _configurations(ids: Ids) -> Frame:
-    """Return the ids in the columns of configurations, by the id of each; there is none with 0."""
+    """Return the ids in the columns of configurations, by their ids; row 0 is unused."""
     rows = [(0,) * len(CONFIGURATION), *_configuration_rows(ids, ids["configurations"])]
     return Frame(**dict(zip(CONFIGURATION, np.array(rows, dtype=np.int64).T, strict=True)))
 
 
 def _names(column: str, configurations: Iterable[Configuration]) -> Iterator[Any]:
-    """Yield what a column names; versions are numbered package by package."""
+    """Yield the names in a column; those of versions include the package."""
     return map(
         attrgetter(*("package", "version") if column == "version" else (column,)), configurations
     )
@@ -168,30 +179,25 @@ _ORDERS: Mapping[str, Callable[[Any], Any]] = {
     "version": _version_order,
     "compiler": _compiler_order,
 }
-"""The columns of a configuration whose names have an order of their own."""
+"""The sort keys of columns whose names are not sorted by text."""
 
 
-def _none_first(thing: Any) -> Any:
-    """Return a key that sorts by text, part by part, and None before everything else."""
-    if isinstance(thing, tuple):
-        return [(part is not None, part) for part in thing]
-    return thing is not None, thing
+def _none_first(value: Any) -> Any:
+    """Return a key that sorts by text, part by part, and None first."""
+    if isinstance(value, tuple):
+        return [(part is not None, part) for part in value]
+    return value is not None, value
 
 
-def _sorted(things: Iterable[Any], order: Callable[[Any], Any] | None = None) -> dict[Any, int]:
-    ordered = sorted(set(things), key=order or _none_first)
-    return {thing: at for at, thing in enumerate(ordered, start=1)}
+def _sorted(values: Iterable[Any], order: Callable[[Any], Any] | None = None) -> dict[Any, int]:
+    ordered = sorted(set(values), key=order or _none_first)
+    return {value: number for number, value in enumerate(ordered, start=1)}
 
 
-def _in_use(things: list[Any], *columns: Numbers) -> list[Any]:
-    """Return the things whose numbers stand in some columns."""
+def _in_use(values: list[Any], *columns: Numbers) -> list[Any]:
+    """Return the values whose numbers are in one of the columns."""
     counts = np.bincount(np.concatenate(columns), minlength=1)
-    return [things[number - 1] for number in np.flatnonzero(counts).tolist() if number]
-
-
-def _by_number(things: Iterable[Any], ids: Mapping[Any, int]) -> Numbers:
-    """Return the id of each thing by its number, and 0 for what is not in use."""
-    return np.array([0, *(ids.get(thing, 0) for thing in things)], dtype=np.uint32)
+    return [values[number - 1] for number in np.flatnonzero(counts).tolist() if number]
 
 
 def _each_once(edges: Frame) -> Frame:

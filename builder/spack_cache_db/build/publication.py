@@ -171,7 +171,7 @@ def current_inspection(database: Path, published: Path | None = None) -> dict[st
         _check(database)
         return inspect(database)
     except sqlite3.DatabaseError as error:
-        raise DatabaseError(f"{published}: is damaged: {error}; build it anew") from None
+        raise DatabaseError(f"{published}: is damaged: {error}; build it again") from None
 
 
 def stored_inspection(database: Path, published: Path) -> dict[str, Any] | None:

@@ -1,8 +1,7 @@
-"""Configurations and packages → the words under which full-text search finds them.
+"""Returns the words under which full-text search finds configurations and packages.
 
-The tokenizer divides at blanks alone (`schema.TOKENIZER`), so a word finds exactly what
-it says: `+cuda` is not `~cuda`. To let a shorter word find a longer one, every form that a person
-would type is written out here; docs/site.md says what each means.
+The tokenizer splits at blanks only (`schema.TOKENIZER`), so that `+cuda` does not find `~cuda`.
+Every form that a person would type is a separate word; docs/site.md lists them.
 """
 
 from __future__ import annotations
@@ -16,9 +15,7 @@ from spack_cache_db.spack.normal_forms import readable_variant, split_compiler
 from spack_cache_db.spack.targets import family
 
 _MOST_PARTS = 8
-"""Parts of a version, divided by dots, that are searched for one by one: all of them together grow
-as the square of their number."""
-
+"""Maximum of prefixes of a version; their total length is the square of their number."""
 
 _LANGUAGES = {"py": "python"}
 _QUOTES = re.compile("['\"]")
@@ -26,40 +23,37 @@ _PARTS = re.compile(r"[^\W_]+")
 _AROUND = ".,;:!?()[]{}<>\"'`"
 
 
-def configuration_tokens(each: Configuration) -> str:
-    """Return the words of a configuration, separated by blanks, each once."""
+def configuration_tokens(configuration: Configuration) -> str:
+    """Return the distinct words of a configuration, separated by blanks."""
     words = [
-        *_package(each.package),
-        *_version(each.package, each.version),
-        *_compiler(each.compiler),
-        each.os,
-        f"os={each.os}",
-        each.platform,
-        f"platform={each.platform}",
-        *_target(each.target),
-        *_variants(each.variants),
+        *_package(configuration.package),
+        *_version(configuration.package, configuration.version),
+        *_compiler(configuration.compiler),
+        configuration.os,
+        f"os={configuration.os}",
+        configuration.platform,
+        f"platform={configuration.platform}",
+        *_target(configuration.target),
+        *_variants(configuration.variants),
     ]
     quoted = (part for word in words if _QUOTES.search(word) for part in _QUOTES.split(word))
     return " ".join(dict.fromkeys([*words, *filter(None, quoted)]))
 
 
 def package_tokens(name: str) -> str:
-    """Return every part of a name: `torch` has to find `py-torchvision`."""
+    """Return all substrings of a name: `torch` finds `py-torchvision`."""
     parts = {
-        name[start:end] for start in range(len(name)) for end in range(start + 1, len(name) + 1)
+        name[start:stop] for start in range(len(name)) for stop in range(start + 1, len(name) + 1)
     }
     return " ".join(sorted(parts))
 
 
 def known_package_tokens(name: str, description: str) -> str:
-    """Return the words of a name and of a description, and the parts of those with punctuation.
-
-    With them goes the language that the prefix of a name stands for.
-    """
+    """Return the words of a name, its language and its description, split at punctuation."""
     words = [name, *description.split(), _LANGUAGES.get(name.partition("-")[0], "")]
-    odd = [each for each in words if not each.isalnum()]
-    found = [*filter(str.isalnum, words), *(each.strip(_AROUND) for each in odd)]
-    return " ".join(dict.fromkeys(found + _PARTS.findall(" ".join(odd))))
+    punctuated = [word for word in words if not word.isalnum()]
+    tokens = [*filter(str.isalnum, words), *(word.strip(_AROUND) for word in punctuated)]
+    return " ".join(dict.fromkeys(tokens + _PARTS.findall(" ".join(punctuated))))
 
 
 @lru_cache(maxsize=4096)
@@ -77,7 +71,7 @@ def _version(package: str, version: str) -> Iterator[str]:
 
 @lru_cache(maxsize=4096)
 def _compiler(name: str) -> tuple[str, ...]:
-    """Return words that name the compiler: its version alone would look like the package's."""
+    """Return the words of a compiler, each with its name: a version alone is the package's."""
     compiler, version = split_compiler(name)
     words = [compiler, *(f"{compiler}@{prefix}" for prefix in _prefixes(version or ""))]
     return (*words, *(f"%{word}" for word in words))
@@ -107,7 +101,7 @@ def _variant(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65536)
 def _prefixes(version: str) -> tuple[str, ...]:
-    """Return `1`, `1.14` and `1.14.3` for `1.14.3`; no more than a person would type."""
+    """Return `1`, `1.14` and `1.14.3` for `1.14.3`."""
     parts = version.split(".")
-    prefixes = (".".join(parts[:end]) for end in range(1, min(len(parts), _MOST_PARTS)))
+    prefixes = (".".join(parts[:stop]) for stop in range(1, min(len(parts), _MOST_PARTS)))
     return (*filter(None, prefixes), version) if version else ()

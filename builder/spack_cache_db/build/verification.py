@@ -18,10 +18,10 @@ from spack_cache_db.database_file import damage_as_error, open_database
 from spack_cache_db.errors import ArgumentError, Fault, printable
 
 MOST_ROWS = 10_000
-"""So many different rows of a table are reported one by one; of more, only the number."""
+"""Maximum of different rows of a table that are reported one by one; more are counted."""
 
 MOST_CHARACTERS = 60
-"""Characters of a value that a report repeats."""
+"""Longest value in a report, in characters."""
 
 TABLES = """
 SELECT name FROM main.sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL %'
@@ -33,20 +33,20 @@ NAMED_BY = {
     "problems": ("source", "code", "hash"),
     "variant_sets": ("text",),
 }
-"""What names a row of the tables that have no other key than an id."""
+"""The columns that identify a row for people, in tables with an id as their only key."""
 
 Row = Mapping[str, Any]
 
 
 class Difference(NamedTuple):
-    """One cell or one row that is not what its sources say.
+    """A cell or a row that differs from the sources.
 
     Attributes:
         table: the table.
         row: the row, by names and hashes.
-        column: the column; None if the whole row is missing, or should not be there.
-        stored: what the database has.
-        expected: what its sources give.
+        column: the column; None if the whole row is missing or unexpected.
+        stored: the value in the database.
+        expected: the value from the sources.
     """
 
     table: str
@@ -57,28 +57,25 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         """Return `table: row, column: is this, expected that`, on one line."""
-        if self.column is None:
-            return printable(
-                f"{self.table}: {self.row}: is {self.stored}, expected {self.expected}"
-            )
-        values = (_shown(value) for value in (self.stored, self.expected))
-        return printable(
-            "{}: {}, {}: is {}, expected {}".format(self.table, self.row, self.column, *values)
-        )
+        stored, expected, where = self.stored, self.expected, f"{self.table}: {self.row}"
+        if self.column is not None:
+            stored, expected = _shown(stored), _shown(expected)
+            where = f"{where}, {self.column}"
+        return printable(f"{where}: is {stored}, expected {expected}")
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What `verify` found.
+    """The result of `verify`.
 
     Attributes:
-        pages: how many pages the sources have.
-        indexes: how many indexes.
-        listings: how many listings.
-        records: how many records the indexes have.
-        packages: how many packages are in package data.
-        faults: what is wrong in the sources.
-        differences: where the database is not what its sources give.
+        pages: the number of pages in the sources.
+        indexes: the number of indexes.
+        listings: the number of listings.
+        records: the number of records in indexes.
+        packages: the number of packages in package data.
+        faults: the faults of the sources.
+        differences: the differences between the database and its sources.
     """
 
     pages: int = 0
@@ -90,7 +87,7 @@ class Verification:
     differences: tuple[Difference, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return this as plain values, faults and differences as texts."""
+        """Return a dictionary of plain values, with faults and differences as texts."""
         texts = {key: [*map(str, getattr(self, key))] for key in ("faults", "differences")}
         return asdict(self) | texts
 
@@ -113,36 +110,36 @@ def verify(
 
     Args:
         file: a database made by `build`.
-        paths: everything that it was built from; one path or many, as text or `Path`.
-        jobs: how many processes read.
-        max_page_size: refuse larger pages; bytes.
-        release: the release of indexes and mirrors, as it was given to `build`.
-        stack: the stack of indexes and mirrors, as it was given to `build`.
-        snapshot: the day of its snapshots, as it was given to `build`.
-        keep_snapshots: how many snapshots are not thinned, as it was given to `build`.
-        progress: called with (units read, units in all), in this process.
+        paths: all its sources; one path or many, as text or `Path`.
+        jobs: the number of processes that read.
+        max_page_size: the maximum size of a page in bytes.
+        release: the release of indexes and mirrors, as in `build`.
+        stack: the stack of indexes and mirrors, as in `build`.
+        snapshot: the date of its snapshots, as in `build`.
+        keep_snapshots: the number of snapshots that are not thinned, as in `build`.
+        progress: called with (units read, all units), in this process.
 
     Raises:
-        ArgumentError: a path has a wrong type, or a name is not one.
-        DatabaseError: the file was not made by this program, or is damaged.
-        InputError: a path does not exist, or nothing in the sources can be read.
+        ArgumentError: a path has a wrong type, or a name is invalid.
+        DatabaseError: the file is not a database of this program, or is damaged.
+        InputError: a path does not exist, or none of the sources can be read.
     """
-    given = Input.checked(paths, jobs, max_page_size, release, stack, progress)
-    given = given._replace(snapshots=Snapshots.checked(snapshot, keep_snapshots))
+    source = Input.checked(paths, jobs, max_page_size, release, stack, progress)
+    source = source._replace(snapshots=Snapshots.checked(snapshot, keep_snapshots))
     database = checked_file("file", file)
-    given = _as_built(given, database)
+    source = _as_built(source, database)
     from spack_cache_db.build import pipeline  # Its imports take longer than all others.
 
     with TemporaryDirectory() as folder:
         again = Path(folder, database.name)
         try:
-            report = pipeline.build(given, again, keep_going=True, force=False)
+            report = pipeline.build(source, again, keep_going=True, force=False)
         except ArgumentError:
-            # The sources have no release of the name that `origin` calls first, so it differs.
-            without_first = given._replace(first=None)
+            # The sources lack the first release of `origin`, which becomes a difference.
+            without_first = source._replace(first=None)
             report = pipeline.build(without_first, again, keep_going=True, force=False)
         with damage_as_error(database):
-            found = tuple(differences(again, database))
+            result = tuple(differences(again, database))
     return Verification(
         report.pages,
         report.indexes,
@@ -150,25 +147,25 @@ def verify(
         report.records,
         report.package_entries,
         report.faults,
-        found,
+        result,
     )
 
 
-def _as_built(given: Input, database: Path) -> Input:
-    """Return the input with the options that a database records."""
+def _as_built(source: Input, database: Path) -> Input:
+    """Return the input with the options that are stored in a database."""
     with closing(open_database(database)) as conn, damage_as_error(database):
         origin = dict(conn.execute("SELECT name, value FROM origin").fetchall())
         recipes = dict(conn.execute("SELECT namespace, url FROM recipes").fetchall())
-    return given._replace(
+    return source._replace(
         first=origin.get("first"), recipes=recipes, without_paths=schema.PATHS in origin
     )
 
 
 def differences(expected: Path, stored: Path) -> Iterator[Difference]:
-    """Yield where a database is not the same as another one, table by table.
+    """Yield the differences between two databases, table by table.
 
-    Rows with the same key are compared column by column; so are rows that are the same but for one
-    column. Any other row is missing, or should not be there.
+    Rows with the same key, and rows that differ in one column only, are compared column by column.
+    All other rows are missing or unexpected.
     """
     with closing(open_database(expected)) as conn:
         conn.text_factory = lambda text: text.decode(errors="backslashreplace")
@@ -190,36 +187,36 @@ class _Comparison:
             self._names, self._keys = ["type", "name", "tbl_name", "sql"], ["name"]
 
     def differences(self) -> Iterator[Difference]:
-        """Yield each cell and each row that is not the same in both."""
-        (expected, more), (stored, others) = (
+        """Yield each cell and each row that differs."""
+        (expected, more), (stored, more_stored) = (
             self._only_in(*sides) for sides in (("main", "stored"), ("stored", "main"))
         )
-        if more or others:
-            numbers = f"{len(stored) + others:,} rows", f"{len(expected) + more:,} others"
+        if more or more_stored:
+            numbers = f"{len(stored) + more_stored:,} rows", f"{len(expected) + more:,} others"
             yield Difference(self._table, f"more than {MOST_ROWS:,} rows", None, *numbers)
             return
         for columns in (self._keys, *([*{*self._names} - {name}] for name in self._names)):
-            known: dict[tuple[Any, ...], list[Row]] = {}
+            rows_by_key: dict[tuple[Any, ...], list[Row]] = {}
             for row in expected:
-                known.setdefault(tuple(row[name] for name in columns), []).append(row)
-            rest = []
+                rows_by_key.setdefault(tuple(row[name] for name in columns), []).append(row)
+            unmatched = []
             for row in stored:
-                if not (same := known.get(tuple(row[name] for name in columns))):
-                    rest.append(row)
+                if not (same := rows_by_key.get(tuple(row[name] for name in columns))):
+                    unmatched.append(row)
                     continue
                 other = same.pop(0)
                 for name in self._names:
                     if row[name] != other[name]:
                         label = self._label(other)
                         yield Difference(self._table, label, name, row[name], other[name])
-            stored, expected = rest, [row for rows in known.values() for row in rows]
+            stored, expected = unmatched, [row for rows in rows_by_key.values() for row in rows]
         for row in expected:
             yield Difference(self._table, self._label(row), None, "missing", "a row")
         for row in stored:
             yield Difference(self._table, self._label(row), None, "a row", "none")
 
     def _only_in(self, one: str, other: str) -> tuple[list[Row], int]:
-        """Return the first rows that only one of the databases has, and how many more it has."""
+        """Return the first rows that only one of the databases has, and the number of others."""
         columns = ", ".join(f"[{name}]" for name in self._names)
         one, other = (f"SELECT {columns} FROM {side}.[{self._table}]" for side in (one, other))  # noqa: S608 - our own names
         rows = self._conn.execute(f"{one} EXCEPT {other}")
@@ -227,7 +224,7 @@ class _Comparison:
         return [dict(zip(self._names, row, strict=True)) for row in first], sum(1 for _ in rows)
 
     def _label(self, row: Row) -> str:
-        """Return a row by its key, and by the names that belong to an id."""
+        """Return the key of a row, with names if the key is an id."""
         keys = ", ".join(
             f"{name} {_cell(self._conn, self._table, name, row)}" for name in self._keys
         )
@@ -242,17 +239,17 @@ def _names_of(conn: sqlite3.Connection, table: str, row: Row) -> str:
 
 
 def _cell(conn: sqlite3.Connection, table: str, column: str, row: Row) -> str:
-    """Return a value in words: of a foreign key, the names of the row that it points at."""
+    """Return a value as text; that of a foreign key is the names of its row."""
     value = row[column]
     columns = schema.table(table).columns if table in schema.NAMES else ()
-    to = next((each.references for each in columns if each.name == column), None)
+    to = next((reference.references for reference in columns if reference.name == column), None)
     if to is None or value is None:
         return value if isinstance(value, str) else _shown(value)
     for database in ("main", "stored"):
         cursor = conn.execute(f"SELECT * FROM {database}.[{to}] WHERE id = ?", [value])  # noqa: S608 - our own names
         names = [name for name, *_ in cursor.description]
-        if found := cursor.fetchone():
-            return _names_of(conn, to, dict(zip(names, found, strict=True))) or _shown(value)
+        if values := cursor.fetchone():
+            return _names_of(conn, to, dict(zip(names, values, strict=True))) or _shown(value)
     return _shown(value)
 
 

@@ -28,7 +28,7 @@ VERSIONS = range(1, 8)
 """The versions of lockfiles that Spack 0.12 to 1.2 write."""
 
 _BROKEN = (
-    "is not among its concrete_specs: the lockfile is broken; make it anew with 'spack concretize'"
+    "is not among its concrete_specs: the lockfile is broken; make it again with 'spack concretize'"
 )
 
 Nodes = Mapping[str, Node]

@@ -151,21 +151,20 @@ def read_packages(node: yaml.Node, parse: Parser = parse_query) -> PackagesSecti
             is_built = text_of(entries["buildable"], "true or false").lower()
             buildable[package] = is_built not in ("false", "no", "off")
         if "require" in entries:
-            required[package] = tuple(_required(entries["require"], parse))
+            require = entries["require"]
+            is_alone = isinstance(require, yaml.ScalarNode)
+            items = [require] if is_alone else items_of(require, "requirements")
+            required[package] = tuple(_requirements(items, parse))
         if "conflict" in entries:
-            conflicts[package] = tuple(_conflicts(entries["conflict"], parse))
+            items = items_of(entries["conflict"], "conflicts")
+            conflicts[package] = tuple(_requirements(items, parse, is_conflict=True))
         if "providers" in entries:
             for virtual, names in _providers(entries["providers"]):
                 providers[virtual] = providers.get(virtual, frozenset()) | names
-    notes = tuple(_notes(preferred))
+    keys = ", ".join(key for key in PREFERENCES if key in preferred)
+    notes = (f"packages: {keys}: preferences exclude no binary and are ignored",) if keys else ()
     rules = PackageRules(required, conflicts)
     return PackagesSection(rules, externals, buildable, notes, providers)
-
-
-def _notes(preferred: set[str]) -> Iterator[str]:
-    if preferred:
-        keys = ", ".join(key for key in PREFERENCES if key in preferred)
-        yield f"packages: {keys}: preferences exclude no binary and are ignored"
 
 
 def _providers(node: yaml.Node) -> Iterator[tuple[str, frozenset[str]]]:
@@ -180,7 +179,7 @@ def _externals(node: yaml.Node, package: str, parse: Parser) -> Iterator[SpecQue
     for item in items_of(node, "externals"):
         entries = entries_of(item, "an external")
         if "spec" not in entries:
-            raise fault_at(item, "expected spec: here")
+            raise fault_at(item, "expected the key spec:")
         query = _query(entries["spec"], parse)
         ranges = query.versions
         if ranges is not None and not set(ranges.text) & set(":,="):
@@ -188,37 +187,27 @@ def _externals(node: yaml.Node, package: str, parse: Parser) -> Iterator[SpecQue
         yield replace(query, name=query.name or package)
 
 
-def _required(node: yaml.Node, parse: Parser) -> Iterator[Requirement]:
-    is_alone = isinstance(node, yaml.ScalarNode)
-    for item in [node] if is_alone else items_of(node, "requirements"):
+def _requirements(
+    items: Iterable[yaml.Node], parse: Parser, *, is_conflict: bool = False
+) -> Iterator[Requirement]:
+    kind, groups = ("a conflict", _GROUPS[:1]) if is_conflict else ("a requirement", _GROUPS)
+    for item in items:
         if isinstance(item, yaml.ScalarNode):
-            yield Requirement((_query(item, parse),), line_of(item))
+            yield Requirement((_query(item, parse),), line_of(item), is_conflict=is_conflict)
             continue
-        entries = entries_of(item, "a requirement")
-        group = next((name for name in _GROUPS if name in entries), None)
+        entries = entries_of(item, kind)
+        group = next((name for name in groups if name in entries), None)
         if group is None:
-            expected = f"expected one of {', '.join(_GROUPS)} here"
             advice = "" if entries.keys() & {"message", "when"} else quoting_advice(item)
-            raise fault_at(item, advice or expected)
-        texts = [entries["spec"]] if group == "spec" else items_of(entries[group], "specs")
+            raise fault_at(item, advice or f"expected {kind} with the key {' or '.join(groups)}")
+        specs = [entries["spec"]] if group == "spec" else items_of(entries[group], "specs")
         yield Requirement(
-            tuple(_query(text, parse) for text in texts),
+            tuple(_query(spec, parse) for spec in specs),
             line_of(item),
             _query(entries["when"], parse) if "when" in entries else None,
             is_single=group == "one_of",
+            is_conflict=is_conflict,
         )
-
-
-def _conflicts(node: yaml.Node, parse: Parser) -> Iterator[Requirement]:
-    for item in items_of(node, "conflicts"):
-        spec, when = item, None
-        if not isinstance(item, yaml.ScalarNode):
-            entries = entries_of(item, "a conflict")
-            if "spec" not in entries:
-                raise fault_at(item, "expected spec: here")
-            spec = entries["spec"]
-            when = _query(entries["when"], parse) if "when" in entries else None
-        yield Requirement((_query(spec, parse),), line_of(item), when, is_conflict=True)
 
 
 def _query(node: yaml.Node, parse: Parser) -> SpecQuery:
@@ -251,7 +240,7 @@ def _parts(node: yaml.Node, parse: Parser) -> Iterator[SpecQuery]:
     for item in items_of(node, "specs"):
         entries = entries_of(item, "an entry of a toolchain")
         if "spec" not in entries:
-            raise fault_at(item, "expected spec: here")
+            raise fault_at(item, "expected the key spec:")
         query = _direct_query(entries["spec"], parse)
         if "when" in entries:
             when = _direct_query(entries["when"], parse)

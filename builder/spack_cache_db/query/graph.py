@@ -1,6 +1,6 @@
-"""The dependencies of specs: what they link or run at any depth, and what they use directly.
+"""Reads the dependencies of specs: direct ones of all types, and run-time ones at any depth.
 
-The build dependencies of a dependency are not followed. Only indexes have dependency data.
+Build dependencies of a dependency are not followed. Only indexes have dependency data.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ WHERE packages.id != :package ORDER BY packages.name
 MOST_EDGES = 20_000
 RECORDED = "SELECT DISTINCT spec FROM records WHERE spec IN (SELECT value FROM json_each(:ids))"
 MOST_KEPT = 20_000
-"""The edges of so many specs are kept in a process: some 8 MB."""
+"""Maximum of specs whose edges a process caches: some 8 MB."""
 RUN_TIME = frozenset(("link", "run"))
 NEEDING = """
 SELECT dependencies.spec FROM json_each(:ids) AS wanted
@@ -61,11 +61,11 @@ NEEDING_ANY = "SELECT spec FROM dependencies WHERE types IN (SELECT value FROM j
 PROVIDING = "\n  AND virtuals IN (SELECT value FROM json_each(:virtuals))"
 EXTERNALS = "SELECT id FROM specs WHERE is_external AND NOT is_binary"
 KNOWN_AS_DEPENDENCY = "known as a dependency"
-"""The kind of a spec that has an index record, but that no release lists."""
+"""The kind of a spec that has an index record, but is in no release."""
 
 
 class Edge(NamedTuple):
-    """How a spec uses another: in these types, for these virtual packages, both sorted."""
+    """A dependency with its types and virtual packages, both sorted."""
 
     dependency: int
     types: tuple[str, ...]
@@ -73,12 +73,12 @@ class Edge(NamedTuple):
 
     @property
     def is_run_time(self) -> bool:
-        """Whether it is linked or run, and not only used to build or to test."""
+        """Whether the dependency is linked or run, not only used to build or test."""
         return not RUN_TIME.isdisjoint(self.types)
 
 
 class Node(NamedTuple):
-    """A spec in the graph; `external` is where the system has it, for what Spack did not build."""
+    """A spec in the graph; `external` is the path or modules of an external."""
 
     hash: str
     package: str
@@ -87,13 +87,13 @@ class Node(NamedTuple):
     external: str | None
 
     @property
-    def place(self) -> tuple[str, str]:
-        """The key by which nodes are sorted."""
+    def sort_key(self) -> tuple[str, str]:
+        """The package and the hash."""
         return self.package, self.hash
 
     @property
     def kind(self) -> str:
-        """One of `binary`, `external` and `KNOWN_AS_DEPENDENCY`."""
+        """The kind: `binary`, `external` or `KNOWN_AS_DEPENDENCY`."""
         if self.is_binary:
             return "binary"
         return KNOWN_AS_DEPENDENCY if self.external is None else "external"
@@ -101,11 +101,11 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True)
 class Needs:
-    """Some specs, what they need directly in any way, and what all of that needs to run.
+    """The graph of root specs and their dependencies.
 
     Attributes:
-        edges: of each spec, by its id: of the first ones all, of others those of run time.
-        missing: those of the first ones whose dependencies would have been too many.
+        edges: the edges of each spec, by its id: all of a root, run-time ones of other specs.
+        missing: the roots whose dependencies exceeded the limit.
     """
 
     edges: dict[int, list[Edge]]
@@ -120,87 +120,89 @@ def externals(lookups: Lookups) -> Set[int]:
 def recorded_specs(conn: sqlite3.Connection, specs: Iterable[int]) -> list[int]:
     """Return the specs that have an index record, in order."""
     specs = [*specs]
-    recorded = {spec for (spec,) in select_in(conn, RECORDED, specs)}
-    return [spec for spec in specs if spec in recorded]
+    with_record = {spec for (spec,) in select_in(conn, RECORDED, specs)}
+    return [spec for spec in specs if spec in with_record]
 
 
 def read_needs(lookups: Lookups, roots: Iterable[int], most: int) -> Needs:
-    """Return the graph of some specs, given their ids; the first of them have precedence.
+    """Return the graph of root specs, given their ids, with at most `most` specs.
 
-    Args:
-        roots: the specs.
-        most: when so many specs have been read, what more the next ones need is `missing`.
+    The first roots have precedence; the others are `missing` if they need more.
     """
-    known = lookups.once(Dependencies, lambda: Dependencies(lookups.conn))
-    found: dict[int, list[Edge]] = {}
+    dependencies = _cached_dependencies(lookups)
+    edges_of_spec: dict[int, list[Edge]] = {}
     missing, ends = list[int](), set[int]()
-    for root, edges in known.edges([*roots]).items():
-        before = len(found)
-        found[root] = edges
-        if not known.follow(found, {edge.dependency for edge in edges} - found.keys(), most):
+    for root, edges in dependencies.edges([*roots]).items():
+        before = len(edges_of_spec)
+        edges_of_spec[root] = edges
+        ahead = {edge.dependency for edge in edges} - edges_of_spec.keys()
+        if not dependencies.follow(edges_of_spec, ahead, most):
             missing.append(root)
-            ends.update((root,), islice(found, before, None))
-    # Only these may need what was not read.
+            ends.update((root,), islice(edges_of_spec, before, None))
+    # Only these may have edges to specs that were not read.
     for spec in ends:
-        found[spec] = [edge for edge in found[spec] if edge.dependency in found]
-    return Needs(found, frozenset(missing))
+        edges = edges_of_spec[spec]
+        edges_of_spec[spec] = [edge for edge in edges if edge.dependency in edges_of_spec]
+    return Needs(edges_of_spec, frozenset(missing))
+
+
+def _cached_dependencies(lookups: Lookups) -> Dependencies:
+    return lookups.once(Dependencies, lambda: Dependencies(lookups.conn))
 
 
 def read_run_time(lookups: Lookups, roots: Iterable[int]) -> Needs:
-    """Return the graph of what some specs need to run, given their ids."""
-    found: dict[int, list[Edge]] = {}
-    lookups.once(Dependencies, lambda: Dependencies(lookups.conn)).follow(found, {*roots})
-    return Needs(found, frozenset())
+    """Return the graph of specs and their run-time dependencies, given the ids of the specs."""
+    edges: dict[int, list[Edge]] = {}
+    _cached_dependencies(lookups).follow(edges, {*roots})
+    return Needs(edges, frozenset())
 
 
 def read_dependencies(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | None]:
-    """Return the direct dependencies of a spec, and what it links or runs at any depth, by ids.
+    """Return the direct and the run-time dependencies of a spec, by their ids.
 
-    Returns:
-        The edge of the spec to each; None for what only others link or run.
+    The value is the edge of the spec, None for indirect dependencies.
     """
-    known, found = Dependencies(conn), dict[int, list[Edge]]()
-    known.follow(found, {spec})
-    direct = {edge.dependency: edge for edge in known.edges([spec])[spec]}
-    return {each: direct.get(each) for each in (*found, *direct) if each != spec}
+    dependencies, run_time = Dependencies(conn), dict[int, list[Edge]]()
+    dependencies.follow(run_time, {spec})
+    direct = {edge.dependency: edge for edge in dependencies.edges([spec])[spec]}
+    return {other: direct.get(other) for other in (*run_time, *direct) if other != spec}
 
 
 def read_dependents(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | None]:
-    """Return what needs a spec, by their ids: the edge of each to it.
+    """Return the direct and the run-time dependents of a spec, by their ids.
 
-    None for those that only link or run something which needs it.
+    The value is the edge to the spec, None for indirect dependents.
     """
-    known, found = Dependencies(conn), dict[int, Edge]()
+    dependencies, direct = Dependencies(conn), dict[int, Edge]()
     for other, types, virtuals in select(conn, EDGES_TO, spec=spec):
-        found[other] = known.edge(spec, types, virtuals, found.get(other))
-    every = known.with_ancestors({spec}, known.of_any_type(RUN_TIME, is_untyped=False))
-    return {each: found.get(each) for each in every.union(found) if each != spec}
+        direct[other] = dependencies.edge(spec, types, virtuals, direct.get(other))
+    needing = dependencies.with_ancestors(
+        {spec}, dependencies.of_any_type(RUN_TIME, is_untyped=False)
+    )
+    return {other: direct.get(other) for other in needing.union(direct) if other != spec}
 
 
 def direct_dependents(conn: sqlite3.Connection, spec: int, most: int) -> list[int]:
-    """Return the ids of some specs that need a spec themselves, in order."""
+    """Return the ids of at most `most` direct dependents of a spec, in order."""
     return [row[0] for row in select(conn, DIRECT_DEPENDENTS, spec=spec, most=most)]
 
 
 def dependent_packages(conn: sqlite3.Connection, package: int) -> list[str]:
-    """Return the packages of specs that need a spec of a package themselves, sorted.
-
-    Only the first `MOST_EDGES` edges to the package are read.
-    """
+    """Return the packages of direct dependents of a package, from `MOST_EDGES` edges, sorted."""
     rows = select(conn, DEPENDENT_PACKAGES, package=package, most=MOST_EDGES)
     return [row[0] for row in rows]
 
 
 def read_nodes(conn: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Node]:
-    """Return what specs are, by their ids."""
+    """Return the nodes of specs, by their ids."""
     return {
-        key: Node(dag_hash, package, version, bool(is_binary), _place(external))
+        key: Node(dag_hash, package, version, bool(is_binary), _external(external))
         for key, dag_hash, package, version, is_binary, external in select_in(conn, NODES, ids)
     }
 
 
-def _place(external: str | None) -> str | None:
-    """Return where the system has an external: its path, or its modules."""
+def _external(external: str | None) -> str | None:
+    """Return the path or the modules of an external."""
     if external is None:
         return None
     values = json.loads(external)
@@ -209,11 +211,9 @@ def _place(external: str | None) -> str | None:
 
 
 class Reach:
-    """The needs of specs in a graph, as sets of bits: whole sets are compared in one step.
+    """Computes dependencies in a graph as integers used as bit sets, which compare in one step.
 
-    Args:
-        graph: the specs and their edges.
-        bits: the bit of each spec; None for a bit of its own for each.
+    `bits` has the bit of each spec; by default each spec has a bit of its own.
     """
 
     def __init__(self, graph: Needs, bits: Mapping[int, int] | None = None) -> None:
@@ -223,50 +223,47 @@ class Reach:
         self._run_time: dict[int, int] = {}
 
     def run_time(self, root: int) -> int:
-        """Return what a spec needs to run, itself included."""
-        known, under_way, ahead = self._run_time, dict[int, list[int]](), [root]
+        """Return a spec and its run-time dependencies."""
+        reached, under_way, ahead = self._run_time, dict[int, list[int]](), [root]
         while ahead:
             spec = ahead[-1]
-            if spec not in known:
-                # What is under way counts as itself, so that a cycle, which Spack has not, ends.
-                known[spec] = self._bits[spec]
+            if spec not in reached:
+                # This value also ends cycles, which only a faulty index has.
+                reached[spec] = self._bits[spec]
                 edges = self._graph.edges[spec]
-                needed = [each.dependency for each in edges if each.is_run_time]
-                under_way[spec] = needed
-                ahead += [each for each in needed if each not in known]
+                dependencies = [edge.dependency for edge in edges if edge.is_run_time]
+                under_way[spec] = dependencies
+                ahead += [dependency for dependency in dependencies if dependency not in reached]
                 continue
             ahead.pop()
-            for each in under_way.pop(spec, ()):
-                known[spec] |= known[each]
-        return known[root]
+            for dependency in under_way.pop(spec, ()):
+                reached[spec] |= reached[dependency]
+        return reached[root]
 
     def used(self, root: int) -> int:
-        """Return that, and what its direct dependencies of all types need to run."""
+        """Return `run_time` of a spec and of its direct dependencies of all types."""
         edges = self._graph.edges[root]
         return reduce(or_, (self.run_time(edge.dependency) for edge in edges), self.run_time(root))
 
     def not_in_all(self, sets: Sequence[int]) -> list[tuple[int, ...]]:
-        """Return of each set the specs that some other set does not have."""
+        """Return the specs of each set that are not in all sets."""
         common = reduce(and_, sets)
-        return [self._members(each & ~common) for each in sets]
+        return [self._members(bits & ~common) for bits in sets]
 
     def _members(self, bits: int) -> tuple[int, ...]:
-        found = []
+        members = []
         while bits:
             low = bits & -bits
-            found.append(self._specs[low.bit_length() - 1])
+            members.append(self._specs[low.bit_length() - 1])
             bits ^= low
-        return tuple(found)
+        return tuple(members)
 
 
 class Dependencies:
-    """The dependencies of a database, in both directions, by the ids of specs.
+    """Reads dependencies in both directions, by the ids of specs; `virtuals` has all names.
 
-    A level of the graph is one statement for each piece of the ids. A recursive statement takes
-    three times as long, since SQLite keeps the set of what it has seen in a table.
-
-    Attributes:
-        virtuals: the names of all virtual packages that some dependency provides.
+    The graph is read level by level. A recursive statement would take three times as long, because
+    SQLite stores the visited specs in a table.
     """
 
     def __init__(self, conn: sqlite3.Connection) -> None:
@@ -279,11 +276,11 @@ class Dependencies:
         self.virtuals = frozenset(chain.from_iterable(self._virtuals.values()))
 
     def edge(self, dependency: int, types: int, virtuals: int, other: Edge | None = None) -> Edge:
-        """Return an edge, given the ids of its sets; together with another one to the same spec."""
-        found = self._edge(dependency, types, virtuals)
+        """Return an edge, given the ids of its sets, merged with another one to the same spec."""
+        edge = self._edge(dependency, types, virtuals)
         if other is None:
-            return found
-        both = ({*one, *more} for one, more in zip(found[1:], other[1:], strict=True))
+            return edge
+        both = ({*one, *more} for one, more in zip(edge[1:], other[1:], strict=True))
         return Edge(dependency, *(tuple(sorted(names)) for names in both))
 
     def _of_sets(self, dependency: int, types: int, virtuals: int) -> Edge:
@@ -292,75 +289,78 @@ class Dependencies:
     def edges(
         self, specs: Iterable[int], types: Iterable[int] | None = None
     ) -> dict[int, list[Edge]]:
-        """Return the edges of specs, of all types or of some sets of them."""
-        found: dict[int, dict[int, Edge]] = {spec: {} for spec in specs}
-        sql, given = (EDGES, "") if types is None else (EDGES + TYPED, json.dumps([*types]))
-        for spec, needed, how, virtuals in select_in(self._conn, sql, found, types=given):
-            found[spec][needed] = self.edge(needed, how, virtuals, found[spec].get(needed))
-        return {spec: [*edges.values()] for spec, edges in found.items()}
+        """Return the edges of specs, of all types or of the given sets of types."""
+        edges_of_spec: dict[int, dict[int, Edge]] = {spec: {} for spec in specs}
+        sql, type_ids = (EDGES, "") if types is None else (EDGES + TYPED, json.dumps([*types]))
+        rows = select_in(self._conn, sql, edges_of_spec, types=type_ids)
+        for spec, dependency, types_id, virtuals in rows:
+            edges = edges_of_spec[spec]
+            edges[dependency] = self.edge(dependency, types_id, virtuals, edges.get(dependency))
+        return {spec: [*edges.values()] for spec, edges in edges_of_spec.items()}
 
     def follow(
-        self, found: dict[int, list[Edge]], ahead: set[int], most: int = sys.maxsize
+        self, edges_of_spec: dict[int, list[Edge]], ahead: set[int], most: int = sys.maxsize
     ) -> bool:
-        """Add the run-time edges of specs and of all that they lead to; False if over `most`."""
+        """Add the run-time edges of specs and of their dependencies; False if over `most` specs."""
         if len(self._run_time) > MOST_KEPT:
             self._run_time.clear()
-        while ahead and len(found) <= most:
+        while ahead and len(edges_of_spec) <= most:
             new = [spec for spec in ahead if spec not in self._run_time]
             self._run_time |= self.edges(new, self._run_time_types) if new else {}
-            found |= {spec: self._run_time[spec] for spec in ahead}
-            ends = {edge.dependency for spec in ahead for edge in found[spec]}
-            ahead = {spec for spec in ends if spec not in found}
+            edges_of_spec |= {spec: self._run_time[spec] for spec in ahead}
+            ends = {edge.dependency for spec in ahead for edge in edges_of_spec[spec]}
+            ahead = {spec for spec in ends if spec not in edges_of_spec}
         return not ahead
 
     def of_any_type(self, types: Iterable[str], *, is_untyped: bool = True) -> list[int]:
-        """Return the ids of sets of types that have one of these; a set without any may count.
-
-        Spack 1.2 `spec.py`, `_select_edges`.
-        """
-        wanted = {*types}
+        """Return the ids of sets with one of these types, or of none (Spack's `_select_edges`)."""
+        expected = {*types}
         return [
             key
             for key, names in self._types.items()
-            if (not wanted.isdisjoint(names) if names else is_untyped)
+            if (not expected.isdisjoint(names) if names else is_untyped)
         ]
 
     def of_all_types(self, types: Iterable[str]) -> list[int]:
-        """Return the ids of sets of types that have all of these."""
+        """Return the ids of sets with all of these types."""
         return [key for key, names in self._types.items() if {*names}.issuperset(types)]
 
     def of_virtuals(self, virtuals: Iterable[str]) -> list[int]:
-        """Return the ids of sets of virtual packages that have all of these."""
+        """Return the ids of sets with all of these virtual packages."""
         return [key for key, names in self._virtuals.items() if {*names}.issuperset(virtuals)]
 
     def needing(
         self,
-        of: Set[int] | None,
+        dependencies: Set[int] | None,
         types: Iterable[int],
         virtuals: Set[str] = frozenset(),
         among: Set[int] | None = None,
     ) -> set[int]:
-        """Return the specs that have an edge to one of some specs."""
+        """Return the specs with an edge to one of the dependencies, None for any."""
         more = {"types": json.dumps([*types])}
         provided = ""
         if virtuals:
             more["virtuals"], provided = json.dumps(self.of_virtuals(virtuals)), PROVIDING
         if among is not None:
             edges = select_in(self._conn, EDGES + TYPED + provided, sorted(among), **more)
-            return {spec for spec, dependency, *_ in edges if of is None or dependency in of}
-        if of is None:
+            return {
+                spec
+                for spec, dependency, *_ in edges
+                if dependencies is None or dependency in dependencies
+            }
+        if dependencies is None:
             rows = select(self._conn, NEEDING_ANY + provided, **more)
         else:
-            rows = select_in(self._conn, NEEDING + provided, sorted(of), **more)
+            rows = select_in(self._conn, NEEDING + provided, sorted(dependencies), **more)
         return set(chain.from_iterable(rows))
 
-    def with_ancestors(self, of: Set[int], types: Iterable[int]) -> set[int]:
-        """Return some specs and all that needs them over edges of these types, however far."""
-        types, found, last = tuple(types), set(of), set(of)
+    def with_ancestors(self, specs: Set[int], types: Iterable[int]) -> set[int]:
+        """Return specs and all their dependents over edges of these types."""
+        types, ancestors, last = tuple(types), set(specs), set(specs)
         while last:
-            last = self.needing(last, types) - found
-            found |= last
-        return found
+            last = self.needing(last, types) - ancestors
+            ancestors |= last
+        return ancestors
 
 
 def _sets(rows: Iterable[tuple[int, str]]) -> dict[int, tuple[str, ...]]:

@@ -1,7 +1,7 @@
-"""Which nodes of a lockfile have a binary, and which binaries do the same.
+"""Finds the binaries of a lockfile's nodes, or equivalent binaries with other hashes.
 
-A binary of another hash does the same if both have one configuration and need the same packages in
-the same versions to run. A database of pages alone knows only the configuration.
+Binaries are equivalent if they have one configuration and run-time dependencies of the same
+packages and versions. A database of pages alone has only configurations.
 """
 
 from __future__ import annotations
@@ -11,16 +11,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 from operator import or_
 
-from spack_cache_db.environments import (
-    LockedSpec,
-)
+from spack_cache_db.environments import LockedSpec
 from spack_cache_db.query.comparison import Change
-from spack_cache_db.query.conditions import (
-    Conditions,
-    asked,
-)
+from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.configurations import (
     HASHES_AT_ONCE,
     IN_STACK,
@@ -41,7 +37,7 @@ from spack_cache_db.query.graph import (
 from spack_cache_db.records import Configuration
 
 OF_NODES = ("missing", "alike", "rebuilt")
-"""The statuses of nodes of a lockfile that have no binary."""
+"""The statuses of nodes without a binary."""
 
 BINARIES = f"""
 SELECT hash FROM json_each(:hashes) AS wanted CROSS JOIN specs ON specs.hash = wanted.value
@@ -62,17 +58,16 @@ class CoveredNode:
 
     Attributes:
         spec: the name and version of the node.
-        status: `installed`; `binary`; `rebuilt`, where others have the same configuration and need
-            the same to run; `alike`, where others have the same configuration only; or `missing`.
-        hash: the node's own.
-        is_root: True for a root of the lockfile, False for a mere dependency.
-        configuration: what the lockfile says of it.
-        others: where its own hash has no binary, the first of those that are rebuilt or alike:
-            what is current first, or what differs least.
-        other_count: how many there are.
-        differences: what the first that is alike needs otherwise.
-        release: the first release that has the node's own hash, or else the first of the others.
-        mirror: the URL of the mirror that has it; None where nothing says it, or it is installed.
+        status: `installed`; `binary`; `rebuilt`, if an equivalent binary exists; `alike`, if only
+            binaries of its configuration exist; or `missing`.
+        hash: the hash of the node.
+        is_root: whether it is a root of the lockfile.
+        configuration: its configuration in the lockfile.
+        others: the hashes of the first other binaries: current ones, or the most similar, first.
+        other_count: the number of other binaries.
+        differences: the differences between the node and the first of `others`.
+        release: the first release that has the node's hash, or else the first of `others`.
+        mirror: the URL of the mirror that has it; None if it is unknown, or for an installation.
     """
 
     spec: str
@@ -91,7 +86,7 @@ def cover_lock(
     candidates: Candidates, locked: tuple[LockedSpec, ...], scope: Conditions
 ) -> Iterator[CoveredNode]:
     """Yield the answers for the nodes of a lockfile, in their order."""
-    lookups, hashes = candidates.lookups, [each.hash for each in locked]
+    lookups, hashes = candidates.lookups, [node.hash for node in locked]
     release, stack = asked(scope, "release"), asked(scope, "stack")
     binaries = _binaries(lookups.conn, hashes, release, stack)
     installed = {
@@ -99,19 +94,19 @@ def cover_lock(
         for tree in lookups.trees(release)
         for dag_hash in _binaries(lookups.conn, hashes, tree, stack)
     }
-    wanted = {each.configuration for each in locked if each.hash not in binaries}
+    configurations = {node.configuration for node in locked if node.hash not in binaries}
     rows = {
         configuration: row.id
-        for name in {each.package for each in wanted}
+        for name in {node.package for node in configurations}
         for row in candidates.rows(name)
-        if (configuration := candidates.configuration(row)) in wanted
+        if (configuration := candidates.configuration(row)) in configurations
     }
     provided = externals(lookups)
     specs = {
-        key: [spec for spec in some if spec.id not in provided]
-        for key, some in specs_in_scope(lookups.conn, rows.values(), scope).items()
+        key: [spec for spec in specs_of_row if spec.id not in provided]
+        for key, specs_of_row in specs_in_scope(lookups.conn, rows.values(), scope).items()
     }
-    comparison = _Comparison(candidates, locked, [x for some in specs.values() for x in some])
+    comparison = _Comparison(candidates, locked, [*chain.from_iterable(specs.values())])
     for node in locked:
         others = specs.get(rows.get(node.configuration, 0), [])
         if node.hash in installed:
@@ -125,7 +120,7 @@ def cover_lock(
 def _covered(
     node: LockedSpec, status: str, others: Iterable[Spec] = (), differences: Iterable[str] = ()
 ) -> CoveredNode:
-    hashes = tuple(each.hash for each in others)
+    hashes = tuple(other.hash for other in others)
     return CoveredNode(
         f"{node.configuration.package}@{node.configuration.version}",
         status,
@@ -139,66 +134,68 @@ def _covered(
 
 
 class _Comparison:
-    """The runtime dependencies of a lockfile's nodes and a database's specs, as sets of bits.
+    """Compares run-time dependencies of a lockfile's nodes and a database's specs, as bit sets.
 
-    A name with its version has one bit, whichever side says it.
+    A name with its version has the same bit on both sides.
     """
 
     def __init__(
         self, candidates: Candidates, locked: tuple[LockedSpec, ...], others: list[Spec]
     ) -> None:
         conn = candidates.lookups.conn
-        self._places: dict[tuple[str, str], int] = {}
-        self._recorded = {*recorded_specs(conn, [each.id for each in others])}
+        self._numbers_of_bits: dict[tuple[str, str], int] = {}
+        self._recorded = {*recorded_specs(conn, [spec.id for spec in others])}
         graph = read_run_time(candidates.lookups, self._recorded)
         nodes = read_nodes(conn, graph.edges)
-        bits = {key: self._bit((each.package, each.version)) for key, each in nodes.items()}
+        bits = {key: self._bit((node.package, node.version)) for key, node in nodes.items()}
         self._of_specs = Reach(graph, bits)
-        numbers = self._numbers = {each.hash: number for number, each in enumerate(locked)}
+        numbers = self._numbers = {node.hash: number for number, node in enumerate(locked)}
         edges = {
-            numbers[each.hash]: [
-                Edge(numbers[needed], ("run",), ()) for needed in each.needs if needed in numbers
+            numbers[node.hash]: [
+                Edge(numbers[dependency], ("run",), ())
+                for dependency in node.needs
+                if dependency in numbers
             ]
-            for each in locked
+            for node in locked
         }
-        # A node has the bits of the externals that it needs as well.
+        # A node also has the bits of its externals.
         bits = {
-            number: reduce(or_, map(self._bit, (each.configuration[:2], *each.externals)))
-            for number, each in enumerate(locked)
+            number: reduce(or_, map(self._bit, (node.configuration[:2], *node.externals)))
+            for number, node in enumerate(locked)
         }
         self._of_nodes = Reach(Needs(edges, frozenset()), bits)
 
     def answer(self, node: LockedSpec, others: list[Spec]) -> CoveredNode:
-        """Return the answer for a node without a binary, given others of its configuration."""
+        """Return the answer for a node without a binary, given specs of its configuration."""
         needs = self._of_nodes.run_time(self._numbers[node.hash])
-        # Nothing is different if no index records the dependencies.
+        # Specs without an index record count as equal.
         apart = {
-            each: needs ^ self._of_specs.run_time(each.id) if each.id in self._recorded else 0
-            for each in others
+            other: needs ^ self._of_specs.run_time(other.id) if other.id in self._recorded else 0
+            for other in others
         }
-        same = [each for each in others if not apart[each] and each.hash not in self._numbers]
+        same = [other for other in others if not apart[other] and other.hash not in self._numbers]
         if same:
             return _covered(node, "rebuilt", same)
         others = sorted(
-            others, key=lambda each: (each.hash in self._numbers, apart[each].bit_count())
+            others, key=lambda other: (other.hash in self._numbers, apart[other].bit_count())
         )
-        changes = [str(each) for each in self._changes(needs, apart[others[0]])]
+        changes = [*map(str, self._changes(needs, apart[others[0]]))]
         if others[0].hash in self._numbers:
             changes.append(A_NODE)
         return _covered(node, "alike", others, changes)
 
     def _changes(self, needs: int, apart: int) -> Iterator[Change]:
-        """Yield what only the node needs, and what only the other spec does, by package."""
-        here, there = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
-        for (name, version), place in self._places.items():
-            if apart >> place & 1:
-                (here if needs >> place & 1 else there)[name].append(version)
-        for name in sorted({*here, *there}):
-            both = (", ".join(sorted(side.get(name, ()))) or None for side in (here, there))
+        """Yield the dependencies that only one of node and spec has, by package."""
+        ours, theirs = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+        for (name, version), bit in self._numbers_of_bits.items():
+            if apart >> bit & 1:
+                (ours if needs >> bit & 1 else theirs)[name].append(version)
+        for name in sorted({*ours, *theirs}):
+            both = (", ".join(sorted(side.get(name, ()))) or None for side in (ours, theirs))
             yield Change(name, "", *both)
 
-    def _bit(self, named: tuple[str, str]) -> int:
-        return 1 << self._places.setdefault(named, len(self._places))
+    def _bit(self, name_and_version: tuple[str, str]) -> int:
+        return 1 << self._numbers_of_bits.setdefault(name_and_version, len(self._numbers_of_bits))
 
 
 def _binaries(
@@ -206,6 +203,8 @@ def _binaries(
 ) -> set[str]:
     """Return the hashes that have a binary in a release and a stack."""
     sql = BINARIES if release is None else LISTED_BINARIES
-    pieces = json_pieces(hashes, HASHES_AT_ONCE)
-    rows = (select(conn, sql, hashes=piece, release=release, stack=stack) for piece in pieces)
-    return {dag_hash for some in rows for (dag_hash,) in some}
+    return {
+        dag_hash
+        for piece in json_pieces(hashes, HASHES_AT_ONCE)
+        for (dag_hash,) in select(conn, sql, hashes=piece, release=release, stack=stack)
+    }

@@ -1,4 +1,4 @@
-"""Names of packages, releases, stacks and machines: their spellings, and what a database knows."""
+"""Resolves names of packages, releases, stacks and machines in any spelling."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ KNOWN_PACKAGES = "SELECT name FROM known_packages"
 PROVIDED = "SELECT DISTINCT virtual FROM providers"
 _DEPENDENCY = ("package", "virtual", "compiler")
 _TARGET = re.compile(r"[^:,]+")
-"""A target in a range or a list of them."""
+"""A target in a range or a list."""
 MOST_NEAR = 5
-"""Similar names in one answer."""
+"""Maximum of similar names in one answer."""
 NAME = """
 SELECT packages.spec_count, packages.release_count,
   EXISTS (SELECT 1 FROM known_packages WHERE known_packages.name = asked.name),
@@ -51,25 +51,24 @@ _TEXTS: dict[Kind, str] = {
     "recipe": "Spack has this package",
 }
 _FEW = 5
-"""Names in the message if none is similar to the unknown one."""
+"""Names in a message if none is similar to the unknown one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spellings:
-    """The names of a database, by kind and by what is equal in all spellings of a name.
+    """The names of a database, by kind and by their folded form.
 
-    Kinds are the fields of an address (`package`, `release`, `stack`, `host`, `target`, `os`,
-    `platform`, `compiler`, `hash`), `dependency` for what a spec may name (a package, a compiler or
-    a virtual package), and `side` for what is compared.
+    Kinds are the fields of a URL (`package`, `release`, `stack`, `host`, `target`, `os`,
+    `platform`, `compiler`, `hash`), `dependency` for a package, compiler or virtual package, and
+    `side` for a release, or a release and a stack (`develop:e4s`).
     """
 
     names: Mapping[str, Mapping[str, tuple[str, ...]]]
 
     def canonical(self, kind: str, text: str) -> str:
-        """Return the only name of a kind that a text spells; the text if none or several do.
+        """Return the name of a kind that a text spells; the text if it spells none or several.
 
-        A target may be a range or a list, and a hash the beginning of one. A side of a comparison
-        is a release, or a release and a stack (`develop:e4s`).
+        A target may be a range or a list, and a hash the beginning of one.
         """
         if kind == "hash":
             return text.lower()
@@ -84,21 +83,23 @@ class Spellings:
 
     def _name(self, kind: str, text: str) -> str:
         kinds = _DEPENDENCY if kind == "dependency" else (kind,)
-        names = {name for each in kinds for name in self.names.get(each, {}).get(_folded(text), ())}
+        names = {
+            name for field in kinds for name in self.names.get(field, {}).get(_folded(text), ())
+        }
         return text if text in names or len(names) != 1 else names.pop()
 
     def knows(self, kind: str, text: str) -> bool:
-        """Return whether a text spells a name of a kind."""
+        """Return whether a text spells a name of this kind."""
         return _folded(text) in self.names[kind]
 
     def notes(self, names: Iterable[tuple[str, str | None]]) -> list[str]:
-        """Return a note on each name, with its kind before it, that is spelled otherwise."""
-        given = ((text, self.canonical(kind, text)) for kind, text in names if text)
-        return [f"{text} is read as {name}" for text, name in given if text != name]
+        """Return a note on each pair of a kind and a text that is another spelling of a name."""
+        pairs = ((text, self.canonical(kind, text)) for kind, text in names if text)
+        return [f"{text} is read as {name}" for text, name in pairs if text != name]
 
 
 def read_spellings(lookups: Lookups) -> Spellings:
-    """Return the spellings of all names in a database, which are read once."""
+    """Return the spellings of all names in a database; cached."""
     return lookups.once(Spellings, lambda: _read(lookups))
 
 
@@ -110,18 +111,19 @@ def _read(lookups: Lookups) -> Spellings:
     names: dict[str, Iterable[str]] = {
         "package": packages,
         "virtual": virtuals,
-        "release": (each.name for each in lookups.releases.values()),
-        "stack": (each.name for each in lookups.stacks.values()),
+        "release": (record.name for record in lookups.releases.values()),
+        "stack": (record.name for record in lookups.stacks.values()),
         "host": targets,
         "target": targets,
         "compiler": compilers,
         "os": lookups.words["os"].values(),
         "platform": lookups.words["platform"].values(),
     }
-    found: dict[str, dict[str, tuple[str, ...]]] = {kind: {} for kind in names}
-    for kind, name in ((key, name) for key, some in names.items() for name in some):
-        found[kind][_folded(name)] = (*found[kind].get(_folded(name), ()), name)
-    return Spellings(found)
+    spellings: dict[str, dict[str, tuple[str, ...]]] = {kind: {} for kind in names}
+    for kind, names_of_kind in names.items():
+        for name in names_of_kind:
+            spellings[kind][_folded(name)] = (*spellings[kind].get(_folded(name), ()), name)
+    return Spellings(spellings)
 
 
 def _folded(text: str) -> str:
@@ -129,20 +131,20 @@ def _folded(text: str) -> str:
 
 
 class UnknownHashError(BuilderError):
-    """No binary, or more than one, has a hash that begins so; the message says what to type."""
+    """No hash, or more than one, begins with a text."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownName:
-    """Knowledge of a database about a name.
+    """The meaning of a name in a database.
 
     Attributes:
         name: the name.
         kind: `binary` if a binary has the name. Otherwise `external` or `dependency` if an index
-            has a record of such a spec, `page` if a page names it, `recipe` if Spack has the
+            has a record of such a spec, `page` if a page has the name, `recipe` if Spack has the
             package, `virtual` for a virtual package, and `unknown`.
         spec_count: the number of binaries.
-        others: the packages that provide a virtual package, or the names near an unknown one.
+        others: the providers of a virtual package, or the names near an unknown one.
         is_installed: whether the database has installations only.
     """
 
@@ -154,29 +156,28 @@ class KnownName:
 
     @property
     def text(self) -> str:
-        """The knowledge in words, without the name."""
-        others = ", ".join(self.others)
+        """The meaning as text, without the name."""
         if self.kind == "binary":
             return counted(self.spec_count, "binary", "binaries")
         if self.kind == "virtual":
-            return f"a virtual package, known to be provided by {others}"
+            return f"a virtual package, known to be provided by {', '.join(self.others)}"
         if self.kind == "unknown":
             return unknown_text(self.others)
         return f"{_TEXTS[self.kind]}, {NOT_INSTALLED if self.is_installed else NO_BINARY}"
 
     @property
     def sentence(self) -> str:
-        """The name and what is known of it."""
+        """The name and its meaning."""
         return f"{self.name}: {self.text}"
 
 
 def unknown_text(near: Sequence[str]) -> str:
-    """Return what to say of a name that nothing has, given what is near."""
+    """Return the text for an unknown name, with the names near it."""
     return "no package has this name" + (f" (near: {', '.join(near)})" if near else "")
 
 
 def known_name(lookups: Lookups, name: str, *, with_near: bool = True) -> KnownName:
-    """Return what a database knows of a name, as it is spelled."""
+    """Return the meaning of a name in exactly this spelling."""
     ((specs, releases, is_recipe, is_external),) = select(lookups.conn, NAME, name=name)
     if specs:
         return KnownName(name, "binary", specs)
@@ -190,7 +191,7 @@ def known_name(lookups: Lookups, name: str, *, with_near: bool = True) -> KnownN
 
 
 def near_names(lookups: Lookups, name: str) -> tuple[str, ...]:
-    """Return the names of packages like one that is not known: those with binaries, if any are."""
+    """Return the names of packages near an unknown one, of those with binaries if possible."""
     names = lookups.once(NAMES, lambda: dict(sorted(select(lookups.conn, NAMES))))
     return close_names(name, filter(names.get, names)) or close_names(name, names)
 
@@ -198,36 +199,35 @@ def near_names(lookups: Lookups, name: str) -> tuple[str, ...]:
 def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """Return the known names that are similar to a name, then those that contain it."""
     names = [*known]
-    parts = [each for each in names if name in each] if len(name) > 2 else []
+    containing = [other for other in names if name in other] if len(name) > 2 else []
     similar = difflib.get_close_matches(name, names, MOST_NEAR, cutoff=0.7)
-    return tuple(dict.fromkeys((*similar, *sorted(parts, key=len))))[:MOST_NEAR]
+    return tuple(dict.fromkeys((*similar, *sorted(containing, key=len))))[:MOST_NEAR]
 
 
 def spec_of_hash(lookups: Lookups, text: str) -> int:
-    """Return the id of the one spec whose hash begins so; a `/` may stand before it.
+    """Return the id of the spec whose hash begins with a text, which may have a `/` before it.
 
     Raises:
         UnknownHashError: no hash begins so, or several do.
     """
     prefix = text.lower().removeprefix("/")
-    found = specs_beginning(lookups.conn, prefix, MOST_HASHES + 1) if prefix else {}
-    if not found:
-        known = known_name(lookups, text)
+    specs = specs_beginning(lookups.conn, prefix, MOST_HASHES + 1) if prefix else {}
+    if not specs:
+        meaning = known_name(lookups, text)
         advice = "`find SPEC --hashes` lists hashes"
-        named = f" {known.sentence};" if known.kind != "unknown" else ""
-        raise UnknownHashError(f"no hash in this database begins with {text!r};{named} {advice}")
-    if len(found) > 1:
-        shown = ", ".join([*found.values()][:MOST_HASHES])
-        more = ", and more" if len(found) > MOST_HASHES else ""
-        raise UnknownHashError(f"several hashes begin with {text!r}: {shown}{more}; give one")
-    return next(iter(found))
+        sentence = f" {meaning.sentence};" if meaning.kind != "unknown" else ""
+        raise UnknownHashError(f"no hash in this database begins with {text!r};{sentence} {advice}")
+    if len(specs) > 1:
+        hashes = ", ".join([*specs.values()][:MOST_HASHES])
+        more = ", and more" if len(specs) > MOST_HASHES else ""
+        raise UnknownHashError(f"several hashes begin with {text!r}: {hashes}{more}; give one")
+    return next(iter(specs))
 
 
 def known_names(lookups: Lookups) -> KnownNames:
-    """Return the packages and hashes of a database.
+    """Return tests for the packages and hashes of a database, in any spelling.
 
-    A package is known if the database has a binary of it, if it is a dependency of one, or if the
-    package data of the database names it; so are virtual packages. Names may have any spelling.
+    Known packages are those of binaries, dependencies, package data, and virtual packages.
     """
     knows = read_spellings(lookups).knows
     return KnownNames(
@@ -237,7 +237,7 @@ def known_names(lookups: Lookups) -> KnownNames:
 
 
 class UnknownNameError(BuilderError):
-    """A release, stack or machine that is not known; the message names those that are close."""
+    """An unknown release, stack, package or machine; the message has the names that are close."""
 
 
 def scope_of(
@@ -251,42 +251,39 @@ def scope_of(
     package: str | None = None,
     target: str | None = None,
 ) -> Conditions:
-    """Return the conditions that narrow an answer, by names in any spelling (`spellings`).
-
-    Raises:
-        UnknownNameError: the database has no such package, target, release or stack, or archspec
-            no such host.
-    """
-    given = {"package": package, "target": target, "platform": platform, "os": os}
-    given |= {"host": host, "release": release, "stack": stack}
+    """Return the conditions of the given names, in any spelling; raises `UnknownNameError`."""
+    arguments = {"package": package, "target": target, "platform": platform, "os": os}
+    arguments |= {"host": host, "release": release, "stack": stack}
     spellings = read_spellings(lookups)
     names = {
-        kind: spellings.canonical(kind, name) for kind, name in given.items() if name is not None
+        kind: spellings.canonical(kind, name)
+        for kind, name in arguments.items()
+        if name is not None
     }
     ids = {
-        kind: {each.name: key for key, each in known.items()}
-        for kind, known in (("release", lookups.releases), ("stack", lookups.stacks))
+        kind: {record.name: key for key, record in named_records.items()}
+        for kind, named_records in (("release", lookups.releases), ("stack", lookups.stacks))
     }
     ids["target"] = {name: key for key, name in lookups.words["target"].items()}
     for kind in ids:
         if kind in names and names[kind] not in ids[kind]:
-            some = ", ".join(islice(ids[kind], _FEW)) + (", …" if len(ids[kind]) > _FEW else "")
-            close = hint(names[kind], ids[kind], f"{kind}s in this database: {some or 'none'}")
+            first = ", ".join(islice(ids[kind], _FEW)) + (", …" if len(ids[kind]) > _FEW else "")
+            close = hint(names[kind], ids[kind], f"{kind}s in this database: {first or 'none'}")
             raise UnknownNameError(f"no {kind} is called {names[kind]!r}; {close}")
     if "package" in names and names["package"] not in lookups.packages:
         raise UnknownNameError(known_name(lookups, names["package"]).sentence)
     if "host" in names and not (names["host"] in lookups.families or is_known(names["host"])):
         close = hint(names["host"], known_targets(), "expected a name such as zen3 or neoverse_v2")
         raise UnknownNameError(f"archspec knows no target {names['host']!r}; {close}")
-    found = []
+    conditions = []
     for kind, name in names.items():
         text = f"{kind}={name}" if kind in ("platform", "os") else name
-        asks: Asked = ids[kind][name] if kind in ("release", "stack") else Word(name)
-        found.append(Condition(kind, text, name if kind == "host" else asks))
-    return tuple(found)
+        value: Asked = ids[kind][name] if kind in ("release", "stack") else Word(name)
+        conditions.append(Condition(kind, text, name if kind == "host" else value))
+    return tuple(conditions)
 
 
 def hint(name: str, known: Iterable[str], otherwise: str) -> str:
-    """Return which names are close to one that is not known, or what to do where none is."""
+    """Return the names that are close to an unknown one, or the text `otherwise`."""
     close = difflib.get_close_matches(name, [*known], cutoff=0.4)
     return f"close: {', '.join(close)}" if close else otherwise

@@ -1,7 +1,6 @@
-"""The members of tar and zip archives, streamed and within bounds.
+"""Reads the members of tar and zip archives as streams, within limits.
 
-Nothing is unpacked to disk, no archive is held whole in memory, and the name of a member is only a
-label.
+Archives are neither unpacked to disk nor loaded into memory, and names of members are only labels.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from spack_cache_db.errors import Fault, reason
 from spack_cache_db.sources import RawFile
 
 MAX_HEADERS = 2**20
-"""Bytes of all headers of one member. Names and PAX records of real archives have a few hundred."""
+"""Maximum size of a member's headers in bytes; real archives have a few hundred."""
 
 MAX_DIRECTORY = 2**24
-"""Bytes of the directory of a zip archive; some 150,000 pages have as many."""
+"""Maximum size of a zip archive's directory in bytes: that of 150,000 pages."""
 
 _CHUNK = 2**16
 
@@ -45,23 +44,22 @@ _BROKEN_ARCHIVE = (
     RuntimeError,
     ValueError,
 )
-"""Raised by the readers of Python for archives that were cut, damaged or made up."""
-
+"""Exceptions of Python's readers for archives that are truncated, damaged or hostile."""
 
 MAX_PATH = 4096
-"""Characters of a file's name with its folders; Linux takes as many bytes (limits.h, PATH_MAX)."""
+"""Maximum length of a path; Linux allows as many bytes (limits.h, PATH_MAX)."""
 
 _ZSTD_WINDOW = 2**27
-"""Bytes that zstd may look back, as much as the command `zstd` allows without being told to."""
+"""Window size of zstd in bytes: the default limit of the command `zstd`."""
 
 
 def unpacked_limit(packed_size: int) -> int:
-    """Return how many bytes an archive may unpack to: no pages shrink to a thousandth."""
+    """Return the maximum unpacked size of an archive: pages never shrink to a thousandth."""
     return 2**26 + 1000 * packed_size
 
 
 def decompressed(location: str, raw: IO[bytes]) -> _Readable:
-    """Open what lies under the compression that the name says."""
+    """Return the decompressed stream of a file; its name decides the compression."""
     name = location.lower()
     if name.endswith((".gz", ".tgz")):
         return gzip.GzipFile(fileobj=raw)
@@ -73,7 +71,7 @@ def decompressed(location: str, raw: IO[bytes]) -> _Readable:
 
 
 class _Readable(Protocol):
-    """The methods that the layers of an archive have in common."""
+    """The common methods of an archive's streams."""
 
     def read(self, size: int, /) -> bytes: ...
 
@@ -83,13 +81,12 @@ class _Readable(Protocol):
 
 
 class TarStream:
-    """The bytes of a tar archive, read forwards only, and never more at once than is expected.
+    """A forward-only stream of a tar archive that limits each read and checks the end.
 
-    A header may claim any size for itself (a long name, PAX records, the map of a sparse file), and
-    `tarfile` would read all of that into memory: so the reader says what it expects with `expect`.
-    The stream also remembers where its bytes end, and where its zeros begin. A tar file ends with
-    two blocks of zeros (POSIX pax, "ustar Interchange Format"); `tarfile` takes a missing end or a
-    damaged header for the end, so that the rest would be lost in silence.
+    A header may claim any size (a long name, PAX records, a sparse map), and `tarfile` would read
+    all of it into memory: `expect` sets the limit before each read. A tar file ends with two blocks
+    of zeros (POSIX pax, "ustar Interchange Format"). `tarfile` treats a damaged header as the end
+    and drops the remaining members without an error; `require_end` detects that.
     """
 
     def __init__(self, stream: _Readable, packed_size: int) -> None:
@@ -100,20 +97,20 @@ class TarStream:
         self._zeros = 0
 
     def expect(self, size: int) -> None:
-        """Allow so many bytes to be read until the next call; raise `ReadError` beyond."""
+        """Set how many bytes may be read until the next call; beyond, `read` raises `ReadError`."""
         self._expected = size
 
     def tell(self) -> int:
-        """Return how many bytes have been read."""
+        """Return the number of bytes read."""
         return self._size
 
     def seek(self, position: int) -> None:
-        """Read on to a position, without keeping anything."""
+        """Skip forward to a position."""
         while self._size < position and self._take(min(position - self._size, _CHUNK)):
             pass
 
     def read(self, size: int) -> bytes:
-        """Return the next `size` bytes, or what is left."""
+        """Return the next `size` bytes, or fewer at the end."""
         if size > self._expected:
             raise tarfile.ReadError(f"the headers of a member have more than {MAX_HEADERS:,} bytes")
         parts = []
@@ -124,7 +121,7 @@ class TarStream:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def require_end(self, end: int) -> None:
-        """Read what is left; raise `tarfile.ReadError` unless the archive ends at `end`."""
+        """Read to the end; raise `tarfile.ReadError` if the last member does not end at `end`."""
         while self._take(_CHUNK):
             pass
         if self._size < end + 2 * tarfile.BLOCKSIZE:
@@ -146,13 +143,13 @@ class TarStream:
 def read_archive(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
     """Yield the members of an archive, and a fault for each that cannot be read."""
     members = _read_zip if location.lower().endswith(".zip") else _read_tar
-    found = False
+    has_members = False
     try:
-        for page in members(location, max_page_size):
-            found = True
-            yield page
-        if not found:
-            yield Fault(location, 0, "the archive holds no file, expected pages or indexes")
+        for member in members(location, max_page_size):
+            has_members = True
+            yield member
+        if not has_members:
+            yield Fault(location, 0, "the archive contains no file, expected pages or indexes")
     except FileFault as error:
         yield Fault(location, 0, unreadable(error))
     except _BROKEN_ARCHIVE as error:
@@ -168,7 +165,7 @@ def _read_tar(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
                 if member.isdir() or _hidden(member.name):
                     continue
                 if not member.isreg() or member.issparse():
-                    # The size of a sparse file is only what its header claims.
+                    # A sparse file's size is a claim of its header.
                     kind = "a sparse file" if member.isreg() else "a link or a device"
                     yield Fault(name, 0, f"is {kind}, expected a regular file")
                 elif member.size > max_page_size:
@@ -180,7 +177,7 @@ def _read_tar(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
 
 
 def _members(tar: tarfile.TarFile, watched: TarStream) -> Iterator[tarfile.TarInfo]:
-    """Yield the members one by one; `tarfile` itself would remember all of them."""
+    """Yield the members one by one; iterating over `tarfile` would keep all in memory."""
     while True:
         watched.expect(MAX_HEADERS)
         member = tar.next()
@@ -195,7 +192,7 @@ def _read_zip(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
         open_regular(location) as file,
         zipfile.ZipFile(_ZipBytes(file.fileno(), closefd=False)) as archive,
     ):
-        left = unpacked_limit(os.fstat(file.fileno()).st_size)
+        remaining = unpacked_limit(os.fstat(file.fileno()).st_size)
         for member in archive.infolist():
             name = _within(location, member.filename)
             if member.is_dir() or _hidden(member.filename):
@@ -205,32 +202,29 @@ def _read_zip(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
             elif member.file_size > max_page_size:
                 yield _too_large(name, member.file_size, max_page_size)
             else:
-                left -= member.file_size
-                if left < 0:
+                remaining -= member.file_size
+                if remaining < 0:
                     raise zipfile.BadZipFile("it unpacks to more than a thousand times its size")
                 yield RawFile(name, member.filename, _unzipped(archive, member))
 
 
 class _ZipBytes(FileIO):
-    """The bytes of a zip archive, never more at once than `MAX_DIRECTORY`.
-
-    `zipfile` reads the archive's directory whole, and makes an object of each entry.
-    """
+    """A zip archive with reads of at most `MAX_DIRECTORY`: `zipfile` loads the whole directory."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Return the next `size` bytes, or what is left."""
-        left = max(os.fstat(self.fileno()).st_size - self.tell(), 0)
-        size = left if size is None or size < 0 else min(size, left)
+        """Return the next `size` bytes, or fewer at the end."""
+        remaining = max(os.fstat(self.fileno()).st_size - self.tell(), 0)
+        size = remaining if size is None or size < 0 else min(size, remaining)
         if size > MAX_DIRECTORY:
             raise zipfile.BadZipFile(f"its directory has more than {MAX_DIRECTORY:,} bytes")
         return super().read(size) or b""
 
 
 def _unzipped(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """Return the bytes of a member, as many as it claims to have; `BadZipFile` if it has others.
+    """Return the bytes of a member; `BadZipFile` if it has more or fewer than it claims.
 
-    Read at once, it would be unpacked as far as it goes before its size is looked at. So it is by
-    bzip2 and LZMA, of which `zipfile` unpacks each piece whole: 4 kB may hold a gigabyte.
+    Reading in chunks limits the memory, because a single read unpacks a member before its size is
+    checked. With bzip2 and LZMA even a chunk of 4 kB may unpack to a gigabyte.
     """
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise zipfile.BadZipFile(f"{member.filename} is not compressed by deflate")
@@ -239,7 +233,7 @@ def _unzipped(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
 
 
 def _within(location: str, name: str) -> str:
-    """Return where a member lies, for messages: a name may have a million characters."""
+    """Return the path of a member in messages, shortened if its name is too long."""
     return f"{location}/{name if len(name) <= MAX_PATH else name[:100] + '...'}"
 
 
@@ -248,9 +242,5 @@ def _hidden(name: str) -> bool:
 
 
 def _too_large(location: str, size: int, limit: int) -> Fault:
-    """Return the fault of a file that is larger than the limit."""
-    return Fault(
-        location,
-        0,
-        f"has {size:,} bytes, expected at most {limit:,} (--max-page-size)",
-    )
+    message = f"has {size:,} bytes, expected at most {limit:,} (--max-page-size)"
+    return Fault(location, 0, message)

@@ -1,8 +1,8 @@
-"""Package data → records within limits.
+"""Reads package data within limits.
 
-The keys are those of the list that Spack 1.1 prints (`cmd/list.py`, `version_json`), and of the
-packages site's `data/packages/<name>.json`. New keys appear with time: those that are not declared
-here are reported and left out.
+The formats are the list of Spack 1.1 (`cmd/list.py`, `version_json`), and the packages site's
+`data/packages/<name>.json`. Unknown keys, such as those of later versions, are reported and
+ignored.
 """
 
 from __future__ import annotations
@@ -38,20 +38,17 @@ from spack_cache_db.spack.lexer import is_package
 from spack_cache_db.spack.nodes import require_known
 
 MAX_DESCRIPTION = 2**16
-"""Characters of any text; the longest descriptions of Spack's have three thousand."""
+"""Maximum length of a text; Spack's longest descriptions have three thousand characters."""
 
 MAX_MEMBERS = 2**14
-"""Versions, variants, dependencies or dependents of a package. Six thousand packages depend on the
-virtual package `c`, and the package with the most versions has some hundreds."""
+"""Maximum of versions, variants, dependencies or dependents of a package; the virtual package `c`
+has six thousand dependents."""
 
 TYPES = ("build", "link", "run", "test")
 
 
 class ListedPackage(Struct, gc=False):
-    """A member of the list that `spack list --format version_json` prints.
-
-    `dependencies` are names by type, virtual packages among them.
-    """
+    """A member of `spack list --format version_json`; `dependencies` are names by type."""
 
     name: str
     latest_version: str | None = None
@@ -63,7 +60,7 @@ class ListedPackage(Struct, gc=False):
 
 
 class Version(Struct, gc=False):
-    """A version, and where its sources come from."""
+    """A version and the origin of its source code."""
 
     name: str
     sha256: str | None = None
@@ -73,7 +70,7 @@ class Version(Struct, gc=False):
 
 
 class Variant(Struct, gc=False):
-    """A variant. Several values of a default are joined by commas."""
+    """A variant; several default values are joined by commas."""
 
     name: str
     default: bool | str
@@ -81,7 +78,7 @@ class Variant(Struct, gc=False):
 
 
 class Described(Struct, gc=False):
-    """Another package, and its description."""
+    """The name and description of another package."""
 
     name: str
     description: str
@@ -114,11 +111,11 @@ _MEMBERS: Mapping[str, type[Struct]] = {
     "dependencies": Described,
     "dependent_to": Described,
 }
-"""The keys of a file of the packages site that are lists of objects."""
+"""The keys of `PublishedPackage` whose values are lists of objects."""
 
 _BEGINS_LIST = re.compile(rb"\s*\[\s*(?:\]|\"|\{)")
 _ARCH = re.compile(rb"\"arch\"\s*:")
-"""A key of the specs that `spack find --json` lists."""
+"""A key of the specs in `spack find --json`."""
 _BEGINS_PACKAGE = re.compile(rb"\s*\{\s*\"")
 _OF_INDEXES = re.compile(rb"\s*\{\s*\"(?:database|spec|_meta)\"")
 
@@ -128,7 +125,7 @@ T = TypeVar("T", bound=Sized)
 
 
 def is_package_data(data: bytes) -> bool:
-    """Return whether bytes are those of package data: a list, or an object with its keys."""
+    """Return whether a file is package data: a list, or an object with its keys."""
     if _BEGINS_LIST.match(data):
         return not _ARCH.search(data, 0, 4096)
     if not _BEGINS_PACKAGE.match(data) or _OF_INDEXES.match(data):
@@ -137,14 +134,14 @@ def is_package_data(data: bytes) -> bool:
 
 
 def read_facts(file: RawFile) -> list[PackageFacts]:
-    """Return what a file says of its packages; `InputError` with its first fault."""
+    """Return the facts about the packages of a file; `InputError` with its first fault."""
     data, end = file.data, 0
     try:
         require_text(data)
         if not data[:64].lstrip().startswith(b"["):
             return [_within_bounds(_published(file))]
-        found: dict[str, PackageFacts] = {}
-        told: set[str] = set()
+        facts: dict[str, PackageFacts] = {}
+        reported_keys: set[str] = set()
         members = map(bytes, _LIST.decode(data))
     except LineFault as fault:
         raise InputError([Fault(file.location, fault.line, str(fault))]) from None
@@ -154,17 +151,17 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
         start = data.index(member, end)
         end = start + len(member)
         try:
-            each = _within_bounds(_listed(file, member, told))
-            if found.setdefault(each.name, each) is not each:
-                raise ValueError(f"the package {named(each.name)} stands twice, expected once")
+            package = _within_bounds(_listed(file, member, reported_keys))
+            if facts.setdefault(package.name, package) is not package:
+                raise ValueError(f"the package {named(package.name)} is repeated, expected once")
         except BROKEN as error:
             line = data.count(b"\n", 0, start) + 1
             raise InputError([Fault(file.location, line, said(error))]) from None
-    return [*found.values()]
+    return [*facts.values()]
 
 
 def _line_of(data: bytes, error: Exception) -> int:
-    """Return the line of what is not JSON; 0 if a value is wrong."""
+    """Return the line of a JSON syntax error; 0 for a wrong value."""
     broken = re.search(r"\(byte (\d+)\)|truncated", str(error))
     return 0 if broken is None else data.count(b"\n", 0, int(broken[1] or len(data))) + 1
 
@@ -173,30 +170,23 @@ def _fields(record: type[Struct]) -> set[str]:
     return {*record.__struct_fields__}
 
 
-def _listed(file: RawFile, member: bytes, told: set[str]) -> PackageFacts:
-    """Return what a member of a list says, which may be a name alone.
+def _listed(file: RawFile, member: bytes, reported_keys: set[str]) -> PackageFacts:
+    """Return the facts of a member of a list, which may be a name alone.
 
-    Args:
-        file: the list.
-        member: its JSON.
-        told: the unknown keys of members before it; those of this one are added.
-
-    Raises:
-        msgspec.DecodeError: it is not a package, or a value has another type.
-        ValueError: there are too many members, or it is not JSON.
+    Its unknown keys are added to `reported_keys`. Raises `msgspec.DecodeError` or `ValueError`.
     """
     value = msgspec.json.decode(member)
     if isinstance(value, str):
         return PackageFacts(file.location, file.path, NAMED, value)
     package, unknown = msgspec.convert(value, ListedPackage), set[str]()
     require_known(value, _fields(ListedPackage), "", unknown)
-    unknown.update(f"dependencies.{each}" for each in package.dependencies.keys() - TYPES)
-    problems = _unknown_keys(package.name, unknown - told)
-    told |= unknown
+    unknown.update(f"dependencies.{key}" for key in package.dependencies.keys() - TYPES)
+    problems = _unknown_keys(package.name, unknown - reported_keys)
+    reported_keys |= unknown
     types: dict[str, list[str]] = {}
-    for each in TYPES:
-        for name in dict.fromkeys(_few(each, package.dependencies.get(each, []))):
-            types.setdefault(name, []).append(each)
+    for kind in TYPES:
+        for name in dict.fromkeys(_few(kind, package.dependencies.get(kind, []))):
+            types.setdefault(name, []).append(kind)
     texts = {
         "latest_version": package.latest_version,
         "homepage": package.homepage,
@@ -208,42 +198,40 @@ def _listed(file: RawFile, member: bytes, told: set[str]) -> PackageFacts:
         path=file.path,
         form=LISTED,
         name=package.name,
-        texts=_shown(package.name, texts, problems),
+        texts=_stored(package.name, texts, problems),
         versions=dict.fromkeys(versions, KnownVersion(None, False)),
-        dependencies={each: tuple(found) for each, found in types.items()},
+        dependencies={name: tuple(kinds) for name, kinds in types.items()},
         problems=tuple(problems),
     )
 
 
 def _published(file: RawFile) -> PackageFacts:
-    """Return what a file of the packages site says (raises as `_listed`)."""
+    """Return the facts of a file of the packages site; raises as `_listed`."""
     value = msgspec.json.decode(file.data)
     package, unknown = msgspec.convert(value, PublishedPackage), set[str]()
     require_known(value, _fields(PublishedPackage), "", unknown)
     for key, member in _MEMBERS.items():
-        for each in value.get(key) or ():
-            require_known(each, _fields(member), f"{key}[]", unknown)
+        for entry in value.get(key) or ():
+            require_known(entry, _fields(member), f"{key}[]", unknown)
         _few(key, value.get(key) or ())
     problems = _unknown_keys(package.name, unknown)
     variants = {
-        each.name: KnownVariant(each.default, each.description)
-        for each in reversed(package.variants)
+        variant.name: KnownVariant(variant.default, variant.description)
+        for variant in reversed(package.variants)
         if not any(
-            _is_formula(package.name, f"variant {named(each.name)}", text, problems)
-            for text in (each.description, str(each.default))
+            _is_formula(package.name, f"variant {named(variant.name)}", text, problems)
+            for text in (variant.description, str(variant.default))
         )
     }
-    # A version that is also deprecated is.
+    deprecated = package.versions_deprecated
+    is_deprecated = None if deprecated is None else False
     versions = {
-        each.name: KnownVersion(is_deprecated, each.branch is not None)
-        for each, is_deprecated in (
-            *(
-                (each, None if package.versions_deprecated is None else False)
-                for each in package.versions
-            ),
-            *((each, True) for each in package.versions_deprecated or ()),
-        )
+        version.name: KnownVersion(is_deprecated, version.branch is not None)
+        for version in package.versions
     }
+    # A version may be in both lists.
+    for version in deprecated or ():
+        versions[version.name] = KnownVersion(True, version.branch is not None)
     columns = ("description", "homepage", "build_system", "latest_version")
     described = [*package.dependencies, *package.dependent_to]
     return PackageFacts(
@@ -251,12 +239,12 @@ def _published(file: RawFile) -> PackageFacts:
         path=file.path,
         form=PUBLISHED,
         name=package.name,
-        texts=_shown(package.name, {each: getattr(package, each) for each in columns}, problems),
+        texts=_stored(package.name, {key: getattr(package, key) for key in columns}, problems),
         versions=versions,
         variants=dict(reversed(variants.items())),
-        dependencies={each.name: () for each in package.dependencies},
-        dependents=tuple(dict.fromkeys(each.name for each in package.dependent_to)),
-        descriptions={each.name: each.description for each in reversed(described)},
+        dependencies={dependency.name: () for dependency in package.dependencies},
+        dependents=tuple(dict.fromkeys(dependent.name for dependent in package.dependent_to)),
+        descriptions={other.name: other.description for other in reversed(described)},
         problems=tuple(problems),
     )
 
@@ -268,27 +256,24 @@ def _few(word: str, members: T) -> T:
     return members
 
 
-def _shown(name: str, texts: Mapping[str, str | None], problems: list[Problem]) -> dict[str, str]:
-    """Return texts by column, without null and the word `None`.
-
-    A homepage that is not a URL of the web and a formula are left out; each is a problem.
-    """
-    found = {}
+def _stored(name: str, texts: Mapping[str, str | None], problems: list[Problem]) -> dict[str, str]:
+    """Return the texts to store, without null, `None`, formulas and homepages that are not URLs."""
+    kept_texts = {}
     for key, value in texts.items():
         if value is None or value == "None" or _is_formula(name, key, value, problems):
             continue
         if key == "homepage" and not (value.isprintable() and _HOMEPAGE.fullmatch(value)):
-            problems.append(_left_out(name, key, value, "an address of the web"))
+            problems.append(_left_out(name, key, value, "a URL of the web"))
         else:
-            found[key] = value
-    return found
+            kept_texts[key] = value
+    return kept_texts
 
 
 _HOMEPAGE = re.compile(r"https?://[^\s/]\S*", re.IGNORECASE)
 
 
 def _is_formula(name: str, word: str, text: str, problems: list[Problem]) -> bool:
-    """Return whether a spreadsheet would run a cell with this text; then it is a problem."""
+    """Return whether a text is a formula to spreadsheets, and add a problem if it is."""
     is_formula = text.lstrip().startswith(FORMULA)
     if is_formula:
         problems.append(_left_out(name, word, text, "text that begins with no = + - @"))
@@ -308,10 +293,7 @@ def _unknown_keys(name: str, unknown: Iterable[str]) -> list[Problem]:
 
 
 def _within_bounds(facts: PackageFacts) -> PackageFacts:
-    """Return facts as they are; `ValueError` if a text is too long or cannot be stored.
-
-    A description may have any other character: recipes are written by many hands.
-    """
+    """Return the facts unchanged; `ValueError` if a text is too long or cannot be stored."""
     if not is_package(facts.name):
         raise ValueError(f"has the name {named(facts.name)}, expected one that Spack can read")
     names = {
@@ -319,8 +301,8 @@ def _within_bounds(facts: PackageFacts) -> PackageFacts:
         "variant": facts.variants,
         "dependency": (*facts.dependencies, *facts.dependents),
     }
-    for word, some in names.items():
-        for name in some:
+    for word, members in names.items():
+        for name in members:
             require_name(word, name)
     texts = [(column.replace("_", " "), text) for column, text in facts.texts.items()]
     for variant in facts.variants.values():

@@ -61,15 +61,14 @@ def implies(first: SpecQuery, second: SpecQuery) -> bool:
         all(getattr(second, part) in (None, getattr(first, part)) for part in parts)
         and (second.hash is None or (first.hash or "").startswith(second.hash))
         and (second.target is None or _target_within(first.target, second.target))
-        and (second.versions is None or _versions_within(first.versions, second.versions))
+        and (
+            second.versions is None
+            or (first.versions is not None and first.versions.lies_in(second.versions))
+        )
         and _flags_within(first, second)
         and _variants_within(first.variants, second.variants)
         and _dependencies_within(first.dependencies, second.dependencies)
     )
-
-
-def _versions_within(first: VersionRanges | None, second: VersionRanges) -> bool:
-    return first is not None and first.lies_in(second)
 
 
 def _target_within(first: str | None, second: str) -> bool:
@@ -147,11 +146,10 @@ def _equal(subject: str, first: str | None, second: str | None) -> str | None:
 
 
 def _hash(first: str | None, second: str | None) -> str | None:
-    if first is None or second is None:
-        return second if first is None else first
-    if not (first.startswith(second) or second.startswith(first)):
+    shorter, longer = sorted((first or "", second or ""), key=len)
+    if not longer.startswith(shorter):
         raise _excluded("the hashes", f"/{first}", f"/{second}")
-    return max(first, second, key=len)
+    return longer or None
 
 
 def _versions(first: VersionRanges | None, second: VersionRanges | None) -> VersionRanges | None:

@@ -75,7 +75,7 @@ def problems(data: bytes) -> list[Problem]:
             "meta.versions declares 2.0, which no spec has "
             "and does not declare 1.0, which specs have",
         ),
-        ({"oss": ["ubuntu24.04"] * 2}, "oss", "meta.oss names something twice"),
+        ({"oss": ["ubuntu24.04"] * 2}, "oss", "meta.oss has a repeated entry"),
         (
             {"num_specs_by_stack": {"e4s": 1, "root": 3}},
             "num_specs_by_stack",
@@ -111,7 +111,7 @@ def test_text_that_is_no_variant_is_told_once() -> None:
     """It is kept as it is."""
     specs = [spec(1, variants=["a b"]), spec(2, variants=["+c", "a b"])]
     assert told(page(specs=specs)) == (
-        Problem("variant", "'a b' is not a variant that Spack would read; kept as it is", None),
+        Problem("variant", "'a b' is not a variant of Spack's; stored unchanged", None),
     )
 
 

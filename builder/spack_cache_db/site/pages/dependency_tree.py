@@ -123,7 +123,7 @@ class _Tree:
 
     def _sorted(self, edges: Iterable[Edge]) -> Iterator[Edge]:
         """Return edges by package and hash of the dependency."""
-        return iter(sorted(edges, key=lambda edge: self._nodes[edge.dependency].place))
+        return iter(sorted(edges, key=lambda edge: self._nodes[edge.dependency].sort_key))
 
 
 def tree_rows(rows: Iterable[TreeRow], start: str) -> Markup:

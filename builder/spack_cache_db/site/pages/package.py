@@ -201,7 +201,7 @@ def _others_first(variants: tuple[str, ...], defaults: Set[str]) -> tuple[str, .
 
 def _known(conn: sqlite3.Connection, package: Package) -> tuple[Node, ...]:
     ids = [row[0] for row in select(conn, KNOWN, package=package.id, limit=MOST_KNOWN)]
-    return tuple(sorted(read_nodes(conn, ids).values(), key=lambda each: each.place))
+    return tuple(sorted(read_nodes(conn, ids).values(), key=lambda each: each.sort_key))
 
 
 def shared_variants(matching: Sequence[Counted]) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
-"""Pages of the build-cache site, one per package and release, of 2023 and later → columns.
+"""Reads pages of the build-cache site, one per package and release, of 2023 and later.
 
-Each spelling is brought into normal form once: `gcc@=13.2.0` and `gcc@13.2.0/abc…` become
-`gcc@13.2.0`, `libs:=shared,static` becomes `libs=shared,static`, and lists are sorted, because
-their order has no meaning. Nothing else of a page is changed. A page that contradicts its own
-summary is kept, with a problem.
+Texts are stored in normal form: `gcc@=13.2.0` and `gcc@13.2.0/abc…` become `gcc@13.2.0`,
+`libs:=shared,static` becomes `libs=shared,static`, and lists are sorted, because their order has
+no meaning. All other texts are stored unchanged. A page that contradicts its own summary is stored
+with a problem.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from spack_cache_db.sources.strictness import (
 from spack_cache_db.spack.normal_forms import normal_compiler, normal_variant, readable_variant
 
 UNKNOWN_SIZE = "-"
-"""The size that pages print where they do not know it."""
+"""The size in pages that do not know it."""
 
 LISTS = {
     "versions": "version",
@@ -40,7 +40,7 @@ LISTS = {
     "platforms": "platform",
     "targets": "target",
 }
-"""The keys of `meta` that list what a column of the configurations has."""
+"""The lists of `meta`, and the field of the configurations in each."""
 
 StackSets = Collection[tuple[tuple[str, ...], int]]
 """Sets of stacks, each with the number of its listings."""
@@ -50,7 +50,7 @@ Facts = dict[str, Any]
 
 
 class PageReader:
-    """Reads pages into the columns of a unit; a page names its release and stacks itself."""
+    """Reads pages into columns; a page contains the names of its release and stacks."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -62,15 +62,11 @@ class PageReader:
         self._sound: set[tuple[Meta, frozenset[int], tuple[int, ...]]] = set()
 
     def add(self, file: RawFile) -> None:
-        """Read one page.
-
-        Raises:
-            InputError: with the first fault of this page; none of its listings is kept.
-        """
+        """Read one page; raises `InputError` with its first fault."""
         self.keep(parse_page(file))
 
     def keep(self, page: Page) -> None:
-        """Add a page (raises as `add`)."""
+        """Add a parsed page; raises as `add`, without adding any of its listings."""
         rows = [self._row(page, detail) for detail in page.details]
         hashes = self._texts.hashes
         configuration, stacks, size, tarball = zip(*rows, strict=True) if rows else ((),) * 4
@@ -103,9 +99,9 @@ class PageReader:
         try:
             configuration = self._spellings.get(key)
             if configuration is None:
-                found = normal_configuration(page.package, detail)
-                require_bounded(found)
-                configuration = self._spellings[key] = self._texts.configurations[found]
+                normal = normal_configuration(page.package, detail)
+                require_bounded(normal)
+                configuration = self._spellings[key] = self._texts.configurations[normal]
             stacks = self._stack_spellings.get(detail.stacks)
             if stacks is None:
                 stacks = self._stack_set(detail.stacks)
@@ -129,27 +125,29 @@ class PageReader:
 
     def _tarball(self, dag_hash: str, url: str, configuration: int) -> int:
         parts = self._tarballs.split(url, configuration, dag_hash)
-        known = self._texts.tarballs.get(parts)
-        if known is None:
-            # The rest of a URL is made of the configuration, which has bounds.
+        number = self._texts.tarballs.get(parts)
+        if number is None:
+            # All other parts of the URL come from the configuration, which has bounds.
             _require_text("tarball", url)
-            known = self._texts.tarballs[parts]
-        return known
+            number = self._texts.tarballs[parts]
+        return number
 
     def _problems(
         self, meta: Meta, configuration: Collection[int], stacks: Collection[int]
     ) -> tuple[Problem, ...]:
-        """Return the contradictions in a page, given the numbers of each of its listings."""
+        """Return the contradictions in a page, given the numbers of its listings' values."""
         distinct = frozenset(configuration)
-        # Most pages repeat the page of another week, which has been compared already.
+        # Most pages repeat the page of another week, which has been checked.
         key = (meta, distinct, tuple(sorted(stacks)))
         if key in self._sound:
             return ()
         configurations, sets = self._texts.configurations.things, self._texts.stack_sets.things
-        found = [configurations[number - 1] for number in distinct]
+        records = [configurations[number - 1] for number in distinct]
         counts = [(sets[number - 1], count) for number, count in Counter(stacks).items()]
-        unreadable = {problem for each in found for problem in variant_problems(each.variants)}
-        problems = (*page_problems(meta, found, counts), *sorted(unreadable))
+        unreadable = {
+            problem for record in records for problem in variant_problems(record.variants)
+        }
+        problems = (*page_problems(meta, records, counts), *sorted(unreadable))
         if not problems:
             self._sound.add(key)
         return problems
@@ -164,7 +162,7 @@ def normal_configuration(package: str, detail: SpecDetail) -> Configuration:
     """Return the configuration of a listing, in normal form.
 
     Raises:
-        ValueError: the detail does not have exactly one version, or names a variant twice.
+        ValueError: the detail does not have exactly one version, or repeats a variant.
     """
     if len(detail.versions) != 1:
         raise ValueError(f"has {len(detail.versions)} versions, expected one")
@@ -175,21 +173,21 @@ def normal_configuration(package: str, detail: SpecDetail) -> Configuration:
         detail.os,
         detail.platform,
         detail.target,
-        as_set("variant", (_kept(normal_variant, text) for text in detail.variants)),
+        as_set("variant", (_normal(normal_variant, text) for text in detail.variants)),
     )
 
 
 def as_set(word: str, texts: object) -> tuple[str, ...]:
-    """Return texts sorted; `ValueError` if one is repeated, because a set would lose it."""
+    """Return texts sorted; `ValueError` if one is repeated."""
     ordered = tuple(sorted(texts))  # type: ignore[call-overload]  # any iterable of text
-    for left, right in pairwise(ordered):
-        if left == right:
-            raise ValueError(f"lists the {word} {left!r} twice, expected once")
+    for text, following in pairwise(ordered):
+        if text == following:
+            raise ValueError(f"lists the {word} {text!r} twice, expected once")
     return ordered
 
 
-def _kept(normal_form: Callable[[str], str], text: str) -> str:
-    """Return a normal form; text that has none stays as it is."""
+def _normal(normal_form: Callable[[str], str], text: str) -> str:
+    """Return the normal form of a text, or the text if it has none."""
     try:
         return normal_form(text)
     except ValueError:
@@ -197,18 +195,13 @@ def _kept(normal_form: Callable[[str], str], text: str) -> str:
 
 
 def computed_meta(distinct: Collection[Configuration], stack_sets: StackSets) -> Facts:
-    """Return the `meta` that the listings of a page imply, in normal form.
-
-    Args:
-        distinct: the configurations that the listings have.
-        stack_sets: the sets of stacks that they have, each with the number of its listings.
-    """
+    """Return the `meta` that the configurations and stacks of a page imply, in normal form."""
     stacks = Counter[str]()
     for names, count in stack_sets:
         stacks.update(dict.fromkeys(names, count))
     return {
         **{
-            key: sorted({getattr(each, column) for each in distinct})
+            key: sorted({getattr(configuration, column) for configuration in distinct})
             for key, column in LISTS.items()
         },
         "stacks": sorted(stacks),
@@ -221,7 +214,7 @@ def declared_meta(meta: Meta) -> Facts:
     """Return the `meta` that a page declares, in normal form: sorted, compilers without `@=`."""
     return {
         **{key: sorted(getattr(meta, key)) for key in (*LISTS, "stacks")},
-        "compilers": sorted({_kept(normal_compiler, name) for name in meta.compilers}),
+        "compilers": sorted({_normal(normal_compiler, name) for name in meta.compilers}),
         "num_specs": meta.num_specs,
         "num_specs_by_stack": dict(sorted(meta.num_specs_by_stack.items())),
     }
@@ -230,7 +223,7 @@ def declared_meta(meta: Meta) -> Facts:
 def page_problems(
     meta: Meta, distinct: Collection[Configuration], stack_sets: StackSets
 ) -> Iterator[Problem]:
-    """Yield the contradictions in one page (arguments as in `computed_meta`)."""
+    """Yield the contradictions between a page's `meta` and its listings."""
     computed = computed_meta(distinct, stack_sets)
     for key, value in declared_meta(meta).items():
         if value != computed[key]:
@@ -240,9 +233,9 @@ def page_problems(
 
 @lru_cache(maxsize=4096)
 def variant_problems(variants: tuple[str, ...]) -> tuple[Problem, ...]:
-    """Return a problem for each variant that Spack would not read."""
+    """Return a problem for each text that Spack would not read as a variant."""
     return tuple(
-        Problem("variant", f"{text!r} is not a variant that Spack would read; kept as it is")
+        Problem("variant", f"{text!r} is not a variant of Spack's; stored unchanged")
         for text in variants
         if readable_variant(text) is None
     )
@@ -252,14 +245,12 @@ def _difference(key: str, declared: Any, computed: Any) -> str:
     if isinstance(declared, int):
         return f"meta declares {key} {declared}, the page lists {computed}"
     declared_items, computed_items = map(_items, (declared, computed))
-    only_declared = sorted(declared_items - computed_items)
-    only_listed = sorted(computed_items - declared_items)
     parts = []
-    if only_declared:
+    if only_declared := sorted(declared_items - computed_items):
         parts.append(f"declares {', '.join(only_declared)}, which no spec has")
-    if only_listed:
+    if only_listed := sorted(computed_items - declared_items):
         parts.append(f"does not declare {', '.join(only_listed)}, which specs have")
-    return f"meta.{key} {' and '.join(parts) or 'names something twice'}"
+    return f"meta.{key} {' and '.join(parts) or 'has a repeated entry'}"
 
 
 def _items(value: Any) -> set[str]:

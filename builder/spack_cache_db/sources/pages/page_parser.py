@@ -1,8 +1,8 @@
-"""A page's bytes → its record.
+"""Parses a page into a record.
 
-The two big keys are JSON and never reach a YAML reader, which would be a hundred times slower. The
-small keys are read one by one and remembered, because the pages of a site repeat the same few
-hundred lines (`layout: cache`, one title per package, one list per release).
+The two big keys are read as JSON, because a YAML reader would be a hundred times slower. The small
+keys are read one by one and cached, because pages repeat the same few hundred lines
+(`layout: cache`, one title per package, one list per release).
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from spack_cache_db.spack.lexer import is_hash, is_package
 T = TypeVar("T")
 
 JSON_KEYS = {"meta", "spec_details"}
-"""The big keys, whose values are JSON and are not read as YAML."""
+"""The big keys, whose values are JSON."""
 
 KEYS = {"title", "layout", "categories"} | JSON_KEYS
 
 MAX_JSON = 2**24
-"""Bytes of one big key; the largest known pages have a few hundred thousand in all."""
+"""Maximum size of a big key in bytes; the largest known pages have a few hundred thousand."""
 
 MAX_YAML = 2**20
-"""Bytes of one small key."""
+"""Maximum size of a small key in bytes."""
 
 MAX_ITEMS = 500_000
-"""Values in the JSON of one key, each pair of an object counted as one. A binary has about 30."""
+"""Maximum of values in the JSON of one key; a binary has about 30."""
 
 _YAML = YamlBounds(size=MAX_YAML, parts=20_000)
 _BIG = re.compile(rb"(meta|spec_details):")
-_LONGEST_REMEMBERED = 256
-"""Bytes of an entry that is remembered: `layout: cache`, and most titles and categories."""
+_MAX_CACHED_ENTRY = 256
+"""Longest small entry that is cached, in bytes; most titles and categories are shorter."""
 
-_LONGEST_META = 2**16
-"""Bytes of a `meta` that is remembered."""
+_MAX_CACHED_META = 2**16
+"""Longest `meta` that is cached, in bytes."""
 
 _CONTINUES = frozenset(b" \t#-]}\r\n")
 """First bytes of a line that belongs to the entry above it."""
@@ -69,10 +69,7 @@ _PACKAGE_NAME = f"at most {_LONGEST_NAME} of a-z, A-Z, 0-9, _, - and ., no - or 
 
 
 class Meta(Struct, frozen=True, gc=False, forbid_unknown_fields=True, eq=False):
-    """The `meta` object of a page: the source's own summary of its `spec_details`.
-
-    Pages may share one; two are equal if they are the same object.
-    """
+    """The `meta` object of a page, its summary of `spec_details`; compared by identity."""
 
     versions: tuple[str, ...]
     compilers: tuple[str, ...]
@@ -85,7 +82,7 @@ class Meta(Struct, frozen=True, gc=False, forbid_unknown_fields=True, eq=False):
 
 
 class SpecDetail(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """One member of `spec_details`: one listing, in the spelling of its page."""
+    """A member of `spec_details`: a listing with the texts of its page."""
 
     hash: str
     compiler: str
@@ -100,25 +97,24 @@ class SpecDetail(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 
 
 class Json(NamedTuple):
-    """The JSON text of a big key, and the 1-based line on which it starts."""
+    """The JSON text of a big key, and its first line, counted from 1."""
 
     text: bytes
     line: int
 
 
 class Entry(NamedTuple):
-    """The line of a key, and its value: JSON text of a big key, text and lists of a small one."""
+    """The line of a key, and its value: `Json` of a big key, text or a list of a small one."""
 
     line: int
     value: Any
 
 
 class Page(Struct, frozen=True, gc=False):
-    """One page: one package in one release.
+    """A page: one package in one release.
 
-    `format` is the era of the page: A (2025 on), B (early 2025) or C (2023 and 2024). `location`
-    is for messages, `path` is the page's name within the input. `details` are its listings, and
-    `line` is where they start.
+    `format` is A (since 2025), B (early 2025) or C (2023 and 2024). `location` is the path in
+    messages, `path` the path within the input, and `line` the first line of the listings.
     """
 
     location: str
@@ -137,15 +133,14 @@ _DETAILS = msgspec.json.Decoder(tuple[SpecDetail, ...])
 
 
 def parse_page(raw: RawFile) -> Page:
-    """Return the record of one page.
-
-    Raises:
-        InputError: with the first fault of the page.
-    """
+    """Return the record of one page; raises `InputError` with its first fault."""
     try:
         front = read_front_matter(raw.data)
         meta, details = (_json_of(front, key) for key in ("meta", "spec_details"))
-        _require_layout(front["layout"])
+        layout = front["layout"]
+        if layout.value != "cache":
+            value = quoted(layout.value) if isinstance(layout.value, str) else "not a text"
+            raise LineFault(layout.line, f"layout is {value}, expected cache")
         return Page(
             raw.location,
             raw.path,
@@ -161,11 +156,7 @@ def parse_page(raw: RawFile) -> Page:
 
 
 def read_front_matter(data: bytes) -> dict[str, Entry]:
-    """Return the entries of a page by key.
-
-    Raises:
-        LineFault: the bytes are not one closed front matter of the keys of a page, each once.
-    """
+    """Return the entries of a page's front matter by key; raises `LineFault`."""
     if not data.strip():
         raise LineFault(0, "the file is empty, expected a page that starts with ---")
     require_text(data)
@@ -185,26 +176,26 @@ def read_front_matter(data: bytes) -> dict[str, Entry]:
 
 
 def _between_fences(data: bytes) -> tuple[int, int]:
-    """Return where the front matter starts and where it ends, after its last line break."""
+    """Return the positions at which the front matter starts and ends."""
     opened = _FENCE.match(data)
     if not opened:
         raise LineFault(1, "no front matter, expected --- on the first line")
     start = opened.end() + 1
-    # Searched from the end: the big keys come before it, and nothing follows it in a sound page.
+    # Searched from the end, because the closing line is the last one of a valid page.
     end = data.rfind(b"\n---", start - 1)
     while end >= 0 and not _FENCE.match(data, end + 1):
         end = data.rfind(b"\n---", start - 1, end)
     if end < 0:
         raise LineFault(1, "the front matter is not closed, expected a second line ---")
-    rest = data.find(b"\n", end + 1)
-    if rest >= 0 and data[rest:].strip():
-        line = data.count(b"\n", 0, rest) + 2
+    after = data.find(b"\n", end + 1)
+    if after >= 0 and data[after:].strip():
+        line = data.count(b"\n", 0, after) + 2
         raise LineFault(line, "text after the front matter, expected none: it would be lost")
     return start, end + 1
 
 
 def _entries(data: bytes, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
-    """Yield each entry of the front matter, after the line on which it starts."""
+    """Yield the first line and the text of each entry of the front matter."""
     line = 2
     while start < stop:
         end = data.find(b"\n", start, stop) + 1 or stop
@@ -216,7 +207,7 @@ def _entries(data: bytes, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _read_entry(entry: bytes, line: int) -> tuple[str, Any]:
-    """Return the key and the value of an entry; only those of big keys may be long."""
+    """Return the key and the value of an entry."""
     big = _BIG.match(entry)
     limit = MAX_JSON if big else MAX_YAML
     if len(entry) > limit:
@@ -224,9 +215,9 @@ def _read_entry(entry: bytes, line: int) -> tuple[str, Any]:
         raise LineFault(line, f"{name} has more than {limit:,} bytes")
     if big:
         return big[1].decode(), Json(entry[big.end() :].strip(), line)
-    read = _read_yaml if len(entry) <= _LONGEST_REMEMBERED else _read_yaml.__wrapped__
+    reader = _read_yaml if len(entry) <= _MAX_CACHED_ENTRY else _read_yaml.__wrapped__
     try:
-        return read(entry)
+        return reader(entry)
     except LineFault as fault:
         at = line + max(fault.line - 1, 0)
         raise LineFault(at, f"{fault.message}, expected `key: value`") from None
@@ -234,26 +225,21 @@ def _read_entry(entry: bytes, line: int) -> tuple[str, Any]:
 
 @lru_cache(maxsize=65536)
 def _read_yaml(entry: bytes) -> tuple[str, Any]:
-    """Return the key and the value of one entry.
-
-    Every scalar stays text: YAML would make numbers and dates of `1.10` and `2025-04-20`.
-    """
+    """Return the key and the value of one entry, with `1.10` and `2025-04-20` as text."""
     node = compose(entry.decode("utf-8-sig"), _YAML)
-    if not isinstance(node, yaml.MappingNode) or len(node.value) != 1:
-        raise LineFault(0, "broken YAML: this is not one entry")
-    ((key, value),) = node.value
-    if not isinstance(key, yaml.ScalarNode):
-        raise LineFault(0, "broken YAML: this is not one entry")
-    return key.value, text_value(value)
+    if isinstance(node, yaml.MappingNode) and len(node.value) == 1:
+        ((key, value),) = node.value
+        if isinstance(key, yaml.ScalarNode):
+            return key.value, text_value(value)
+    raise LineFault(0, "broken YAML: this is not one entry")
 
 
 def _unknown_key(key: str, line: int) -> LineFault:
     if key in ("spec_files", "spec_names", "category"):
-        return LineFault(
-            1,
-            "2021 page: it lists spec files, no spec details; expected a page of 2023 or later, "
-            "with meta and spec_details",
+        message = (
+            "2021 page: it lists spec files, no spec details; expected a page of 2023 or later"
         )
+        return LineFault(1, f"{message}, with meta and spec_details")
     return LineFault(line, f"unknown key {key}, expected only {', '.join(sorted(KEYS))}")
 
 
@@ -262,12 +248,6 @@ def _json_of(front: dict[str, Entry], key: str) -> Json:
     if not isinstance(value, Json):
         raise LineFault(line, f"{key} is not plain JSON, expected a line `{key}: ` and JSON")
     return value
-
-
-def _require_layout(layout: Entry) -> None:
-    if layout.value != "cache":
-        value = quoted(layout.value) if isinstance(layout.value, str) else "not a text"
-        raise LineFault(layout.line, f"layout is {value}, expected cache")
 
 
 def _package(title: Entry) -> str:
@@ -291,8 +271,8 @@ def _release(categories: Entry) -> str:
 
 
 def _meta(source: Json) -> tuple[str, Meta]:
-    """Return the era of a page, and its `meta`: C wrote `versions` first, B compilers with `@=`."""
-    decode = _decoded_meta if len(source.text) <= _LONGEST_META else _decoded_meta.__wrapped__
+    """Return the format of a page and its `meta`: C begins with `versions`, B has `@=`."""
+    decode = _decoded_meta if len(source.text) <= _MAX_CACHED_META else _decoded_meta.__wrapped__
     meta = decode(source)
     if source.text.startswith(b'{"versions"'):
         return "C", meta
@@ -301,7 +281,7 @@ def _meta(source: Json) -> tuple[str, Meta]:
 
 @lru_cache(maxsize=256)
 def _decoded_meta(source: Json) -> Meta:
-    """Return the value of `meta`, which is the same on the pages of many releases."""
+    """Return the value of `meta`, cached because the pages of many releases have the same."""
     try:
         meta = _decoded(_META, source, "meta")
     except LineFault:
@@ -325,13 +305,14 @@ def _decoded_meta(source: Json) -> Meta:
 
 
 def _details(source: Json) -> tuple[SpecDetail, ...]:
-    """Return the value of `spec_details`: listings with distinct hashes."""
+    """Return the value of `spec_details`; the hashes must be valid and distinct."""
     details = _decoded(_DETAILS, source, "spec_details")
     hashes = [detail.hash for detail in details]
     message = ""
     if not all(map(is_hash, hashes)):
-        at, wrong = next((at, text) for at, text in enumerate(hashes) if not is_hash(text))
-        message = f"$[{at}].hash is {quoted(wrong)}, expected 32 characters of a-z and 2-7"
+        index = next(index for index, text in enumerate(hashes) if not is_hash(text))
+        value = quoted(hashes[index])
+        message = f"$[{index}].hash is {value}, expected 32 characters of a-z and 2-7"
     elif len({*hashes}) < len(hashes):
         repeated = next(text for text in hashes if hashes.count(text) > 1)
         message = f"the hash {repeated} is listed twice, expected once"
@@ -343,7 +324,7 @@ def _details(source: Json) -> tuple[SpecDetail, ...]:
 def _decoded(decoder: msgspec.json.Decoder[T], source: Json, key: str) -> T:
     text = source.text
     if len(text) > MAX_ITEMS:
-        # The values of `[],[],[],…` would take a hundred times its size in memory.
+        # `[],[],[],…` takes a hundred times its size in memory.
         items = text.count(b",") + text.count(b"[") + text.count(b"{")
         if items > MAX_ITEMS:
             message = f"{key} has about {items:,} values, expected at most {MAX_ITEMS:,} in a page"
