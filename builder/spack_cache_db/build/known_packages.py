@@ -140,11 +140,10 @@ def package_problems(catalogue: PackageCatalogue) -> Iterator[tuple[PackageFacts
                 yield facts, problem
         for facts in others:
             for word, value, other in _contradictions(facts, richest):
-                message = f"the package {name} has {word} here than in {richest.path}: {value}, not {other}"
-                yield (
-                    facts,
-                    Problem(f"package_{word.split()[-1]}", message, value=json.dumps(value)),
-                )
+                code = f"package_{word.split()[-1]}"
+                subject = f"the package {name} has {word} here than in {richest.path}"
+                message = f"{subject}: {value}, not {other}"
+                yield facts, Problem(code, message, value=json.dumps(value))
 
 
 def _contradictions(facts: PackageFacts, richest: PackageFacts) -> Iterator[tuple[str, str, str]]:
