@@ -13,13 +13,7 @@ from typing import Any
 
 from spack_cache_db.environments import Environment, LockedSpec, decoded
 from spack_cache_db.errors import LineFault
-from spack_cache_db.spack.nodes import (
-    Node,
-    compiler_of,
-    configuration_of,
-    read_node,
-    require_hash,
-)
+from spack_cache_db.spack.nodes import Node, compiler_of, configuration_of, read_node, require_hash
 
 RUN_TIME = ("link", "run")
 """The types of dependencies that a spec needs to run."""

@@ -12,14 +12,7 @@ from dataclasses import dataclass, replace
 
 import yaml
 
-from spack_cache_db.bounded_yaml import (
-    compose,
-    entries_of,
-    fault_at,
-    is_nothing,
-    items_of,
-    text_of,
-)
+from spack_cache_db.bounded_yaml import compose, entries_of, fault_at, is_nothing, items_of, text_of
 from spack_cache_db.environments import (
     NOWHERE,
     TOP_KEYS,

@@ -10,13 +10,7 @@ from itertools import islice
 from typing import Literal
 
 from spack_cache_db.errors import BuilderError, counted
-from spack_cache_db.query.conditions import (
-    VIRTUALS,
-    Asked,
-    Condition,
-    Conditions,
-    Word,
-)
+from spack_cache_db.query.conditions import VIRTUALS, Asked, Condition, Conditions, Word
 from spack_cache_db.query.configurations import MOST_HASHES, providers_of, specs_beginning
 from spack_cache_db.query.database import Lookups, select
 from spack_cache_db.query.graph import KNOWN_AS_DEPENDENCY
