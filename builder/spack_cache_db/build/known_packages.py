@@ -10,7 +10,6 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-
 from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from typing import Any
