@@ -2,7 +2,7 @@
 
 All YAML from outside the package is read here. Nodes are counted while they are composed: libyaml
 crashes on deep nesting, PyYAML uses a thousand bytes for each node, and a few aliases can repeat
-each other a billion times. Each fault is a `LineFault`.
+each other a billion times. All faults are `LineFault`.
 """
 
 from __future__ import annotations

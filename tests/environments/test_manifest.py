@@ -48,9 +48,9 @@ def test_an_environment_without_specs(text: str) -> None:
         ("specs:\n- $none", r"spack.yaml:3: \$none names a list that is not defined"),
         ("packages:\n  all:\n    require: '+'", "spack.yaml:4: '\\+' is not a spec: at column 1"),
         ("packages:\n  all: [x]", "spack.yaml:3: expected the entry of the package"),
-        ("packages:\n  all:\n    require:\n    - {message: x}", "one of spec, one_of, any_of"),
+        ("packages:\n  all:\n    require:\n    - {message: x}", "the key spec or one_of or any_of"),
         ("packages:\n  x:\n    require:\n    - x@1: +y", "of 'x@1: \\+y': put the spec in quotes"),
-        ("packages:\n  all:\n    conflict:\n    - {when: x}", "spack.yaml:5: expected spec:"),
+        ("packages:\n  all:\n    conflict:\n    - {when: x}", "spack.yaml:5: expected a conflict with the key spec"),
         ("specs: [a]\nspecs: [b]", "spack.yaml:3: a second key specs, expected one"),
     ],
 )

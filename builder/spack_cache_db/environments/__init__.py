@@ -73,42 +73,6 @@ _MAX_CACHED_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class SpecLine:
-    """A spec of an environment, with its query or the error; neither if it was not read yet."""
-
-    text: str
-    line: int
-    query: SpecQuery | None = None
-    error: str | None = None
-    count: ClassVar[int] = 1
-
-
-def read_spec(
-    text: str, line: int, longest: int = MAX_LENGTH, parse: Parser = parse_query
-) -> SpecLine:
-    """Read the spec on a line; one of more than `longest` characters has an error."""
-    if len(text) > longest:
-        return SpecLine(f"{text[:40]}…", line, error=too_long(len(text), longest))
-    try:
-        query = _parsed(text, parse) if len(text) <= _MAX_CACHED_LENGTH else parse(text)
-        return SpecLine(text, line, query)
-    except QuerySyntaxError as error:
-        problem = f"{error.found}: " if error.found else ""
-        message = f"is not a spec: at column {error.column + 1}, {problem}expected {error.expected}"
-        return SpecLine(text, line, error=message)
-
-
-def too_long(length: int, longest: int) -> str:
-    """Return the error of a spec with too many characters."""
-    return f"has {length:,} characters, expected at most {longest:,}"
-
-
-@lru_cache(maxsize=4096)
-def _parsed(text: str, parse: Parser) -> SpecQuery:
-    return parse(text)
-
-
-@dataclass(frozen=True, slots=True)
 class Requirement:
     """A `require` or `conflict` of `packages:`, which a binary meets or not.
 
@@ -222,6 +186,32 @@ class UserSpec:
     group: str = ""
     external: str = ""
     is_buildable: bool = True
+    count: ClassVar[int] = 1
+
+
+def read_spec(
+    text: str, line: int, longest: int = MAX_LENGTH, parse: Parser = parse_query
+) -> UserSpec:
+    """Read the spec on a line; one of more than `longest` characters has an error."""
+    if len(text) > longest:
+        return UserSpec(f"{text[:40]}…", line, error=too_long(len(text), longest))
+    try:
+        query = _parsed(text, parse) if len(text) <= _MAX_CACHED_LENGTH else parse(text)
+        return UserSpec(text, line, query)
+    except QuerySyntaxError as error:
+        problem = f"{error.found}: " if error.found else ""
+        message = f"is not a spec: at column {error.column + 1}, {problem}expected {error.expected}"
+        return UserSpec(text, line, error=message)
+
+
+def too_long(length: int, longest: int) -> str:
+    """Return the error of a spec with too many characters."""
+    return f"has {length:,} characters, expected at most {longest:,}"
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str, parse: Parser) -> SpecQuery:
+    return parse(text)
 
 
 def legacy_notes(specs: Iterable[UserSpec]) -> Iterator[str]:

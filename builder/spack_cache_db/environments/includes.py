@@ -86,7 +86,7 @@ def merged_configuration(
     reader = _Includes(surroundings)
     # `scopes` yields the highest scope first.
     scopes = reversed([*reader.scopes(section, path, ())])
-    return replace(reader.configuration, sections=sections_of(reduce(_Merging().merged, scopes)))
+    return replace(reader.configuration, sections=sections_of(reduce(merged, scopes)))
 
 
 def sections_of(node: yaml.Node) -> dict[str, yaml.Node]:
@@ -222,11 +222,6 @@ def resolved_path(written: str, including: str, surroundings: Surroundings) -> s
     return posixpath.normpath(posixpath.join(posixpath.dirname(including), text))
 
 
-def merged(low: yaml.Node, high: yaml.Node) -> yaml.Node:
-    """Return a section merged from two scopes."""
-    return _Merging().merged(low, high)
-
-
 def condition_holds(
     node: yaml.Node, surroundings: Surroundings, name: str, undecided: list[str]
 ) -> bool:
@@ -262,72 +257,34 @@ def _joined(nodes: list[yaml.MappingNode], path: str) -> yaml.MappingNode:
     return yaml.MappingNode("tag:yaml.org,2002:map", pairs, start, start)
 
 
-class _Merging:
-    """Merges nodes, and compares them by value; results are cached by the id of a node."""
-
-    def __init__(self) -> None:
-        # Keeps nodes alive: a node that was freed could give its id to another one.
-        self._alive: list[yaml.Node] = []
-        self._merged: dict[tuple[int, int, str], yaml.Node] = {}
-        self._identities: dict[int, int | None] = {}
-        self._numbers: dict[tuple[object, ...], int] = {}
-
-    def merged(self, low: yaml.Node, high: yaml.Node, how: str = "") -> yaml.Node:
-        """Return two scopes merged; `how` is the suffix of the higher one's key."""
-        key = id(low), id(high), how
-        if key not in self._merged:
-            self._alive += low, high
-            self._merged[key] = self._both(low, high, how)
-        return self._merged[key]
-
-    def _both(self, low: yaml.Node, high: yaml.Node, how: str) -> yaml.Node:
-        if isinstance(low, yaml.MappingNode) and isinstance(high, yaml.MappingNode):
-            return self._mapping(low, high)
-        if isinstance(low, yaml.SequenceNode) and isinstance(high, yaml.SequenceNode):
-            return self._sequence(low, high, how)
-        if how and isinstance(low, yaml.ScalarNode) and isinstance(high, yaml.ScalarNode):
-            value = high.value + low.value if how == "+" else low.value + high.value
-            return yaml.ScalarNode(high.tag, value, high.start_mark, high.end_mark, high.style)
-        return high
-
-    def _mapping(self, low: yaml.MappingNode, high: yaml.MappingNode) -> yaml.MappingNode:
+def merged(low: yaml.Node, high: yaml.Node, how: str = "") -> yaml.Node:
+    """Return a section merged from two scopes; `how` is the suffix of the higher one's key."""
+    if isinstance(low, yaml.MappingNode) and isinstance(high, yaml.MappingNode):
         below = {key_of(key)[0]: (key, value) for key, value in low.value}
         pairs: list[tuple[yaml.Node, yaml.Node]] = []
         for key, value in high.value:
-            name, how = key_of(key)
+            name, suffix = key_of(key)
             lower = below.pop(name, None)
-            if lower is not None and how != ":":
-                value = self.merged(lower[1], value, how)
+            if lower is not None and suffix != ":":
+                value = merged(lower[1], value, suffix)
             pairs.append((key, value))
         pairs += below.values()
         return yaml.MappingNode(high.tag, pairs, high.start_mark, high.end_mark)
-
-    def _sequence(
-        self, low: yaml.SequenceNode, high: yaml.SequenceNode, how: str
-    ) -> yaml.SequenceNode:
-        above = {self._identity(item) for item in high.value}
-        lower = [item for item in low.value if self._identity(item) not in above]
-        items = lower + high.value if how == "-" else high.value + lower
+    if isinstance(low, yaml.SequenceNode) and isinstance(high, yaml.SequenceNode):
+        above = {*map(_content, high.value)}
+        lower_items = [item for item in low.value if _content(item) not in above]
+        items = lower_items + high.value if how == "-" else high.value + lower_items
         return yaml.SequenceNode(high.tag, items, high.start_mark, high.end_mark)
+    if how and isinstance(low, yaml.ScalarNode) and isinstance(high, yaml.ScalarNode):
+        text = high.value + low.value if how == "+" else low.value + high.value
+        return yaml.ScalarNode(high.tag, text, high.start_mark, high.end_mark, high.style)
+    return high
 
-    def _identity(self, node: yaml.Node) -> int:
-        """Return a number that is equal for nodes of equal value."""
-        key = id(node)
-        if key in self._identities:
-            identity = self._identities[key]
-            if identity is None:
-                raise fault_at(node, "this contains itself")
-            return identity
-        self._alive.append(node)
-        self._identities[key] = None
-        value: tuple[object, ...]
-        if isinstance(node, yaml.MappingNode):
-            pairs = ((key_of(key), self._identity(value)) for key, value in node.value)
-            value = ("map", frozenset(pairs))
-        elif isinstance(node, yaml.SequenceNode):
-            value = ("list", tuple(map(self._identity, node.value)))
-        else:
-            value = ("text", node.value)
-        number = self._numbers.setdefault(value, len(self._numbers))
-        self._identities[key] = number
-        return number
+
+def _content(node: yaml.Node) -> tuple[str, object]:
+    """Return a hashable value that is equal for nodes of equal content."""
+    if isinstance(node, yaml.MappingNode):
+        return "map", frozenset((key_of(key), _content(value)) for key, value in node.value)
+    if isinstance(node, yaml.SequenceNode):
+        return "list", tuple(map(_content, node.value))
+    return "text", node.value

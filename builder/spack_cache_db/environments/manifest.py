@@ -20,7 +20,6 @@ from spack_cache_db.environments import (
     Faults,
     Limits,
     LockedSpec,
-    SpecLine,
     Surroundings,
     UserSpec,
     legacy_notes,
@@ -133,8 +132,8 @@ class _SpackYaml:
                 group_packages = (
                     packages if group.packages is None else self._packages(group.packages)
                 )
-                for line in lists.specs(items):
-                    specs.append(replace(self._user_spec(line, group_packages), group=group.name))
+                for spec in lists.specs(items):
+                    specs.append(self._completed(spec, group_packages, group.name))
                     if len(specs) > self._limits.specs:
                         message = f"stands for more than {self._limits.specs:,} specs"
                         raise fault_at(group.node, message)
@@ -243,16 +242,16 @@ class _SpackYaml:
                         parts.append(value)
         return lists
 
-    def _user_spec(self, line: SpecLine, packages: PackagesSection) -> UserSpec:
-        if line.query is None:
-            return UserSpec(line.text, line.line, error=line.error)
-        external, is_buildable = packages.external_of(line.query)
-        return UserSpec(
-            line.text,
-            line.line,
-            line.query,
-            legacy_reading(line.query),
-            packages.rules,
+    def _completed(self, spec: UserSpec, packages: PackagesSection, group: str) -> UserSpec:
+        """Return a spec with its group, and with what `packages` contains about its package."""
+        if spec.query is None:
+            return replace(spec, group=group)
+        external, is_buildable = packages.external_of(spec.query)
+        return replace(
+            spec,
+            legacy=legacy_reading(spec.query),
+            rules=packages.rules,
+            group=group,
             external=external,
             is_buildable=is_buildable,
         )

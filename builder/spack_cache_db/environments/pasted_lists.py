@@ -71,9 +71,7 @@ def read_list(text: str, limits: Limits, surroundings: Surroundings) -> Environm
 def user_spec(text: str, line: int, limits: Limits, parse: Parser) -> UserSpec:
     """Return the spec of a line, with its error if it is not one."""
     spec = read_spec(text, line, limits.length, parse)
-    if spec.query is None:
-        return UserSpec(text, line, error=spec.error)
-    return UserSpec(text, line, spec.query, legacy_reading(spec.query))
+    return replace(spec, text=text, legacy=legacy_reading(spec.query) if spec.query else None)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:

@@ -5,7 +5,7 @@ The entry of a package replaces that of `all` (Spack 1.2, `solver/requirements.p
 `query/requirements.py` tests binaries.
 
 A toolchain is a name for compilers in specs, such as `%clang_gfortran` (`spec_parser.py`, and the
-page "Toolchains" of Spack's documentation). Each of its specs applies if its `when:` holds.
+page "Toolchains" of Spack's documentation). A spec of it applies if its `when:` holds.
 """
 
 from __future__ import annotations

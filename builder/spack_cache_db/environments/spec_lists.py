@@ -22,7 +22,7 @@ from spack_cache_db.bounded_yaml import (
     quoting_advice,
     text_of,
 )
-from spack_cache_db.environments import Limits, SpecLine, read_spec, too_long
+from spack_cache_db.environments import Limits, UserSpec, read_spec, too_long
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
@@ -50,14 +50,14 @@ class Matrix:
     """
 
     rows: tuple[tuple[Item, ...], ...]
-    exclude: tuple[SpecLine, ...]
+    exclude: tuple[UserSpec, ...]
     line: int
     count: int
     signs: list[str] = field(default_factory=list)
 
 
-Item = SpecLine | Matrix
-_Combination = tuple[tuple[SpecLine, ...], SpecLine]
+Item = UserSpec | Matrix
+_Combination = tuple[tuple[UserSpec, ...], UserSpec]
 """One item of each row of a matrix, and their combination."""
 
 
@@ -87,8 +87,8 @@ class SpecLists:
         self._longest = limits.length
         self._count = 0
         self._definitions: dict[str, tuple[Item, ...]] = {}
-        # The result for each mapping node, which aliases repeat; None while it is being read.
-        self._read: dict[int, tuple[Item, ...] | None] = {}
+        # The result for each mapping node, which aliases repeat.
+        self._read: dict[int, tuple[Item, ...]] = {}
 
     def define(self, name: str, parts: Iterable[yaml.Node]) -> None:
         """Read all lists of one name, which may refer to earlier names; empty after a fault."""
@@ -122,9 +122,9 @@ class SpecLists:
         self._require_few(items, line_of(node))
         return tuple(items)
 
-    def specs(self, items: tuple[Item, ...]) -> list[SpecLine]:
+    def specs(self, items: tuple[Item, ...]) -> list[UserSpec]:
         """Return the specs of items; `LineFault` if a row of a matrix is not a spec."""
-        specs: list[SpecLine] = []
+        specs: list[UserSpec] = []
         for item in items:
             if isinstance(item, Matrix):
                 specs += [self._expanded(spec) for _, spec in self._combinations(item)]
@@ -132,21 +132,21 @@ class SpecLists:
                 specs.append(self._expanded(self._spec(item)))
         return specs
 
-    def _expanded(self, spec: SpecLine) -> SpecLine:
+    def _expanded(self, spec: UserSpec) -> UserSpec:
         """Return a spec with its toolchains, or with the error that they contradict it."""
         if spec.query is None:
             return spec
         try:
             return replace(spec, query=self._expand(spec.query))
         except UnsatisfiableSpec as error:
-            return SpecLine(spec.text, spec.line, error=str(error))
+            return UserSpec(spec.text, spec.line, error=str(error))
 
     def _require_few(self, items: Iterable[Item], line: int) -> None:
         count = sum(item.count for item in items)
         if count > self._most:
             raise LineFault(line, f"stands for {count:,} specs, expected at most {self._most:,}")
 
-    def _spec(self, item: SpecLine) -> SpecLine:
+    def _spec(self, item: UserSpec) -> UserSpec:
         """Return an item with its query or error."""
         if item.error is not None:
             return item
@@ -158,13 +158,13 @@ class SpecLists:
         text = text_of(node, "a spec").strip()
         if text.startswith("$"):
             return self._reference(text, line_of(node))
-        return (SpecLine(text, line_of(node)),)
+        return (UserSpec(text, line_of(node)),)
 
     def _reference(self, text: str, line: int) -> tuple[Item, ...]:
         sign = text[1:2] if text[1:2] in ("%", "^") else ""
         name = text[1 + len(sign) :]
         if name not in self._definitions and not self._is_whole:
-            return (SpecLine(text, line, error=f"{text} is defined in a missing file"),)
+            return (UserSpec(text, line, error=f"{text} is defined in a missing file"),)
         if name not in self._definitions:
             raise LineFault(line, f"{text} names a list that is not defined above it")
         items = self._definitions[name]
@@ -174,20 +174,15 @@ class SpecLists:
             if isinstance(item, Matrix):
                 item.signs.append(sign)
         return tuple(
-            item if isinstance(item, Matrix) else SpecLine(sign + item.text, line, error=item.error)
+            item if isinstance(item, Matrix) else UserSpec(sign + item.text, line, error=item.error)
             for item in items
         )
 
     def _mapping(self, node: yaml.Node) -> tuple[Item, ...]:
         """Return a matrix; one that aliases repeat is read once."""
-        key = id(node)
-        if key not in self._read:
-            self._read[key] = None
-            self._read[key] = self._matrix(node)
-        items = self._read[key]
-        if items is None:
-            raise fault_at(node, "this contains itself")
-        return items
+        if id(node) not in self._read:
+            self._read[id(node)] = self._matrix(node)
+        return self._read[id(node)]
 
     def _matrix(self, node: yaml.Node) -> tuple[Item, ...]:
         """Return a matrix, empty if one of its rows is."""
@@ -206,19 +201,19 @@ class SpecLists:
         if len(exclude) > MOST_EXCLUDED:
             message = f"excludes {len(exclude):,} specs, expected at most {MOST_EXCLUDED}"
             raise LineFault(line, message)
-        excluded = tuple(SpecLine(text_of(item, "a spec"), line_of(item)) for item in exclude)
+        excluded = tuple(UserSpec(text_of(item, "a spec"), line_of(item)) for item in exclude)
         count = prod(sum(item.count for item in row) for row in rows) if rows else 0
         if count > self._most:
             message = f"this matrix stands for {count:,} specs, expected at most {self._most:,}"
             raise LineFault(line, message)
         for item in chain.from_iterable(rows):
-            if isinstance(item, SpecLine) and item.error is not None:
+            if isinstance(item, UserSpec) and item.error is not None:
                 return (replace(item, line=line),)
         return (Matrix(rows, excluded, line, count),) if count else ()
 
     def _combinations(self, matrix: Matrix) -> list[_Combination]:
         """Return all combinations of one item of each row, in the order of the rows."""
-        combinations: list[_Combination] = [((), SpecLine("", matrix.line, SpecQuery()))]
+        combinations: list[_Combination] = [((), UserSpec("", matrix.line, SpecQuery()))]
         for row in matrix.rows:
             items = self._row(row)
             combinations = [
@@ -237,35 +232,35 @@ class SpecLists:
             combinations = [self._signed(chosen, matrix) for chosen, _ in combinations]
         return combinations
 
-    def _row(self, items: tuple[Item, ...]) -> list[SpecLine]:
+    def _row(self, items: tuple[Item, ...]) -> list[UserSpec]:
         """Return the items of a row as specs, and combinations of inner matrices as one each."""
-        specs: list[SpecLine] = []
+        specs: list[UserSpec] = []
         for item in items:
             if isinstance(item, Matrix):
                 for chosen, _ in self._combinations(item):
                     text = " ".join(spec_text(self._required(spec)) for spec in chosen)
-                    specs.append(self._spec(SpecLine(text, item.line)))
+                    specs.append(self._spec(UserSpec(text, item.line)))
             else:
                 specs.append(self._spec(item))
         for spec in specs:
             self._required(spec)
         return specs
 
-    def _required(self, spec: SpecLine) -> SpecQuery:
+    def _required(self, spec: UserSpec) -> SpecQuery:
         if spec.query is None:
             raise LineFault(spec.line, f"{spec.text!r} {spec.error}")
         return spec.query
 
-    def _signed(self, chosen: tuple[SpecLine, ...], matrix: Matrix) -> _Combination:
+    def _signed(self, chosen: tuple[UserSpec, ...], matrix: Matrix) -> _Combination:
         """Return a combination with the matrix's sign before its first item."""
         text = matrix.signs[-1] + spec_text(self._required(chosen[0]))
-        first = self._spec(SpecLine(text, matrix.line))
-        joined = SpecLine(first.text, matrix.line, self._required(first))
+        first = self._spec(UserSpec(text, matrix.line))
+        joined = UserSpec(first.text, matrix.line, self._required(first))
         for item in chosen[1:]:
             joined = self._both(joined, item)
         return (first, *chosen[1:]), joined
 
-    def _both(self, first: SpecLine, second: SpecLine) -> SpecLine:
+    def _both(self, first: UserSpec, second: UserSpec) -> UserSpec:
         """Return two specs combined, or with the error that they exclude each other."""
         if first.query is None or second.query is None:
             return first
@@ -273,8 +268,8 @@ class SpecLists:
             query = constrained(first.query, second.query)
         except UnsatisfiableSpec as error:
             text = f"{first.query.text} {second.text}".strip()
-            return SpecLine(text, first.line, error=str(error))
+            return UserSpec(text, first.line, error=str(error))
         if len(query.text) > self._longest:
             message = too_long(len(query.text), self._longest)
-            return SpecLine(f"{query.text[:40]}…", first.line, error=message)
-        return SpecLine(query.text, first.line, query)
+            return UserSpec(f"{query.text[:40]}…", first.line, error=message)
+        return UserSpec(query.text, first.line, query)

@@ -1,8 +1,8 @@
 """Finds the specs of a database that meet the requirements of an environment's `packages:`.
 
 A requirement is checked for a spec and its run-time dependencies, because Spack reuses a binary
-together with these (Spack 1.2, `solver/requirements.py` and `concretize.lp`). Of build dependencies
-only the providers of `c`, `cxx` and `fortran` are checked. Requirements of `all` are not checked
+together with these (Spack 1.2, `solver/requirements.py` and `concretize.lp`). Build dependencies
+are not checked, except providers of `c`, `cxx` and `fortran`. Requirements of `all` are not checked
 for externals, and `buildable: false` excludes no binary.
 """
 
