@@ -31,7 +31,7 @@ def checked_paths(paths: object) -> list[str]:
 
 
 def checked_file(name: str, file: object, description: str = "a file made by build") -> Path:
-    """Return the path of a file; `name` and `what` describe it in the ArgumentError otherwise."""
+    """Return the path of a file; raises `ArgumentError` with the name and the description."""
     path = _path(name, file)
     if not path:
         raise ArgumentError(f"{name} is empty, expected the path of {description}")

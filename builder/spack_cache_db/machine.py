@@ -14,13 +14,9 @@ from spack_cache_db.spack.targets import host_target
 
 PLATFORMS = {"Linux": "linux", "Darwin": "darwin", "Windows": "windows", "FreeBSD": "freebsd"}
 MACOS = {
-    "11": "bigsur",
-    "12": "monterey",
-    "13": "ventura",
-    "14": "sonoma",
-    "15": "sequoia",
+    "11": "bigsur", "12": "monterey", "13": "ventura", "14": "sonoma", "15": "sequoia",
     "26": "tahoe",
-}
+}  # fmt: skip
 # Spack takes names from the package distro, which renames these.
 _RENAMED = {"ol": "oracle", "opensuse-leap": "opensuse"}
 

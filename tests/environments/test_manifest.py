@@ -50,7 +50,10 @@ def test_an_environment_without_specs(text: str) -> None:
         ("packages:\n  all: [x]", "spack.yaml:3: expected the entry of the package"),
         ("packages:\n  all:\n    require:\n    - {message: x}", "the key spec or one_of or any_of"),
         ("packages:\n  x:\n    require:\n    - x@1: +y", "of 'x@1: \\+y': put the spec in quotes"),
-        ("packages:\n  all:\n    conflict:\n    - {when: x}", "spack.yaml:5: expected a conflict with the key spec"),
+        (
+            "packages:\n  all:\n    conflict:\n    - {when: x}",
+            "expected a conflict with the key spec",
+        ),
         ("specs: [a]\nspecs: [b]", "spack.yaml:3: a second key specs, expected one"),
     ],
 )

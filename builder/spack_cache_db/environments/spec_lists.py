@@ -154,7 +154,9 @@ class SpecLists:
 
     def _item(self, node: yaml.Node) -> tuple[Item, ...]:
         if isinstance(node, yaml.MappingNode):
-            return self._mapping(node)
+            if id(node) not in self._read:
+                self._read[id(node)] = self._matrix(node)
+            return self._read[id(node)]
         text = text_of(node, "a spec").strip()
         if text.startswith("$"):
             return self._reference(text, line_of(node))
@@ -177,12 +179,6 @@ class SpecLists:
             item if isinstance(item, Matrix) else UserSpec(sign + item.text, line, error=item.error)
             for item in items
         )
-
-    def _mapping(self, node: yaml.Node) -> tuple[Item, ...]:
-        """Return a matrix; one that aliases repeat is read once."""
-        if id(node) not in self._read:
-            self._read[id(node)] = self._matrix(node)
-        return self._read[id(node)]
 
     def _matrix(self, node: yaml.Node) -> tuple[Item, ...]:
         """Return a matrix, empty if one of its rows is."""
@@ -221,7 +217,7 @@ class SpecLists:
                 for chosen, spec in combinations
                 for item in items
             ]
-        excluded = [self._required(self._spec(line)) for line in matrix.exclude]
+        excluded = [self._required(self._spec(spec)) for spec in matrix.exclude]
         if excluded:
             combinations = [
                 (chosen, spec)

@@ -32,18 +32,9 @@ MAX_DIRECTORY = 2**24
 _CHUNK = 2**16
 
 _BROKEN_ARCHIVE = (
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    zstandard.ZstdError,
-    zlib.error,
-    struct.error,
-    ArithmeticError,
-    EOFError,
-    LookupError,
-    OSError,
-    RuntimeError,
-    ValueError,
-)
+    tarfile.TarError, zipfile.BadZipFile, zstandard.ZstdError, zlib.error, struct.error,
+    ArithmeticError, EOFError, LookupError, OSError, RuntimeError, ValueError,
+)  # fmt: skip
 """Exceptions of Python's readers for archives that are truncated, damaged or hostile."""
 
 MAX_PATH = 4096

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Configuration, Problem
+from spack_cache_db.schema import FACETS
 from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.columns import Document, PageFacts, TarballParts, Writer
 from spack_cache_db.sources.pages.page_parser import Meta, Page, SpecDetail, parse_page
@@ -33,13 +34,7 @@ from spack_cache_db.spack.normal_forms import normal_compiler, normal_variant, r
 UNKNOWN_SIZE = "-"
 """The size in pages that do not know it."""
 
-LISTS = {
-    "versions": "version",
-    "compilers": "compiler",
-    "oss": "os",
-    "platforms": "platform",
-    "targets": "target",
-}
+LISTS = {"versions": "version", **FACETS}
 """The lists of `meta`, and the field of the configurations in each."""
 
 StackSets = Collection[tuple[tuple[str, ...], int]]
@@ -56,8 +51,8 @@ class PageReader:
         self._writer = writer
         self._texts = texts = writer.texts
         self._spellings: dict[object, int] = {}
-        self._stack_spellings: dict[tuple[str, ...], int] = {}
-        self._sizes = {UNKNOWN_SIZE: 0}
+        self._stacks = cache(self._add_stacks)
+        self._size = cache(self._add_size)
         self._tarballs = TarballParts(texts.configurations.things)
         self._sound: set[tuple[Meta, frozenset[int], tuple[int, ...]]] = set()
 
@@ -102,13 +97,7 @@ class PageReader:
                 normal = normal_configuration(page.package, detail)
                 require_bounded(normal)
                 configuration = self._spellings[key] = self._texts.configurations[normal]
-            stacks = self._stack_spellings.get(detail.stacks)
-            if stacks is None:
-                stacks = self._stack_set(detail.stacks)
-            size = self._sizes.get(detail.size)
-            if size is None:
-                _require_text("size", detail.size)
-                size = self._sizes[detail.size] = self._texts.sizes[detail.size]
+            stacks, size = self._stacks(detail.stacks), self._size(detail.size)
             url = detail.tarball
             tarball = self._tarball(detail.hash, url, configuration) if isinstance(url, str) else 0
         except ValueError as error:
@@ -116,12 +105,17 @@ class PageReader:
             raise InputError([Fault(page.location, page.line, message)]) from None
         return configuration, stacks, size, tarball
 
-    def _stack_set(self, stacks: tuple[str, ...]) -> int:
+    def _add_stacks(self, stacks: tuple[str, ...]) -> int:
         require_few("stacks", len(stacks))
         for text in stacks:
             require_name("stack", text)
-        number = self._stack_spellings[stacks] = self._texts.stack_sets[as_set("stack", stacks)]
-        return number
+        return self._texts.stack_sets[as_set("stack", stacks)]
+
+    def _add_size(self, text: str) -> int:
+        if text == UNKNOWN_SIZE:
+            return 0
+        _require_text("size", text)
+        return self._texts.sizes[text]
 
     def _tarball(self, dag_hash: str, url: str, configuration: int) -> int:
         parts = self._tarballs.split(url, configuration, dag_hash)
