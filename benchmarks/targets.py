@@ -64,7 +64,7 @@ def _catalogue(db: sqlite3.Connection) -> list[PageKind]:
     packages = _column(db, "SELECT name FROM packages ORDER BY configuration_count DESC, name")
     largest, sample = packages[0], Random(1).sample(packages, min(SAMPLE, len(packages)))
     hashes = _column(db, "SELECT hash FROM specs ORDER BY hash")
-    compilers = _column(db, "SELECT name FROM compilers ORDER BY name")
+    compilers = _column(db, "SELECT compiler FROM compilers ORDER BY compiler")
     releases = _column(db, "SELECT name FROM releases ORDER BY position")
     stacks = _column(db, "SELECT name FROM stacks WHERE NOT is_root ORDER BY name")
     hosts = _column(db, "SELECT DISTINCT host FROM target_runs_on ORDER BY host")

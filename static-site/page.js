@@ -6,7 +6,7 @@ const PACKAGES = `
 SELECT name, newest_version, spec_count, last_seen FROM packages
 WHERE instr(lower(name), lower(?1)) ORDER BY lower(name) <> lower(?1), spec_count DESC, name LIMIT 200`;
 const CONFIGURATIONS = `
-SELECT configurations.id, versions.name, compilers.name, operating_systems.name, targets.name,
+SELECT configurations.id, versions.name, compilers.compiler, operating_systems.name, targets.name,
   variant_sets.text, configurations.spec_count
 FROM packages
 CROSS JOIN configurations ON configurations.package = packages.id
@@ -16,7 +16,7 @@ CROSS JOIN operating_systems ON operating_systems.id = configurations.os
 CROSS JOIN targets ON targets.id = configurations.target
 CROSS JOIN variant_sets ON variant_sets.id = configurations.variants
 WHERE packages.name = ?1 AND configurations.spec_count > 0
-ORDER BY versions.position DESC, compilers.name DESC, configurations.id`;
+ORDER BY versions.position DESC, compilers.compiler DESC, configurations.id`;
 const BINARIES = `
 SELECT hash, release_count, last_seen FROM specs WHERE configuration = ?1 AND release_count > 0
 ORDER BY last_seen IS NOT NULL, last_seen DESC, hash`;

@@ -197,7 +197,7 @@ def _record(each: Listing) -> dict[str, Any]:
         version=version,
         arch={"platform": platform, "platform_os": os, "target": target},
         parameters={
-            name: variant.values == ("True",)
+            name: variant.values == ("true",)
             if variant.kind == "bool"
             else [*variant.values]
             if name == "k"

@@ -27,8 +27,8 @@ RUN = {"link", "run"}
 COMPILED = {"c", "cxx", "fortran"}
 FLAGS = ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")
 SPECS = """
-SELECT hash, packages.name, versions.name, compilers.name, operating_systems.name, platforms.name,
-  targets.name, variant_sets.text, specs.configuration, specs.release_count
+SELECT hash, packages.name, versions.name, compilers.compiler, operating_systems.name,
+  platforms.name, targets.name, variant_sets.text, specs.configuration, specs.release_count
 FROM specs JOIN configurations ON configurations.id = specs.configuration
 JOIN packages ON packages.id = configurations.package
 JOIN versions ON versions.id = configurations.version

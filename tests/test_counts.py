@@ -22,7 +22,7 @@ from tests.oracle import Oracle, day_of, days_of
 
 WORDS = "package, version, compiler, os, platform, target, variants"
 _CONFIGURATIONS = """
-SELECT packages.name, versions.name, compilers.name, operating_systems.name, platforms.name,
+SELECT packages.name, versions.name, compilers.compiler, operating_systems.name, platforms.name,
   targets.name, variant_sets.text, {}
 FROM configurations
 JOIN packages ON packages.id = configurations.package
@@ -51,7 +51,7 @@ FROM packages WHERE release_count > 0
 STACK_COUNTS = """
 SELECT name, release_count, spec_count FROM stacks WHERE NOT is_root AND release_count > 0
 """
-FACET_NAMES = ("versions", "compilers", "oss", "platforms", "targets")
+FACET_NAMES = ("version", "compiler", "os", "platform", "target")
 FACETS = """
 SELECT releases.name, facet, value, facet_counts.spec_count, facet_counts.package_count
 FROM facet_counts LEFT JOIN releases ON releases.id = release
@@ -105,12 +105,15 @@ def the_views_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> Non
         ),
         key=str,
     )
-    assert sorted(conn.execute("SELECT release, hash, stack FROM spec_stacks")) == sorted(
+    listed = {
         (each.release, each.dag_hash, stack)
         for each in shown
         for stack in each.stacks
         if stack != "root"
-    )
+    }
+    assert sorted(conn.execute("SELECT * FROM listing_stacks")) == sorted(listed)
+    stacks = {(dag_hash, stack) for _, dag_hash, stack in listed}
+    assert sorted(conn.execute("SELECT * FROM spec_stacks")) == sorted(stacks)
     assert sorted(conn.execute("SELECT hash, name, value FROM spec_variants")) == sorted(
         (dag_hash, *pair)
         for dag_hash, each in expected.own.items()
@@ -121,7 +124,7 @@ def the_views_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> Non
 def values_of(text: str) -> list[tuple[str, str]]:
     """Return the name and each value of a variant."""
     if text[0] in "+~":
-        return [(text[1:], str(text[0] == "+"))]
+        return [(text[1:], "true" if text[0] == "+" else "false")]
     name, value = text.split("=", 1)
     return [(name, each) for each in value.split(",")]
 
@@ -180,8 +183,8 @@ def facets_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> None:
                 packages.setdefault((release, *value), set()).add(each.package)
         for stack in (*expected.stacks, "root"):
             for each in expected.counting(release, stack).values():
-                counts[release, "stacks", stack] += 1
-                packages.setdefault((release, "stacks", stack), set()).add(each.package)
+                counts[release, "stack", stack] += 1
+                packages.setdefault((release, "stack", stack), set()).add(each.package)
 
     assert {*conn.execute(FACETS)} == {
         (*key, count, len(packages[key])) for key, count in counts.items()

@@ -26,7 +26,7 @@ NAMES = {
         "gcc@11.4.0",
         "SELECT configurations.id FROM configurations "
         "JOIN compilers ON compilers.id = configurations.compiler "
-        "WHERE compilers.name = 'gcc@11.4.0'",
+        "WHERE compilers.compiler = 'gcc@11.4.0'",
     ),
     "known_packages": ("Fouriers", "SELECT id FROM known_packages WHERE name = 'fftw'"),
 }

@@ -92,6 +92,25 @@ def test_a_tree_is_known_by_its_content(tmp_path: Path, way: str) -> None:
         assert db.execute(RELEASES).fetchall() != [("installed", "installed")]
 
 
+def test_a_database_has_the_date_of_its_newest_source(tmp_path: Path) -> None:
+    """`as_of` is the last day of a snapshot or an installation, also of a database of databases."""
+    days = [(None, None), (1_700_000_000, "2023-11-14"), (1_600_000_000, "2023-11-14")]
+    paths: list[Path] = []
+    for at, (seconds, _) in enumerate(days):
+        record = installed(node(f"a{at}"), installation_time=seconds)
+        path = write_tree(tmp_path / f"opt{at}", [record])
+        build(path, tmp_path / f"{at}.db")
+        paths.append(tmp_path / f"{at}.db")
+    pages = write(tmp_path / "pages", a=page("zlib", "develop-2023-12-24", [spec(1)]))
+    found = []
+    for end in (1, 2, 3):
+        build(paths[:end], tmp_path / "x.db")
+        found.append(info(tmp_path / "x.db")["as_of"])
+    build([*paths, pages], tmp_path / "x.db")
+    assert [*found, info(tmp_path / "x.db")["as_of"]] == [*(day for _, day in days), "2023-12-24"]
+    assert "as_of" not in info(tmp_path / "x.db")["origin"]
+
+
 def test_trees_stand_before_releases(tmp_path: Path) -> None:
     """A tree beside a branch comes first, unless a release is named first; the file says which."""
     tree = write_tree(tmp_path / "opt", [installed(node("a"))])

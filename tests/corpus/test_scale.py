@@ -75,7 +75,8 @@ def connection(file: Path) -> Iterator[Connection]:
         "spec_variants WHERE hash = :hash",
         "spec_variants LIMIT 100",
         "spec_stacks WHERE hash = :hash",
-        "spec_stacks WHERE release = 'develop' LIMIT 100",
+        "listing_stacks WHERE release = 'develop' LIMIT 100",
+        "release_changes WHERE package = :package",
     ],
 )
 def test_what_a_person_asks_a_view_takes_few_steps(query: str, connection: Connection) -> None:

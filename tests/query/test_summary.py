@@ -44,6 +44,7 @@ def test_what_is_in_the_samples(samples_file: Path) -> None:
         "releases_by_kind": {"branch": 1, "snapshot": 1},
         "first_snapshot": "2025-04-20",
         "last_snapshot": "2025-04-20",
+        "as_of": "2025-04-20",
         "origin": {name: version(name) for name in ("archspec", "spack-cache-db")},
     }
 

@@ -59,12 +59,12 @@ def tables() -> dict[str, Iterator[tuple[Any, ...]]]:
         "configurations": ((at, package(at), at, 1, 1, 1, 1, at, 1, 1, None, None) for at in every),
         "specs": ((at, spec_hash(at), at, 1, 1, 0, 1, 1, None, None) for at in every),
         "listings": ((1, at, 1, None, None) for at in every),
-        "configuration_releases": ((at, 1, 1, 0) for at in every),
+        "configuration_history": ((at, 1, 1, 0, 0) for at in every),
     }
 
 
 def _variant(number: int) -> tuple[str, str, str]:
-    return ("x", "True", "+x") if number == 0 else ("k", str(number), f"k={number}")
+    return ("x", "true", "+x") if number == 0 else ("k", str(number), f"k={number}")
 
 
 def records() -> dict[str, Iterator[tuple[Any, ...]]]:

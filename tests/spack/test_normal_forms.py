@@ -21,7 +21,7 @@ VALUE = st.text(max_size=12).filter(
     lambda text: "," not in text and text != "*" and text.upper() not in ("TRUE", "FALSE")
 )
 BOOLS = st.builds(
-    Variant, NAMES, st.sampled_from([("True",), ("False",)]), st.just("bool"), st.booleans()
+    Variant, NAMES, st.sampled_from([("true",), ("false",)]), st.just("bool"), st.booleans()
 )
 SINGLES = st.builds(Variant, NAMES, st.tuples(VALUE), st.just("single"), st.booleans())
 MULTIS = st.builds(
@@ -36,14 +36,14 @@ MULTIS = st.builds(
 @pytest.mark.parametrize(
     ("text", "name", "values", "kind", "propagate"),
     [
-        ("+cuda", "cuda", ("True",), "bool", False),
-        ("~ipo", "ipo", ("False",), "bool", False),
-        ("-ipo", "ipo", ("False",), "bool", False),
-        ("++pic", "pic", ("True",), "bool", True),
-        ("~~pic", "pic", ("False",), "bool", True),
-        ("--pic", "pic", ("False",), "bool", True),
-        ("mpi=True", "mpi", ("True",), "bool", False),
-        ("mpi=false", "mpi", ("False",), "bool", False),
+        ("+cuda", "cuda", ("true",), "bool", False),
+        ("~ipo", "ipo", ("false",), "bool", False),
+        ("-ipo", "ipo", ("false",), "bool", False),
+        ("++pic", "pic", ("true",), "bool", True),
+        ("~~pic", "pic", ("false",), "bool", True),
+        ("--pic", "pic", ("false",), "bool", True),
+        ("mpi=True", "mpi", ("true",), "bool", False),
+        ("mpi=false", "mpi", ("false",), "bool", False),
         ("build_type=Release", "build_type", ("Release",), "single", False),
         ("cxxstd=17", "cxxstd", ("17",), "single", False),
         ("libs=static,shared", "libs", ("shared", "static"), "multi", False),

@@ -14,6 +14,7 @@ import numpy as np
 
 from spack_cache_db.build.frames import (
     Frame,
+    Members,
     Numbers,
     Pairs,
     numbers,
@@ -55,7 +56,7 @@ def count(numbered: Numbered) -> Counts:
     package_releases = _package_releases(numbered, in_releases)
     facets = _facet_counts(numbered, in_releases, in_stacks)
     stack_releases = Counter(
-        value for release, facet, value, *_ in facets if release and facet == "stacks"
+        value for release, facet, value, *_ in facets if release and facet == "stack"
     )
     dates = _Dates(ids["releases"])
     before = releases_before(ids["releases"])
@@ -87,12 +88,7 @@ def count(numbered: Numbered) -> Counts:
         },
     }
     tables = {
-        "configuration_releases": Frame(
-            configuration=in_releases.first,
-            release=in_releases.second,
-            spec_count=in_releases.counts,
-            added=_added(listings, in_releases, previous),
-        ),
+        "configuration_history": _history(listings, in_releases, previous),
         "configuration_stacks": Frame(
             configuration=in_stacks.first, stack=in_stacks.second, spec_count=in_stacks.counts
         ),
@@ -101,8 +97,8 @@ def count(numbered: Numbered) -> Counts:
     return Counts(columns, tables, facets)
 
 
-def _added(listings: Frame, in_releases: Pairs, previous: Numbers) -> Numbers:
-    """Return the number of specs of each (configuration, release) that are not in the one before.
+def _history(listings: Frame, in_releases: Pairs, previous: Numbers) -> Frame:
+    """Return the specs of each configuration that each release lists, adds and removes, counted.
 
     Args:
         listings: the listings, sorted by release and spec.
@@ -112,9 +108,28 @@ def _added(listings: Frame, in_releases: Pairs, previous: Numbers) -> Numbers:
     before = previous[listings["release"]]
     keys = packed(listings["release"], listings["spec"])
     is_new = (before > 0) & ~np.isin(packed(before, listings["spec"]), keys)
-    new = packed(listings["configuration"], listings["release"])[is_new]
-    all_pairs = packed(in_releases.first, in_releases.second)
-    return np.bincount(np.searchsorted(all_pairs, new), minlength=len(all_pairs))
+    new = pairs(listings["configuration"][is_new], listings["release"][is_new])
+    by_release = np.argsort(in_releases.second, kind="stable")
+    starts = np.searchsorted(in_releases.second[by_release], np.arange(len(previous) + 1))
+    later, at = Members(starts, by_release).of(previous)
+    old = Pairs(in_releases.first[at], later, in_releases.counts[at])
+    all_pairs = np.union1d(*(packed(side.first, side.second) for side in (in_releases, old)))
+
+    def counts(side: Pairs) -> Numbers:
+        found = np.zeros(len(all_pairs), np.int64)
+        found[np.searchsorted(all_pairs, packed(side.first, side.second))] = side.counts
+        return found
+
+    configuration, release = unpacked(all_pairs)
+    listed, added = counts(in_releases), counts(new)
+    removed = np.where(previous[release] > 0, counts(old) + added - listed, 0)
+    return Frame(
+        configuration=configuration,
+        release=release,
+        spec_count=listed,
+        added=added,
+        removed=removed,
+    )
 
 
 def _release_packages(numbered: Numbered, in_releases: Pairs) -> Frame:
@@ -206,8 +221,8 @@ class _Cells(NamedTuple):
 def _facet_counts(numbered: Numbered, in_releases: Pairs, in_stacks: Pairs) -> list[FacetCount]:
     """Return the counts by release, facet and value, sorted; those of all releases come first."""
     ids = numbered.ids
-    names_of_facet = {facet: ids[CONFIGURATION[column]] for facet, column in FACETS.items()}
-    names_of_facet["stacks"] = ids["stacks"]
+    names_of_facet = {facet: ids[CONFIGURATION[facet]] for facet in FACETS}
+    names_of_facet["stack"] = ids["stacks"]
     values = sorted((facet, name) for facet, names in names_of_facet.items() for name in names)
     codes = {value: code for code, value in enumerate(values)}
     code_of = {
@@ -217,11 +232,8 @@ def _facet_counts(numbered: Numbered, in_releases: Pairs, in_stacks: Pairs) -> l
     specs = np.zeros((len(ids["releases"]) + 1) * len(values), dtype=np.int64)
     packages = np.zeros_like(specs)
     for cells in chain(
-        _stack_cells(numbered, in_stacks, code_of["stacks"]),
-        (
-            _configuration_cells(numbered, in_releases, code_of[facet], column)
-            for facet, column in FACETS.items()
-        ),
+        _stack_cells(numbered, in_stacks, code_of["stack"]),
+        (_configuration_cells(numbered, in_releases, code_of[facet], facet) for facet in FACETS),
     ):
         key = cells.release * len(values) + cells.value
         specs += summed(key, cells.specs, len(specs))

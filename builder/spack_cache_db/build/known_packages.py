@@ -225,7 +225,9 @@ def _lists(package: PackageFacts, meanings: Mapping[Meaning, int]) -> tuple[str,
 
 
 def _meaning(name: str, variant: KnownVariant) -> Meaning:
-    return name, str(variant.default), variant.description
+    default = str(variant.default)
+    is_switch = default in ("True", "False")
+    return name, default.lower() if is_switch else default, variant.description
 
 
 def _dependency_rows(

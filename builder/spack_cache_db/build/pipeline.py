@@ -31,7 +31,8 @@ from spack_cache_db.build.search_words import (
 from spack_cache_db.build.workers import program_versions, read_units, uncollected
 from spack_cache_db.errors import ArgumentError, Fault, InputError
 from spack_cache_db.records import FILTERED, Problem
-from spack_cache_db.schema import COUNTED, LEFT_OUT, PATHS
+from spack_cache_db.releases import release_date
+from spack_cache_db.schema import AS_OF, COUNTED, LEFT_OUT, PATHS
 from spack_cache_db.sources import plan
 from spack_cache_db.sources.columns import Origin, Texts
 from spack_cache_db.sources.strictness import as_json
@@ -246,7 +247,7 @@ def _fill(
     """Write the whole file; return what is counted in it."""
     db = sqlite_file.create(path)
     try:
-        sqlite_file.insert(db, "origin", origin_rows(given))
+        sqlite_file.insert(db, "origin", origin_rows(given, numbered))
         sqlite_file.insert(db, "recipes", sorted(given.recipes.items()))
         for table, rows in table_rows(numbered, count(numbered), packages, found):
             sqlite_file.insert(db, table, rows)
@@ -292,8 +293,14 @@ class _Clock:
         self.last = now
 
 
-def origin_rows(given: Input) -> Iterator[tuple[str, str]]:
-    """Yield the rows of the table `origin`."""
+def origin_rows(given: Input, numbered: Numbered) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the table `origin`; `as_of` is the newest date that a source has."""
+    installs = numbered.texts.installs.things
+    used = set(numbered.records["install"].tolist()) - {0}
+    days = {(installs[number - 1].installed_at or "")[:10] for number in used}
+    days |= {release_date(name) or "" for name in numbered.ids["releases"]}
+    if newest := max(days, default=""):
+        yield AS_OF, newest
     if given.first:
         yield "first", given.first
     if given.without_paths:

@@ -151,7 +151,8 @@ def _name_rows(numbered: Numbered, packages: PackageCatalogue) -> Iterator[Table
             "versions_behind": versions_behind(packages, versions),
         },
         "compilers": {
-            "compiler": [compiler for compiler, _ in compilers],
+            "compiler": ids["compilers"],
+            "name": [name for name, _ in compilers],
             "version": [version for _, version in compilers],
         },
         "targets": {"family": map(targets.family, ids["targets"])},

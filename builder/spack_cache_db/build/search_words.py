@@ -93,7 +93,7 @@ def _variant(text: str) -> tuple[str, ...]:
     if variant is None:
         return (text,)
     if variant.kind == "bool":
-        on = variant.values == ("True",)
+        on = variant.values == ("true",)
         return (text, f"+{variant.name}", variant.name) if on else (text, f"~{variant.name}")
     members = (word for value in variant.values for word in (f"{variant.name}={value}", value))
     return (text, f"{variant.name}={variant.value}", *members)

@@ -160,6 +160,8 @@ def _facts(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "releases", f"{values['releases']:,}" + (f" ({kinds})" if kinds else "")
     if values["first_snapshot"]:
         yield "snapshots", f"from {values['first_snapshot']} to {values['last_snapshot']}"
+    if values["as_of"] != values["last_snapshot"]:
+        yield "as of", values["as_of"]
     yield "stacks", f"{values['stacks']:,}"
     yield (
         "built from",

@@ -83,6 +83,7 @@ def info(file: AnyPath) -> dict[str, Any]:
         "releases_by_kind": kinds,
         "first_snapshot": first,
         "last_snapshot": last,
+        schema.AS_OF: origin.pop(schema.AS_OF, None),
         "origin": origin,
     }
 

@@ -38,13 +38,12 @@ WHERE here.release = :release AND {IN_STACK.format("here")}
   AND (:target IS NULL OR configurations.target IN (SELECT value FROM json_each(:target)))
 """
 _AMOUNTS = """
-SELECT releases.id, coalesce(added, 0),
-  before.spec_count + coalesce(added, 0) - releases.spec_count
+SELECT releases.id, coalesce(added, 0), coalesce(removed, 0)
 FROM releases
-JOIN releases AS before ON before.id = releases.previous
-LEFT JOIN (SELECT release, sum(added) AS added FROM configuration_releases GROUP BY release)
-  ON release = releases.id
-WHERE releases.id IN (SELECT value FROM json_each(:ids))
+LEFT JOIN (
+  SELECT release, sum(added) AS added, sum(removed) AS removed
+  FROM configuration_history GROUP BY release) ON release = releases.id
+WHERE releases.previous IS NOT NULL AND releases.id IN (SELECT value FROM json_each(:ids))
 """
 _HASHES = "SELECT id, hash FROM specs"
 

@@ -22,7 +22,7 @@ from typing import Any, Self, TypeVar, cast
 from spack_cache_db.arguments import AnyPath, checked_database, checked_file
 from spack_cache_db.database_file import damage_as_error, open_database
 from spack_cache_db.records import INSTALLED
-from spack_cache_db.schema import CONFIGURATION
+from spack_cache_db.schema import CONFIGURATION, LABELS
 
 IDS_AT_ONCE = 20_000
 """Number of ids in a JSON text below 200 kB, the longest value that the site allows."""
@@ -46,11 +46,11 @@ SELECT "table", "column", description FROM column_descriptions ORDER BY id LIMIT
 """
 FACETS = """
 SELECT facet, value, spec_count FROM facet_counts
-WHERE release = :release AND facet <> 'versions' ORDER BY facet, spec_count DESC, value
+WHERE release = :release AND facet <> 'version' ORDER BY facet, spec_count DESC, value
 """
 RELEASES_OF_STACK = """
 SELECT release, spec_count FROM facet_counts
-WHERE facet = 'stacks' AND value = :name AND release IS NOT NULL
+WHERE facet = 'stack' AND value = :name AND release IS NOT NULL
 """
 # `ANALYZE` has a row for each table that is not empty.
 FILLED = "SELECT DISTINCT tbl FROM sqlite_stat1"
@@ -265,7 +265,9 @@ def read_lookups(conn: sqlite3.Connection) -> Lookups:
         stacks={row[0]: Stack(*row) for row in select(conn, STACKS)},
         families=dict(select(conn, FAMILIES)),
         words={
-            column: {} if column in LAZY else dict(select(conn, f"SELECT id, name FROM {table}"))
+            column: {}
+            if column in LAZY
+            else dict(select(conn, f"SELECT id, {LABELS.get(column, 'name')} FROM {table}"))
             for column, table in CONFIGURATION.items()
         },
     )

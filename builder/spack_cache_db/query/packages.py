@@ -140,7 +140,7 @@ class VariantMeaning(NamedTuple):
     @property
     def default_text(self) -> str:
         """The default as a spec says it, such as `+mpi` and `build_type=Release`."""
-        switch = {"True": "+", "False": "~"}.get(self.default, "")
+        switch = {"true": "+", "false": "~"}.get(self.default, "")
         values = "" if switch else f"={','.join(self.default_values)}"
         return printable(f"{switch}{self.name}{values}")
 

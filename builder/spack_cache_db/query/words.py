@@ -24,7 +24,7 @@ from spack_cache_db.spack.versions import version_key
 PACKAGES = "SELECT name, release_count FROM packages"
 KNOWN_PACKAGE = "SELECT 1 FROM known_packages WHERE name = :name"
 SWITCH = """
-SELECT 1 FROM variants WHERE name = :name AND value IN ('True', 'False') AND (
+SELECT 1 FROM variants WHERE name = :name AND value IN ('true', 'false') AND (
   :package = '' OR EXISTS (
     SELECT 1 FROM packages JOIN configurations ON configurations.package = packages.id
     JOIN variant_set_members AS member ON member.variant_set = configurations.variants

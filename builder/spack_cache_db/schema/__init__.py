@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from spack_cache_db.schema.tables import CONFIGURATION as CONFIGURATION
 from spack_cache_db.schema.tables import FACETS as FACETS
+from spack_cache_db.schema.tables import LABELS as LABELS
 from spack_cache_db.schema.tables import TABLES as TABLES
 from spack_cache_db.schema.tables import Column as Column
 from spack_cache_db.schema.tables import Table as Table
@@ -25,12 +26,15 @@ APPLICATION_ID = 0x53504442
 SCHEMA_VERSION = 21
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "04b627dfe82067f10d8b3a139766ec7491d8502d4df6f8ed79f11864b58e7124"
+STATEMENTS_SHA256 = "2f336a9d55716fa66755958df103be3ec0d66f13579e6c87e9528436dddd12a3"
 """The checksum (`statements_sha256`) of a database of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 
 PATHS, LEFT_OUT = "paths", "left out"
 """The row of `origin` that a file has whose maker left out where installed specs lie."""
+
+AS_OF = "as_of"
+"""The row of `origin` with the date of the newest source that has one."""
 
 COUNTED = {
     "pages": "pages",
@@ -94,8 +98,14 @@ The layout of Spack's build caches before version 3 (Spack 0.23 `binary_distribu
 
 
 def word_of(column: str) -> str:
-    """Return where the words of a configuration's column stand, once its table is joined."""
-    return f"{CONFIGURATION[column]}.{'text' if column == 'variants' else 'name'}"
+    """Return where the words of a configuration's column stand, once its table is joined.
+
+    Platforms are looked up row by row: most rows have the same one, and from a condition on it
+    SQLite would begin to look for them one by one.
+    """
+    if column == "platform":
+        return "(SELECT name FROM platforms WHERE id = configurations.platform)"
+    return f"{CONFIGURATION[column]}.{LABELS.get(column, 'name')}"
 
 
 _BUILD_COLUMNS = ",\n".join(
@@ -105,7 +115,7 @@ _BUILD_COLUMNS = ",\n".join(
 # For sorting and grouping. They stand last, so that the columns before them keep their places.
 _FOR_ANALYSIS = """\
   versions.position AS version_position,
-  compilers.compiler AS compiler_name"""
+  compilers.name AS compiler_name"""
 
 # These foreign keys are never NULL, so LEFT JOIN gives what JOIN would. It leaves SQLite's planner
 # fewer orders to weigh: of twelve inner joins it takes one that begins with all pairs of names, and
@@ -114,6 +124,7 @@ _FOR_ANALYSIS = """\
 CONFIGURATION_JOINS = "\n".join(
     f"LEFT JOIN {table} ON {table}.id = configurations.{column}"
     for column, table in CONFIGURATION.items()
+    if column != "platform"
 )
 """The joins that bring the words of a configuration's columns beside its row: see `word_of`."""
 
@@ -151,9 +162,10 @@ CASE
     ELSE tarball_prefixes.url || {f"{chr(10)}      || ".join(map(_joined, TARBALL_PATH))}
   END AS tarball"""
 
+# CROSS JOIN makes SQLite read release by release: rows grouped by release need no sorting.
 _LISTED = """\
 FROM releases
-JOIN listings ON listings.release = releases.id
+CROSS JOIN listings
 JOIN specs ON specs.id = listings.spec
 JOIN configurations ON configurations.id = specs.configuration"""
 
@@ -196,8 +208,7 @@ _CHANGE_COLUMNS = f"""\
   packages.name AS package,
 {_BUILD_COLUMNS}"""
 
-_REMOVED = "coalesce(before.spec_count, 0) + listed.added - listed.spec_count"
-_COUNTS_OF_CHANGES = ("listed.spec_count - listed.added", "listed.added", _REMOVED)
+_COUNTS_OF_CHANGES = ("listed.spec_count - listed.added", "listed.added", "listed.removed")
 _CHANGE = "\n".join(
     "    WHEN "
     + " AND ".join(
@@ -237,7 +248,8 @@ WHERE specs.release_count > 0""",
 SELECT
 {_LISTING_COLUMNS}
 {_LISTED}
-{_LISTING_JOINS}""",
+{_LISTING_JOINS}
+WHERE listings.release = releases.id""",
     "configuration_counts": f"""\
 SELECT
   packages.name AS package,
@@ -273,6 +285,12 @@ JOIN variants ON variants.id = variant_set_members.variant
 JOIN variant_values ON variant_values.variant = variants.id
 WHERE specs.release_count > 0""",
     "spec_stacks": """\
+SELECT specs.hash, stacks.name AS stack
+FROM specs
+JOIN stack_set_members ON stack_set_members.stack_set = specs.stacks
+JOIN stacks ON stacks.id = stack_set_members.stack
+WHERE NOT stacks.is_root AND specs.release_count > 0""",
+    "listing_stacks": """\
 SELECT releases.name AS release, specs.hash, stacks.name AS stack
 FROM listings
 JOIN releases ON releases.id = listings.release
@@ -280,6 +298,8 @@ JOIN specs ON specs.id = listings.spec
 JOIN stack_set_members ON stack_set_members.stack_set = listings.stacks
 JOIN stacks ON stacks.id = stack_set_members.stack
 WHERE NOT stacks.is_root""",
+    "configuration_releases": """\
+SELECT configuration, release, spec_count FROM configuration_history WHERE spec_count > 0""",
     "release_specs": """\
 SELECT
   listings.release,
@@ -351,32 +371,14 @@ SELECT
   END AS change,
   listed.spec_count - listed.added AS kept,
   listed.added,
-  {_REMOVED} AS removed,
+  listed.removed,
 {_FOR_ANALYSIS}
-FROM configuration_releases AS listed
-JOIN releases ON releases.id = listed.release
+FROM configuration_history AS listed
 JOIN configurations ON configurations.id = listed.configuration
-LEFT JOIN configuration_releases AS before
-  ON before.configuration = listed.configuration AND before.release = releases.previous
+LEFT JOIN releases ON releases.id = listed.release
 LEFT JOIN releases AS previous_releases ON previous_releases.id = releases.previous
 {CONFIGURATION_JOINS}
-WHERE releases.previous IS NOT NULL AND (listed.added > 0 OR {_REMOVED} > 0)
-UNION ALL
-SELECT
-{_CHANGE_COLUMNS},
-  'removed' AS change,
-  0 AS kept,
-  0 AS added,
-  before.spec_count AS removed,
-{_FOR_ANALYSIS}
-FROM configuration_releases AS before
-JOIN releases ON releases.previous = before.release
-JOIN configurations ON configurations.id = before.configuration
-LEFT JOIN releases AS previous_releases ON previous_releases.id = releases.previous
-{CONFIGURATION_JOINS}
-WHERE NOT EXISTS (
-  SELECT 1 FROM configuration_releases AS listed
-  WHERE listed.configuration = before.configuration AND listed.release = releases.id)""",
+WHERE listed.added > 0 OR listed.removed > 0""",
     "replaced_configurations": f"""\
 SELECT
   packages.name AS package,
@@ -384,16 +386,10 @@ SELECT
   replaced.replacements,
   replaced.removed
 FROM (
-  SELECT
-    listed.configuration,
-    count(*) AS replacements,
-    sum({_REMOVED}) AS removed
-  FROM configuration_releases AS listed
-  JOIN releases ON releases.id = listed.release
-  JOIN configuration_releases AS before
-    ON before.configuration = listed.configuration AND before.release = releases.previous
-  WHERE listed.added > 0 AND before.spec_count + listed.added > listed.spec_count
-  GROUP BY listed.configuration
+  SELECT configuration, count(*) AS replacements, sum(removed) AS removed
+  FROM configuration_history
+  WHERE added > 0 AND removed > 0
+  GROUP BY configuration
 ) AS replaced
 JOIN configurations ON configurations.id = replaced.configuration
 {CONFIGURATION_JOINS}""",
@@ -402,7 +398,7 @@ SELECT release, facet, value, spec_count, package_count FROM facet_values
 UNION ALL
 SELECT
   NULL AS release,
-  'versions' AS facet,
+  'version' AS facet,
   versions.name AS value,
   sum(configurations.spec_count) AS spec_count,
   count(DISTINCT configurations.package) AS package_count
@@ -413,7 +409,7 @@ GROUP BY versions.name
 UNION ALL
 SELECT
   configuration_releases.release,
-  'versions' AS facet,
+  'version' AS facet,
   versions.name AS value,
   sum(configuration_releases.spec_count) AS spec_count,
   count(DISTINCT configurations.package) AS package_count

@@ -81,13 +81,11 @@ CONFIGURATION = {
 """The columns that make a configuration, in the order of its record, and the table that names what
 each of them points at."""
 
-FACETS = {
-    "compilers": "compiler",
-    "oss": "os",
-    "platforms": "platform",
-    "targets": "target",
-}
-"""The facets of `facet_values` that are columns of a configuration; `stacks` is one more."""
+LABELS = {"compiler": "compiler", "variants": "text"}
+"""The columns of these tables that a person reads, where it is not `name`."""
+
+FACETS = ("compiler", "os", "platform", "target")
+"""The facets of `facet_values` that are columns of a configuration; `stack` is one more."""
 
 SEEN = (text("first_seen", nullable=True), text("last_seen", nullable=True))
 
@@ -132,10 +130,10 @@ TABLES: tuple[Table, ...] = (
     ),
     _table(
         "compilers",
-        text("name"),
         text("compiler"),
+        text("name"),
         text("version", nullable=True),
-        unique=(("name",),),
+        unique=(("compiler",),),
     ),
     _table("operating_systems", text("name"), unique=(("name",),)),
     _table("platforms", text("name"), unique=(("name",),)),
@@ -216,11 +214,12 @@ TABLES: tuple[Table, ...] = (
         primary_key=("release", "spec"),
     ),
     _table(
-        "configuration_releases",
+        "configuration_history",
         to("configuration", "configurations"),
         to("release", "releases"),
         Column("spec_count"),
         Column("added"),
+        Column("removed"),
         primary_key=("configuration", "release"),
     ),
     _table(

@@ -38,7 +38,7 @@ class VariantConstraint:
 
     Attributes:
         name: the variant's name.
-        values: the values, sorted; `('True',)` or `('False',)` for a bool, empty for `k=*`.
+        values: the values, sorted; `('true',)` or `('false',)` for a bool, empty for `k=*`.
         kind: bool for `+x`, `~x`, `x=True`; multi otherwise, because the syntax cannot tell.
         exact: written `k:=a,b`, these values and no others; bools are always exact.
         propagate: written `++x` or `k==v`, a constraint on all dependencies as well.
@@ -156,7 +156,7 @@ def version_text(query: SpecQuery) -> str:
 def variant_text(variant: VariantConstraint) -> str:
     """Return `+x`, `~x`, `k=a,b`, `k:=a,b` or `k=*`; with a doubled sign if it is propagated."""
     if variant.kind == "bool":
-        sign = "+" if variant.values == ("True",) else "~"
+        sign = "+" if variant.values == ("true",) else "~"
         return f"{sign * (1 + variant.propagate)}{variant.name}"
     colon = ":" if variant.exact else ""
     equals = "==" if variant.propagate else "="

@@ -39,7 +39,7 @@ class Variant:
 
     Attributes:
         name: the variant's name.
-        values: `('True',)` or `('False',)` for a bool, one value for a single, any number for a
+        values: `('true',)` or `('false',)` for a bool, one value for a single, any number for a
             multi, sorted.
         kind: the kind by its text: `k=a,b` and `k:=a` are multi, `k=a` is single.
         propagate: printed with a doubled sign, `++x` or `k==v`.
@@ -59,7 +59,7 @@ class Variant:
     def text(self) -> str:
         """The canonical text, from which `parse_variant` reads an equal variant."""
         if self.kind == "bool":
-            sigil = "+" if self.values == ("True",) else "~"
+            sigil = "+" if self.values == ("true",) else "~"
             return f"{sigil * 2 if self.propagate else sigil}{self.name}"
         colon = ":" if self.kind == "multi" else ""
         equals = "==" if self.propagate else "="
@@ -111,7 +111,9 @@ def parse_variant(text: str) -> Variant:
     flag = _BOOL.fullmatch(text)
     if flag is not None:
         sigil = flag["sigil"]
-        return Variant(flag["name"], (str(sigil[0] == "+"),), "bool", len(sigil) == 2)
+        return Variant(
+            flag["name"], ("true" if sigil[0] == "+" else "false",), "bool", len(sigil) == 2
+        )
     pair = _match_pair(text)
     name, value = pair["name"], _unquoted(pair["value"])
     propagate = pair["equals"] == "=="
@@ -120,7 +122,7 @@ def parse_variant(text: str) -> Variant:
     if value == "*":
         return Variant(name, (), "multi", propagate)
     if not pair["colon"] and value.upper() in ("TRUE", "FALSE"):
-        return Variant(name, (value.capitalize(),), "bool", propagate)
+        return Variant(name, (value.lower(),), "bool", propagate)
     values = tuple(sorted(value.split(",")))
     kind: VariantKind = "multi" if pair["colon"] or len(values) > 1 else "single"
     return Variant(name, values, kind, propagate)
@@ -181,7 +183,7 @@ def _printed(name: str, value: VariantValue) -> str:
 def variant_of(name: str, value: VariantValue) -> Variant:
     """Return the variant of a name and a value in a record."""
     if isinstance(value, bool):
-        return Variant(name, (str(value),), "bool")
+        return Variant(name, (str(value).lower(),), "bool")
     if isinstance(value, str):
         return Variant(name, (value,), "single")
     return Variant(name, tuple(sorted(value)), "multi")

@@ -63,7 +63,7 @@ def _unquoted(raw: str) -> str:
 def read_pair(word: Token) -> Pair:
     """Split a word of the kind pair, or a `+x`, into its parts."""
     if word.kind == "flag" and (flag := _SIGIL.fullmatch(word.text)):
-        value = str(flag["sigil"][0] == "+")
+        value = "true" if flag["sigil"][0] == "+" else "false"
         return Pair(flag["name"], value, exact=True, propagate=len(flag["sigil"]) == 2)
     pair = _PAIR.fullmatch(word.text)
     if pair is None:
@@ -78,7 +78,7 @@ def _constraint(pair: Pair, column: int) -> VariantConstraint:
     kind: VariantKind = "multi"
     exact = pair.exact
     if pair.value.upper() in ("TRUE", "FALSE"):
-        values, kind, exact = (pair.value.capitalize(),), "bool", True
+        values, kind, exact = (pair.value.lower(),), "bool", True
     elif pair.value == "*":
         values, exact = (), False
     elif pair.name not in UNSPLIT_NAMES:

@@ -169,7 +169,7 @@ async def test_the_data_of_a_package_is_json(packages: Any) -> None:
     assert (found["newest_version"], found["versions_behind"]) == ("4.0.1", 4)
     found = (await get(packages, "/package/fftw.json")).json()
     assert (found["newest_version"], found["spec_count"]) == (None, 0)
-    assert ("openmp", "False") in {(each["name"], each["default"]) for each in found["variants"]}
+    assert ("openmp", "false") in {(each["name"], each["default"]) for each in found["variants"]}
     nothing = await get(packages, "/package/nothing.json")
     assert nothing.status_code == nothing.json()["status"] == 404
     assert nothing.json()["error"] == "nothing: no package has this name"

@@ -123,7 +123,7 @@ def load_about(lookups: Lookups) -> About:
         (release.date, release.name, release.spec_count) for release in releases if release.date
     )
     families: Counter[str] = Counter()
-    for target, count in facet_counts(lookups.conn, "targets").items():
+    for target, count in facet_counts(lookups.conn, "target").items():
         families[lookups.families.get(target, target)] += count
     stacks = most_first({stack.name: stack.spec_count for stack in lookups.stacks.values()})
     return About(

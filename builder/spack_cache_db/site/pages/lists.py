@@ -261,7 +261,7 @@ def newest_release(lookups: Lookups, filters: ListFilters) -> NewestRelease | No
     for name in names:
         column, condition = CONFIGURATION_COLUMNS[name], condition_of(name, getattr(filters, name))
         values = filter(condition.holds, lookups.words[column].values())
-        candidates &= releases_with(lookups.conn, f"{column}s", values)
+        candidates &= releases_with(lookups.conn, column, values)
     for key, release in lookups.releases.items():
         if key in candidates:
             counts = _counts(lookups, replace(filters, release=release.name))

@@ -45,7 +45,7 @@ def load_names(lookups: Lookups) -> tuple[Name, ...]:
 
     Releases have the database's order, all other kinds are sorted.
     """
-    systems = sorted(facet_counts(lookups.conn, "oss").items())
+    systems = sorted(facet_counts(lookups.conn, "os").items())
     return (
         *(
             Name(name, "package", count, summary)
@@ -53,8 +53,8 @@ def load_names(lookups: Lookups) -> tuple[Name, ...]:
         ),
         *(Name(item.name, "release", item.spec_count) for item in lookups.releases.values()),
         *(Name(item.name, "stack", item.spec_count) for item in lookups.stacks.values()),
-        *_targets(facet_counts(lookups.conn, "targets")),
-        *_compilers(facet_counts(lookups.conn, "compilers")),
+        *_targets(facet_counts(lookups.conn, "target")),
+        *_compilers(facet_counts(lookups.conn, "compiler")),
         *(Name(name, "os", count) for name, count in systems),
     )
 

@@ -19,13 +19,13 @@ from spack_cache_db.query.totals import count_by
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.filters import NameCounts, hosts_of, most_first, value_of
 
-FACETS = (
-    ("targets", "target", "Targets"),
-    ("compilers", "compiler", "Compilers"),
-    ("oss", "os", "Operating systems"),
-    ("stacks", "stack", "Stacks"),
-)
-"""Facets of a release, with filter and title."""
+FACETS = {
+    "target": "Targets",
+    "compiler": "Compilers",
+    "os": "Operating systems",
+    "stack": "Stacks",
+}
+"""Facets of a release, which are filters as well, with their titles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ def load_release(lookups: Lookups, name: str) -> ReleasePage | None:
     for facet, value, count in facets_of_release(lookups.conn, release.id):
         counts.setdefault(facet, {})[value] = count
     stacks = {stack.name for stack in lookups.stacks.values()}
-    counts["stacks"] = {
-        value: count for value, count in counts.get("stacks", {}).items() if value in stacks
+    counts["stack"] = {
+        value: count for value, count in counts.get("stack", {}).items() if value in stacks
     }
     before = lookups.before(release)
     after = (item.name for item in lookups.releases.values() if item.previous == release.id)
@@ -90,10 +90,10 @@ def load_release(lookups: Lookups, name: str) -> ReleasePage | None:
     return ReleasePage(
         release=release,
         packages=tuple(sorted((package, count.specs) for (package,), count in packages.items())),
-        hosts=hosts_of(counts.get("targets", ())),
+        hosts=hosts_of(counts.get("target", ())),
         charts=tuple(
-            _chart(title, field, counts[facet], {"release": name})
-            for facet, field, title in FACETS
+            _chart(title, facet, counts[facet], {"release": name})
+            for facet, title in FACETS.items()
             if counts.get(facet)
         ),
         before=before.name if before else None,

@@ -347,7 +347,7 @@ def page_filters(lookups: Lookups, text: str, narrowing: Narrowing) -> list[tupl
         None if the spec asks for more than filters can, or finds nothing.
     """
     query = parse(text)
-    switches: dict[tuple[str, ...], str] = {("True",): "+", ("False",): "~"}
+    switches: dict[tuple[str, ...], str] = {("true",): "+", ("false",): "~"}
     rest = replace(query, variants=(), os=None, platform=None, text="")
     if rest != SpecQuery(name=query.name) or query.name not in lookups.packages:
         return None

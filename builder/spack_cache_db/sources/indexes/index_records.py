@@ -111,7 +111,7 @@ def _in_utc(seconds: float | None) -> str | None:
         when = None if seconds is None else datetime.fromtimestamp(seconds, UTC)
     except (TypeError, ValueError, OverflowError, OSError):
         return None
-    return None if when is None else f"{when:%Y-%m-%d %H:%M:%S}"
+    return None if when is None else str(when)[:19]
 
 
 class Installs(dict[str, Raw]):
