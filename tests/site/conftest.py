@@ -40,10 +40,15 @@ SQL = "/spack-cache" if IS_065 else "/spack-cache/-/query"
 _POOLS: WeakKeyDictionary[Any, Pool] = WeakKeyDictionary()
 
 
+@pytest.fixture
+def real_workers() -> None:
+    """Has the test start worker processes, as a server does."""
+
+
 @pytest.fixture(autouse=True)
-def tasks_of_fast_tests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fast tests run the tasks of workers in this process; slow tests start workers."""
-    if request.node.get_closest_marker("slow") is None:
+def tasks_of_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs the tasks of workers in this process, unless the test needs real workers."""
+    if "real_workers" not in request.fixturenames:
         monkeypatch.setattr(execute, "pool_for", SingleProcess)
         monkeypatch.setattr(execute, "_pools", _POOLS)
 

@@ -29,7 +29,6 @@ ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELEC
 
 
 LONG = "a" * 5_000
-DIGITS = "9" * 5_000
 TABLE = "/spack-cache/listings"
 UNREADABLE_ADDRESSES = (
     *(
@@ -131,7 +130,7 @@ async def test_what_nobody_can_read_is_refused(datasette: Any, address: str) -> 
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("sql", ["select nope", "select ?", "select :_now_epoch", ENDLESS])
+@pytest.mark.parametrize("sql", ["select nope", "select ?"])
 async def test_no_cache_keeps_an_error_beside_its_query(datasette: Any, sql: str) -> None:
     """The page that shows a query and what is wrong with it is not kept, whatever its status."""
     answer = await datasette.client.get(SQL, params={"sql": sql})
@@ -142,25 +141,11 @@ async def test_no_cache_keeps_an_error_beside_its_query(datasette: Any, sql: str
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize(
-    "page", ["/package/hdf5?page=", "/find?q=%2Bmpi&page=", "/spec/aaaaaaa?page="]
-)
-@pytest.mark.parametrize("number", [DIGITS, "0" * 5_000, "-1", "1e3", "%D9%A3", "1&page=x"])
-async def test_every_page_number_leads_to_a_page(datasette: Any, page: str, number: str) -> None:
+@pytest.mark.parametrize("page", ["/package/hdf5?", "/find?q=%2Bmpi&", "/spec/aaaaaaa?"])
+async def test_every_page_number_leads_to_a_page(datasette: Any, page: str) -> None:
     """A number beyond all pages is the last page, what is none the first."""
-    assert (await get(datasette, page + number)).status_code == 200
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize("end", ["", ".json", ".csv"])
-async def test_an_error_comes_in_the_form_asked_for(datasette: Any, end: str) -> None:
-    """A table that is not there is a 404 with the same sentence as a page, as JSON and as text."""
-    answer = await get(datasette, f"/spack-cache/nope{end}")
-
-    assert answer.status_code == 404
-    assert "Table not found" in answer.text
-    assert answer.headers["cache-control"] == "no-store"
-    assert end != ".json" or answer.json()["status"] == 404
+    for number in ("9" * 5_000, "0" * 5_000, "-1", "1e3", "%D9%A3", "1&page=x"):
+        assert (await get(datasette, f"{page}page={number}")).status_code == 200
 
 
 @pytest.mark.asyncio
@@ -185,6 +170,7 @@ async def test_a_query_that_takes_too_long_is_shown_again(datasette: Any) -> Non
     answer = await datasette.client.get(SQL, params={"sql": f"{ENDLESS} /* <b> */"})
 
     assert answer.status_code == 400
+    assert answer.headers["cache-control"] == "no-store"
     assert "stopped after 1,000 ms" in answer.text
     assert "/* &lt;b&gt; */" in answer.text
     assert "download the file" in answer.text

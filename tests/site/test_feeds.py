@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -155,10 +156,11 @@ async def test_pages_name_their_feed(datasette: Any, path: str) -> None:
         "UPDATE releases SET previous = 999 WHERE previous IS NOT NULL",
     ],
 )
-async def test_a_database_of_somebody_else_has_feeds(change: str, tmp_path: Path) -> None:
-    """A date that is none, or a release that is not there, is no entry and no failure."""
-    file = tmp_path / "spack-cache.db"
-    build([str(write_weeks(tmp_path / "pages", 4))], file)
+async def test_a_database_of_somebody_else_has_feeds(
+    change: str, weeks: Path, tmp_path: Path
+) -> None:
+    """An invalid date or an unknown release is neither an entry nor a failure."""
+    file = Path(shutil.copy(weeks, tmp_path))
     with closing(sqlite3.connect(file)) as db:
         db.execute(change)
         db.commit()

@@ -37,36 +37,12 @@ async def test_found_as_on_the_command_line(
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("end", ["json", "csv"])
-async def test_a_release_and_a_machine_narrow_it(datasette: Any, database: Path, end: str) -> None:
-    """`release=`, `stack=` and `host=` are those of the command; what is not there is refused."""
-    answer = await get(datasette, f"/find.{end}?q=hdf5&release=develop&stack=e4s&host=zen3")
-    options = ("--release", "develop", "--stack", "e4s", "--host", "zen3")
-    printed = run("find", "hdf5", database, f"--{end}", *options).stdout
-
-    assert answer.text.rstrip("\n") == printed.rstrip("\n")
-    assert (await get(datasette, f"/find.{end}?q=hdf5&release=v9")).status_code == 400
-
-
-@pytest.mark.asyncio
 async def test_nothing_found_is_no_fault(datasette: Any) -> None:
     """Without rows the answer is an empty array, and CSV has its heading."""
     nothing = await get(datasette, "/find.json?q=hdf5@99")
     assert nothing.status_code == nothing.json()["status"] == 404
     assert "no version 99 of hdf5: newest " in nothing.json()["error"]
     assert (await get(datasette, "/find.csv?q=hdf5@99")).text.startswith("Error: no binary in this")
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize("end", ["json", "csv"])
-async def test_what_is_no_spec_is_refused(datasette: Any, end: str) -> None:
-    """What is wrong with a spec is told, with status 400, in the form that was asked for."""
-    answer = await get(datasette, f"/find.{end}?q=%22")
-    said = answer.json()["error"] if end == "json" else answer.text
-
-    assert answer.status_code == 400
-    assert said
-    assert answer.headers["cache-control"] == "no-store"
 
 
 @pytest.mark.parametrize("end", ["json", "csv"])

@@ -220,13 +220,6 @@ async def test_what_is_no_form_is_refused(datasette: Any) -> None:
     assert allowed.headers["allow"] == "GET, HEAD, OPTIONS, POST"
 
 
-@pytest.mark.asyncio
-async def test_only_environments_may_be_sent(datasette: Any) -> None:
-    """No other page takes a form."""
-    for path in ("/find", "/coverx", "/cover.html", "/spack-cache/cover"):
-        assert (await datasette.client.post(path, data={"q": "x"})).status_code == 405
-
-
 def test_the_time_is_looked_at(lookups: Lookups) -> None:
     """When the time is over, the page says what to do, whatever is under way."""
     lookups.conn.set_progress_handler(lambda: 1, 50)

@@ -11,28 +11,10 @@ from typing import Any
 import pytest
 
 from tests.graphs import installs
-from tests.site.addresses import OWN, UNKNOWN, get
+from tests.site.addresses import UNKNOWN, get
 from tests.site.conftest import site
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.mark.asyncio
-async def test_every_link_leads_somewhere(datasette: Any) -> None:
-    """No page links to a page of this site that is not there."""
-    links: dict[str, str] = {}
-    for path in OWN:
-        answer = await get(datasette, path)
-        found = set(re.findall(r'href="(/[^"#]*|\?[^"#]*)', answer.text))
-        assert found, path
-        base = path.partition("?")[0]
-        links |= {
-            html.unescape(base + each if each.startswith("?") else each): path for each in found
-        }
-
-    for link in sorted(links):
-        linked = await get(datasette, link)
-        assert linked.status_code in (200, 302), (links[link], link, linked.text[:500])
 
 
 @pytest.mark.asyncio
@@ -45,36 +27,6 @@ async def test_unknown_things_are_told(datasette: Any, path: str) -> None:
     assert "is called" in answer.text or "No binary has" in answer.text
     assert 'action="/find"' in answer.text
     assert answer.headers["cache-control"] == "no-store"
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize(
-    ("path", "target"),
-    [
-        ("/find?q=hdf5", "/package/hdf5"),
-        ("/find?q=/ddddddd", "/spec/ddddddd"),
-        ("/find?q=DDDDDDD", "/spec/ddddddd"),
-        ("/find?q=develop", "/release/develop"),
-        ("/find?q=E4S", "/stack/e4s"),
-        ("/find?q=zen3", "/packages?host=zen3"),
-        ("/spec/ddddddd", "/spec/ddddddd" + "e" * 25),
-    ],
-)
-async def test_names_and_hashes_redirect(datasette: Any, path: str, target: str) -> None:
-    """A package's name and a unique prefix of a hash lead straight to the page."""
-    answer = await get(datasette, path)
-
-    assert (answer.status_code, answer.headers["location"]) == (302, target)
-
-
-@pytest.mark.asyncio
-async def test_part_of_a_name_lists_names(datasette: Any) -> None:
-    """Part of a name lists what has it in its name, and nothing else."""
-    page = (await get(datasette, "/find?q=torc")).text
-    cards = page[page.index("<main") : page.index("</ul>", page.index("<main"))]
-
-    assert re.findall(r'href="([^"]*)"', cards) == ["/package/py-torch", "/package/py-torchvision"]
-    assert "No binary" not in page
 
 
 @pytest.mark.asyncio
@@ -127,24 +79,6 @@ async def test_what_is_no_binary_has_a_page(real_index_file: Path) -> None:
         assert (await get(served, link)).status_code == 200, link
     (row,) = (await get(served, f"/spack-cache/specs.json?hash={external}&_shape=array")).json()
     assert row["release_count"] == 0
-
-
-@pytest.mark.asyncio
-async def test_edges_lead_to_both_specs(real_index_file: Path) -> None:
-    """In the rows of the view of edges both hashes and both packages are links to our pages."""
-    served = site(real_index_file)
-    dag_hash = "dyheadhjccf4dd3wofittcndk263tjmh"
-    page = await get(served, f"/spack-cache/dependency_edges?hash={dag_hash}")
-
-    assert page.status_code == 200
-    linked = set(re.findall(r'<a href="(/(?:spec|package)/[^"]*)"', page.text))
-    (needed,) = {
-        each["hash"]
-        for each in installs()[dag_hash]["spec"]["dependencies"]
-        if each["name"] == "bison"
-    }
-    expected = {f"/spec/{dag_hash}", f"/spec/{needed}", "/package/flex", "/package/bison"}
-    assert expected <= linked
 
 
 @pytest.mark.asyncio

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from playwright.sync_api import expect
 
@@ -33,18 +31,6 @@ def test_an_environment_to_what_lacks_a_binary(visit: Visit) -> None:
     expect(page).to_have_url(f"{visit.server.address}/package/hdf5")
 
 
-@VISITORS
-def test_the_same_as_data(visit: Visit) -> None:
-    """The buttons send the text again, and give what the command prints."""
-    page = visit.page
-    page.goto("/cover?q=zlib%0Ahdf5@99")
-    page.get_by_role("button", name="JSON").click()
-    page.wait_for_url("**/cover.json")
-
-    said = json.loads(page.locator("body").inner_text())
-    assert [each["status"] for each in said["specs"]] == ["binary", "near"]
-
-
 DROP = """
 (area, files) => {
   const data = new DataTransfer();
@@ -54,11 +40,8 @@ DROP = """
 """
 
 
-@VISITORS
 def test_files_are_dropped(visit: Visit) -> None:
     """Files that are dropped into the box stand in it, several with their names."""
-    if not visit.options["java_script_enabled"]:
-        return
     page = visit.page
     page.goto("/cover")
     area = page.get_by_label("One spec a line")

@@ -13,51 +13,6 @@ pytestmark = pytest.mark.slow
 
 
 @VISITORS
-def test_chips_narrow_and_widen(visit: Visit) -> None:
-    """A count of where it runs narrows the rows; a cross widens them, a chip narrows again."""
-    page = visit.page
-    heading = page.locator("#configurations-heading")
-    page.goto("/package/hdf5")
-    page.get_by_label("10 binaries of 1.14.5 for x86_64").click()
-    expect(heading).to_contain_text("2 configurations 10 binaries")
-
-    page.get_by_role("link", name="Version 1.14.5").click()
-    expect(heading).to_contain_text("4 configurations 12 binaries")
-    page.get_by_role("link", name="+mpi 3").click()
-    expect(heading).to_contain_text("3 configurations")
-
-
-@VISITORS
-def test_every_hash_of_a_row(visit: Visit) -> None:
-    """All hashes of a row are one step away, with the filters kept, and closed again by another."""
-    page = visit.page
-    page.goto("/package/hdf5?release=v0.23.1")
-    page.get_by_role("link", name="+6 more").click()
-    expect(page.locator("#opened + tr.look-alikes a.hash")).to_have_count(7)
-    expect(page.locator("tr.look-alikes")).to_contain_text("All 7 binaries, current ones first")
-    expect(page.locator("#configurations-heading")).to_contain_text("1 configuration 7 binaries")
-
-    page.get_by_role("link", name="Close").click()
-    expect(page.locator("#configurations a.hash")).to_have_count(1)
-
-
-@VISITORS
-def test_the_release_goes_along(visit: Visit) -> None:
-    """A chosen release is kept from the package to the spec and back; another is one step away."""
-    page = visit.page
-    page.goto("/package/hdf5?release=v0.23.1")
-    expect(page.locator("#install")).to_contain_text("spack mirror add v0.23.1")
-    page.locator("#configurations a.hash").first.click()
-    expect(page.locator("pre.lines").first).to_contain_text("spack mirror add v0.23.1")
-
-    page.get_by_role("link", name="Install from develop-2025-04-20").click()
-    expect(page.locator("pre.lines").first).to_contain_text("spack mirror add develop-2025-04-20")
-
-    page.locator(".up").get_by_role("link", name="hdf5").click()
-    expect(page).to_have_url(f"{visit.server.address}/package/hdf5?release=develop-2025-04-20")
-
-
-@VISITORS
 def test_filters_can_be_switched(visit: Visit) -> None:
     """A chosen filter is changed for another value in one step, even where nothing is left."""
     page = visit.page
@@ -165,18 +120,3 @@ def test_names_are_suggested(visit: Visit) -> None:
     box.fill("py-torchvision")
     box.press("Enter")
     expect(page).to_have_url(f"{visit.server.address}/package/py-torchvision")
-
-
-@VISITORS
-def test_packages_with_one_target_and_without_another(visit: Visit) -> None:
-    """From any page: the list, two choices, and there are the packages."""
-    page = visit.page
-    page.goto("/stack/e4s")
-    page.get_by_role("navigation").get_by_role("link", name="Packages", exact=True).click()
-    page.get_by_text("More filters").click()
-    page.get_by_label("In release").select_option("develop")
-    page.get_by_label("Has a binary for").select_option("x86_64_v3")
-    page.get_by_label("Has no binary for").select_option("aarch64")
-    page.get_by_role("button", name="Apply").click()
-    expect(page.get_by_text("5 of 6 packages")).to_be_visible()
-    expect(page.locator("#rows").get_by_role("link", name="hdf5")).to_have_count(0)

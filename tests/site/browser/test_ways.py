@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 import sqlite3
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +12,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.serving import Server
 from tests.site.browser.visitors import NARROW, WIDE, Visit
-from tests.site.cache import MPI, spec_hash
-from tests.site.conftest import SQL
+from tests.site.cache import spec_hash
 
 pytestmark = pytest.mark.slow
 
@@ -119,17 +117,6 @@ def test_a_package_in_pandas(walk: Walk, conn: sqlite3.Connection) -> None:
     assert {row["hash"] for row in records} == expected
 
 
-def test_binaries_by_compiler(walk: Walk, conn: sqlite3.Connection) -> None:
-    """A statement about a release, in an address, is answered with its rows."""
-    statement = "select compiler, count(*) from build_listings where release = 'develop' group by 1"
-    walk.page.goto(f"{SQL}?sql={statement}")
-    rows = walk.page.locator("table.rows-and-columns tbody tr")
-
-    assert [row.split() for row in rows.all_inner_texts()] == [
-        [compiler, str(count)] for compiler, count in conn.execute(statement)
-    ]
-
-
 def test_how_to_follow_a_package(walk: Walk) -> None:
     """The feed of a package stands on the first screen of its page at a desk."""
     walk.search("hdf5")
@@ -138,55 +125,3 @@ def test_how_to_follow_a_package(walk: Walk) -> None:
 
     assert place is not None
     assert walk.page.viewport_size == NARROW or place["y"] < height
-
-
-def test_the_newest_release_for_a_machine(walk: Walk) -> None:
-    """The newest release with a binary for a Neoverse is read, not computed."""
-    walk.page.goto("/packages?host=neoverse_v2")
-
-    expect(walk.page.get_by_role("main")).to_contain_text(
-        re.compile("newest release with .* is develop")
-    )
-
-
-def test_a_filtered_view_is_shared(walk: Walk) -> None:
-    """Two filters make an address of at most 80 characters, without empty fields."""
-    walk.search("hdf5")
-    walk.page.get_by_role("link", name="+mpi").first.click()
-    walk.page.wait_for_url("**variant=*")
-    walk.page.get_by_role("link", name="1.14.10").first.click()
-    walk.page.wait_for_url("**version=*")
-
-    assert len(walk.path) <= 80
-    assert "=&" not in walk.path and not walk.path.endswith("=")
-
-
-@pytest.mark.parametrize(
-    "text", ["HDF5", "hdf", "hdff5", "hdf5@1.14", "hdf5-1.14.5", "libhdf5-dev", "hdf5 1.14"]
-)
-def test_no_dead_end(walk: Walk, text: str) -> None:
-    """Capitals, typos, names of distributions and versions in a name lead to the package."""
-    walk.search(text)
-    if not walk.path.startswith("/package/hdf5"):
-        walk.page.locator("main a[href^='/package/hdf5']").first.click()
-    expect(walk.page.get_by_role("heading", level=1)).to_contain_text("hdf5")
-
-
-def test_which_releases_list_a_hash(walk: Walk) -> None:
-    """The first characters of a hash, in capitals too, lead to its page with all releases."""
-    walk.search(spec_hash(MPI)[:9].upper())
-
-    main = walk.page.get_by_role("main")
-    for name in ("develop", "develop-2025-04-20", "develop-2025-04-13", "v0.23.1"):
-        expect(main.get_by_role("link", name=name, exact=True).first).to_be_attached()
-
-
-def test_the_whole_database(walk: Walk, database: Path, tmp_path: Path) -> None:
-    """Two clicks lead to the file, byte for byte."""
-    walk.follow("Take the data")
-    with walk.page.expect_download() as download:
-        walk.follow("Download spack-cache.db")
-    download.value.save_as(tmp_path / "got.db")
-
-    assert (tmp_path / "got.db").read_bytes() == database.read_bytes()
-    assert walk.clicks == 2

@@ -144,24 +144,6 @@ async def test_a_package_without_a_binary_for_the_machine_says_so(packages: Any)
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("HDF5", "/package/hdf5"),
-        ("parallel hdf5", "/package/hdf5?variant=%2Bmpi"),
-        ("hdf5 cuda zen4", "/package/hdf5?variant=%2Bcuda&host=zen4"),
-        ("py-torch +cuda zen3 gcc13", "/find?q=py-torch+%2Bcuda+%25gcc%4013&host=zen3"),
-        ("py-tensorflow", "/package/py-tensorflow"),
-    ],
-)
-async def test_a_spec_leads_to_its_package_or_rows(packages: Any, text: str, address: str) -> None:
-    """The machine goes into the address."""
-    found = await get(packages, f"/find?q={quote_plus(text)}")
-
-    assert found.headers["location"] == address
-
-
-@pytest.mark.asyncio
 async def test_the_command_of_a_spec_is_one_click_away(packages: Any) -> None:
     """The page with rows says how it read the words, and how to install the first."""
     found = (await answer(packages, "py-torch +cuda zen3 gcc13")).text

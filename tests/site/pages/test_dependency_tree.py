@@ -9,7 +9,7 @@ import pytest
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.graph import Edge, Needs, Node, read_needs, read_nodes
 from spack_cache_db.site.pages import dependency_tree
-from spack_cache_db.site.pages.dependency_tree import TreeRow, Trees, tree_rows, trees
+from spack_cache_db.site.pages.dependency_tree import TreeRow, tree_rows, trees
 from tests.graphs import dependencies, edges, installs, run_time
 from tests.indexes import hash_of
 from tests.site.cache import HOSTILE
@@ -63,11 +63,6 @@ def test_a_cycle_ends() -> None:
     assert both(a="a b", b="a c:build") == ("a(a^ b(a^ ))b^", "")
 
 
-def test_nothing_is_needed() -> None:
-    """A spec without dependencies has two empty trees."""
-    assert trees(*graph_of(a="")) == Trees((), (), 0, is_whole=True)
-
-
 def test_too_many_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the spec itself uses is shown, however much; what is below it is cut, and told."""
     monkeypatch.setattr(dependency_tree, "MOST_ROWS", 3)
@@ -115,48 +110,6 @@ def row(name: str, *types: str, **more: object) -> TreeRow:
     node = Node(hash_of(name), name, "1.0", is_binary=True, external=None)
     plain = TreeRow(node, types, (), 0, has_more=False, is_above=False, closes=0)
     return plain._replace(**more)  # type: ignore[arg-type]
-
-
-def test_rows_stand_in_each_other() -> None:
-    """What is unfolded holds the rows below it; what stands above links to there."""
-    rows = [
-        row("a", "build", "link", needs=1, has_more=True),
-        row("b", "link", virtuals=("blas", "lapack"), needs=1, has_more=True),
-        row("c", "run", closes=2),
-        row("b", "run", needs=1, is_above=True),
-        row("d", "run", needs=7),
-    ]
-    a, b, c, d = (hash_of(name) for name in "abcd")
-
-    assert tree_rows(rows, "/x/spec/").splitlines() == [
-        f'<li><a href="/x/spec/{a}">a@1.0</a> <span class="quiet">build, link</span>'
-        f'<details id="d-{a[:7]}"><summary>needs 1'
-        '<span class="visually-hidden"> of its own: a</span></summary><ul>',
-        f'<li><a href="/x/spec/{b}">b@1.0</a> <span class="quiet">link for blas, lapack</span>'
-        f'<details id="d-{b[:7]}"><summary>needs 1'
-        '<span class="visually-hidden"> of its own: b</span></summary><ul>',
-        f'<li><a href="/x/spec/{c}">c@1.0</a> <span class="quiet">run</span></li>'
-        + "</ul></details></li>" * 2,
-        f'<li><a href="/x/spec/{b}">b@1.0</a> <span class="quiet">run</span>'
-        f' <a class="above" href="#d-{b[:7]}">needs 1, as above'
-        '<span class="visually-hidden">: b</span></a></li>',
-        f'<li><a href="/x/spec/{d}">d@1.0</a> <span class="quiet">run</span>'
-        ' <span class="quiet">needs 7, not shown</span></li>',
-    ]
-
-
-def test_what_is_no_binary_says_so() -> None:
-    """An external and what was not pushed are called so."""
-    external = Node(hash_of("e"), "e", "2", is_binary=False, external="/usr")
-    missing = external._replace(external=None)
-
-    found = tree_rows([row("e", node=external), row("e", node=missing)], "/").splitlines()
-
-    assert ['<span class="kind">external</span></li>' in line for line in found] == [True, False]
-    assert ['<span class="kind">known as a dependency</span></li>' in line for line in found] == [
-        False,
-        True,
-    ]
 
 
 def test_words_are_text() -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from datetime import date
-from pathlib import Path
 
 import pytest
 
-from spack_cache_db.build import build
 from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.query.totals import newest_snapshot
 from spack_cache_db.site.pages import coverage
@@ -17,25 +15,12 @@ from spack_cache_db.site.pages.coverage import CoverageFilters, CoveragePage, lo
 from spack_cache_db.site.pages.filters import Filters
 from spack_cache_db.site.pages.home import age_of, load_about, load_home
 from spack_cache_db.site.pages.package import load_package
-from spack_cache_db.site.pages.package_versions import Lane, Timeline
-from spack_cache_db.site.pages.releases_and_stacks import load_release, load_stack
+from spack_cache_db.site.pages.package_versions import Lane
+from spack_cache_db.site.pages.releases_and_stacks import load_release
 from spack_cache_db.spack.targets import family
 from tests.conftest import Build
-from tests.indexes import index, node, record
 from tests.pagetexts import page, spec, spec_hash
 from tests.site.cache import BUILDS
-
-
-def test_home_counts_everything(lookups: Lookups) -> None:
-    """The totals on the first page are those of the file."""
-    page = load_home(lookups)
-
-    assert (page.totals.packages, page.totals.releases) == (6, 4)
-    assert page.change is not None and page.change.sides.new == "develop-2025-04-20"
-    assert [name for name, _ in load_about(lookups).over_time] == [
-        "develop-2025-04-13",
-        "develop-2025-04-20",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -72,24 +57,9 @@ def test_of_pages(lookups: Lookups) -> None:
     assert sum(count for _, count in page.pages) == len(page.pages) * 15
     assert page.mirrors == ()
     assert page.example is not None and page.example.name == "develop"
-
-
-def test_of_an_index(tmp_path: Path) -> None:
-    """An index is named with its release and stack; where there is no snapshot, there is no day."""
-    place = tmp_path / "v1.0" / "e4s" / "build_cache" / "index.json"
-    place.parent.mkdir(parents=True)
-    place.write_bytes(index(record(node("zlib"))))
-    build([str(tmp_path / "v1.0")], tmp_path / "out.db", release="v1.0", stack="e4s")
-    conn = sqlite3.connect(tmp_path / "out.db")
-    page = load_about(read_lookups(conn))
-    newest = newest_snapshot(read_lookups(conn))
-    conn.close()
-
-    assert [(each.release, each.stack, each.spec_count) for each in page.mirrors] == [
-        ("v1.0", "e4s", 1)
-    ]
-    assert page.pages == ()
-    assert newest is None
+    assert [name for name, _ in page.over_time] == ["develop-2025-04-13", "develop-2025-04-20"]
+    change = load_home(lookups).change
+    assert change is not None and change.sides.new == "develop-2025-04-20"
 
 
 def test_releases_know_their_neighbours(lookups: Lookups) -> None:
@@ -101,26 +71,6 @@ def test_releases_know_their_neighbours(lookups: Lookups) -> None:
     assert earlier is not None and (earlier.before, earlier.after) == (None, "develop-2025-04-20")
     assert later is not None and (later.before, later.after) == ("develop-2025-04-13", "develop")
     assert branch is not None and (branch.before, branch.after) == ("develop-2025-04-20", None)
-
-
-def test_root_has_no_page(lookups: Lookups) -> None:
-    """The top-level index is in the file, but is shown as no stack."""
-    assert load_stack(lookups, "root") is None
-
-
-def test_every_bar_leads_somewhere(lookups: Lookups) -> None:
-    """Each value of a release and a stack has an address; the largest comes first."""
-    release = load_release(lookups, "develop")
-    stack = load_stack(lookups, "e4s")
-    assert release is not None and stack is not None
-
-    for chart in (*release.charts, *stack.charts):
-        assert [name for name, _ in chart.bars] == list(
-            dict(sorted(chart.bars, key=lambda each: (-each[1], each[0])))
-        )
-        assert chart.addresses.keys() == dict(chart.bars).keys()
-    assert release.charts[0].addresses["aarch64"] == "/packages?release=develop&target=aarch64"
-    assert stack.charts[1].addresses["gcc@13.2.0"] == "/packages?stack=e4s&compiler=gcc%4013.2.0"
 
 
 def held(release: str, by: str) -> Counter[tuple[str, str]]:
@@ -214,8 +164,8 @@ LISTED = {
 """The versions and targets that each release has, the oldest first."""
 
 
-def timeline(built: Build) -> Timeline:
-    """Return the timeline of the package."""
+def test_versions_are_shown_since_when_they_are_there(built: Build) -> None:
+    """By family of targets, the newest version first; a gap begins another bar."""
     hashes = sorted({text for listed in LISTED.values() for text in listed})
     pages = {
         release: page(
@@ -229,15 +179,9 @@ def timeline(built: Build) -> Timeline:
         )
         for release, listed in LISTED.items()
     }
-    conn = built(**pages)
-    found = load_package(read_lookups(conn), "zlib", Filters())
-    assert found is not None
-    return found.timeline
-
-
-def test_versions_are_shown_since_when_they_are_there(built: Build) -> None:
-    """By family of targets, the newest version first; a gap begins another bar."""
-    found = timeline(built)
+    package = load_package(read_lookups(built(**pages)), "zlib", Filters())
+    assert package is not None
+    found = package.timeline
     assert found.releases == tuple(LISTED)
     assert [each.version for each in found.versions] == ["2.0", "1.10", "1.9", "1.8"]
     assert {each.version: each.lanes for each in found.versions} == {
@@ -252,11 +196,7 @@ def test_versions_are_shown_since_when_they_are_there(built: Build) -> None:
         ),
         "1.8": (Lane("x86_64", ((4, 1),), "v1.0", "v1.0", 1),),
     }
-
-
-def test_timeline_says_the_same_in_words(built: Build) -> None:
-    """What the bars show can be read, family by family where they differ."""
-    assert [each.sentence for each in timeline(built).versions] == [
+    assert [each.sentence for each in found.versions] == [
         "2.0 since develop",
         "1.10 since 2025-01-12, on aarch64 since 2025-01-19",
         "1.9 since 2025-01-05, on aarch64 since 2025-01-26, on x86_64 last in 2025-01-12",

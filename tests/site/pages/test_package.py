@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from urllib.parse import parse_qsl
 
 import pytest
 
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.database import Lookups, read_lookups
-from spack_cache_db.site.pages.filters import Filters, Narrowing
+from spack_cache_db.site.pages.filters import Filters, Narrowing, package_links
 from spack_cache_db.site.pages.package import PackagePage, load_package
 from spack_cache_db.site.pages.search import load_find
 from tests import pagetexts
@@ -23,14 +22,6 @@ def hdf5(lookups: Lookups, filters: Filters) -> PackagePage:
     page = load_package(lookups, "hdf5", filters)
     assert page is not None
     return page
-
-
-def test_shared_variants_stand_once(lookups: Lookups) -> None:
-    """Variants that all rows have stand once below the table, and in no row."""
-    page = hdf5(lookups, Filters(version="1.14.5", target="x86_64_v3"))
-
-    assert page.common_variants == ("build_system=cmake", "~cxx")
-    assert sorted(row.variants for row in page.rows) == [("+mpi",), ("~mpi",)]
 
 
 @pytest.mark.parametrize("host", [None, "zen3", "neoverse_v2"])
@@ -146,15 +137,6 @@ def test_choices_stay_where_nothing_is_left(lookups: Lookups) -> None:
     assert choice(page, "os") == {"rhel8": 0, "ubuntu24.04": 2}
 
 
-def test_a_variant_can_be_switched(lookups: Lookups) -> None:
-    """A chosen variant is called by its name and offers its other values."""
-    (mpi,) = (
-        each for each in hdf5(lookups, Filters(variants=("+mpi",))).choices if each.chosen == "+mpi"
-    )
-
-    assert (mpi.label, dict(mpi.values)) == ("mpi", {"+mpi": 4, "~mpi": 1})
-
-
 def test_machines_stand_by_maker(lookups: Lookups) -> None:
     """Each machine on which something runs is offered, those of one maker side by side."""
     hosts = choice(hdf5(lookups, Filters()), "host")
@@ -164,19 +146,6 @@ def test_machines_stand_by_maker(lookups: Lookups) -> None:
     assert hosts["neoverse_v2"] == 1
     assert "power9le" not in hosts
     assert list(hosts).index("zen3") < list(hosts).index("icelake") < list(hosts).index("x86_64_v3")
-
-
-def test_where_it_runs_counts_binaries(lookups: Lookups) -> None:
-    """Binaries are counted by version, newest first in Spack's order, and by kind of machine."""
-    runs = hdf5(lookups, Filters(host="zen3")).runs
-
-    assert runs.machines == ("x86_64", "aarch64")
-    assert [row.version for row in runs.versions] == ["1.14.10", "1.14.5", "1.9"]
-    assert [count for count, _ in runs.versions[1].counts] == [10, 2]
-    for row in runs.versions:
-        for count, address in row.counts:
-            filters = Filters.parse(parse_qsl(address.removeprefix("?")))
-            assert hdf5(lookups, filters).spec_count == count
 
 
 def test_rows_that_differ_by_hash_alone_say_in_what(real_index: sqlite3.Connection) -> None:
@@ -251,3 +220,22 @@ def test_one_order_holds_for_every_answer(machines: sqlite3.Connection, host: st
         "neoverse_v2": [("1.14.6", "aarch64")],
         "m2": [("1.14.6", "aarch64"), ("1.15.0", "m1")],
     }[host]
+
+
+@pytest.mark.parametrize(
+    ("filters", "address"),
+    [
+        (
+            Filters(release="develop", target="zen3"),
+            "/build_listings?package=hdf5&release=develop&target=zen3",
+        ),
+        (Filters(host="zen"), "/host_builds?package=hdf5&host=zen"),
+        (
+            Filters(host="power9le", release="develop"),
+            "/build_listings?package=hdf5&release=develop&target__in=power8le%2Cpower9le%2Cppc64le",
+        ),
+    ],
+)
+def test_data_links_carry_the_filters(filters: Filters, address: str) -> None:
+    """The data of a filtered page has the same conditions, the machine included."""
+    assert package_links("spack-cache", "hdf5", filters).browse == f"/spack-cache{address}"

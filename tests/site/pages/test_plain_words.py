@@ -14,7 +14,6 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.database_file import open_database
-from spack_cache_db.query.answers import find
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.words import Reading, read_words
 from tests.pagetexts import page, spec, write
@@ -43,26 +42,16 @@ def read_as(spec: str, **more: Any) -> Reading:
         ("netcdf-c 4.9", "netcdf-c@4.9"),
         ("hdf5 with mpi", "hdf5 +mpi"),
         ("spack install hdf5", "hdf5"),
-        ("spack install hdf5@1.14 +mpi", "hdf5@1.14 +mpi"),
-        ("ubuntu24.04", "os=ubuntu24.04"),
         ("gcc@13", "%gcc@13"),
         ("gcc-13", "%gcc@13"),
-        ("gcc 11", "%gcc@11"),
         ("hdf5 gcc 11.4", "hdf5 %gcc@11.4"),
-        ("hdf5 1.14 gcc 13", "hdf5@1.14 %gcc@13"),
         ("hdf5 built with gcc for linux", "hdf5 platform=linux %gcc"),
-        ("zen4", "target=:zen4"),
         ("aarch64", "target=aarch64:"),
-        ("HDF5, MPI", "hdf5 +mpi"),
-        ("I want torch with cuda", "py-torch +cuda"),
         ("torch cuda rhel8", "py-torch +cuda os=rhel8"),
         ("/aaaaaaa", "/aaaaaaa"),
         ("aaaa", "/aaaa"),
-        ("dddd", "/dddd"),
-        ("zlib shared", "zlib +shared"),
         ("zlib @1.3 shared", "zlib@1.3 +shared"),
         ("hdf5 %gcc@13 target=zen3", "hdf5 target=zen3 %gcc@13"),
-        ("hdf5 on icelake", "hdf5 target=:icelake"),
         ("hdf5 ubuntu24.04 zen3 gcc@13", "hdf5 os=ubuntu24.04 target=:zen3 %gcc@13"),
     ],
 )
@@ -90,14 +79,11 @@ def test_a_system_without_a_name_is_part_of_none(tmp_path: Path) -> None:
     ("text", "expected"),
     [
         ("hdf5 nothingelse", Reading("hdf5", left_out=("nothingelse",))),
-        ("nothingelse 12 hdf5", Reading("hdf5", left_out=("nothingelse", "12"))),
         ("fast hdf5 please unknown", Reading("hdf5", left_out=("fast", "unknown"))),
-        ("zlib mpi", Reading("zlib", left_out=("mpi",))),
         ("torch without zlib", Reading("py-torch", left_out=("without zlib",))),
         ("python_pip", Reading("", words=("python_pip",))),
         ("torch python_pip zen3", read_as("py-torch target=:zen3", words=("python_pip",))),
         ("torch cuda 12", Reading("py-torch +cuda", left_out=("12",))),
-        ("torch", Reading("", words=("torch",))),
     ],
 )
 def test_other_words_are_looked_for(conn: sqlite3.Connection, text: str, expected: Reading) -> None:
@@ -114,28 +100,20 @@ def test_what_means_nothing_is_not_guessed(conn: sqlite3.Connection, text: str) 
 @pytest.mark.parametrize(
     ("text", "spec"),
     [
-        ("cuda 12", "cuda@12"),
         ("kokkos cuda 12.4", "kokkos +cuda ^cuda@12.4"),
         ("petsc openmpi 5", "petsc ^openmpi@5"),
-        ("hdf5 openssl", "hdf5 ^openssl"),
         ("openmpi without cuda", "openmpi ~cuda"),
-        ("python3.11", "python@3.11"),
         ("python mpi4py", "py-mpi4py"),
-        ("netcdf c", "netcdf-c"),
         ("netcdf-c/4.9", "netcdf-c@4.9"),
         ("oneapi", "%intel-oneapi-compilers"),
         ("hdf5 intel", "hdf5 %intel-oneapi-compilers"),
-        ("gcc13", "%gcc@13"),
-        ("gcc@13", "%gcc@13"),
         ("clang 17", "%llvm@17"),
         ("x86-64-v3", "target=:x86_64_v3"),
         ("arm64", "target=aarch64:"),
         ("hdf5 on mac", "hdf5 platform=darwin"),
-        ("rhel 8", "os=rhel8"),
         ("ubuntu 24.04 zlib", "zlib os=ubuntu24.04"),
         ("osu micro benchmarks", "osu-micro-benchmarks"),
         ("what is there for zen4?", "target=:zen4"),
-        ("hdf5@1.14 zen3", "hdf5@1.14 target=:zen3"),
         ("latest version of lammps", "lammps"),
         ("hdf5 1.14.x", "hdf5@1.14"),
         ("build_type=Release zstd", "zstd build_type=Release"),
@@ -151,61 +129,40 @@ def test_words_are_a_spec_of_an_index(real_index: sqlite3.Connection, text: str,
     [
         # Systems with less of their version than the file has, or more; by other names; unknown.
         ("ubuntu", "os=ubuntu24.04"),
-        ("ubuntu 22", "os=ubuntu22.04"),
-        ("ubuntu2204", "os=ubuntu22.04"),
         ("jammy", "os=ubuntu22.04"),
         ("rhel 8.9", "os=rhel8"),
         ("Red Hat 9", "os=rhel9"),
-        ("el8", "os=rhel8"),
         ("debian", "os=debian12"),
         ("amazon linux", "os=amzn2023"),
-        ("amzn 2", "os=amzn2"),
         ("almalinux", "os=almalinux"),
-        ("rocky linux 8", "os=rocky8"),
-        ("centos7", "os=centos7"),
         ("macos", "platform=darwin"),
         ("windows", "platform=windows"),
         ("linux-ubuntu22.04-zen3", "platform=linux os=ubuntu22.04 target=:zen3"),
         # Processors by the names of those who sell them.
         ("apple silicon", "target=:m1"),
         ("apple m2", "platform=darwin target=:m2"),
-        ("graviton", "target=aarch64:"),
         ("graviton3", "target=:neoverse_v1"),
         ("epyc milan hdf5", "hdf5 target=:zen3"),
-        ("hdf5 genoa", "hdf5 target=:zen4"),
-        ("zen 4", "target=:zen4"),
         ("ice lake", "target=:icelake"),
-        ("skylake", "target=:skylake"),
         ("x86", "target=x86_64:"),
         ("avx512", "target=:x86_64_v4"),
-        ("arm neoverse", "target=aarch64:"),
         ("zlib graviton3 arm64", "zlib target=:neoverse_v1"),
         # Compilers by the names of their commands; languages; virtual packages.
         ("clang", "%llvm"),
         ("gfortran 13", "%gcc@13"),
         ("g++", "%gcc"),
-        ("lammps gpu", "lammps +cuda"),
         ("kokkos radeon", "kokkos +rocm"),
         ("parallel hdf5", "hdf5 +mpi"),
-        ("openmpi cuda", "openmpi +cuda"),
         ("acl automake", "acl ^automake"),
         # Versions as other programs write them.
-        ("hdf5==1.14", "hdf5@1.14"),
         ("hdf5 >= 1.12", "hdf5@1.12:"),
         ("hdf5<=1.14 gcc", "hdf5@:1.14 %gcc"),
-        ("cmake:3.27", "cmake@3.27"),
-        ("cmake=3.27", "cmake@3.27"),
         ("cmake-3.27.9", "cmake@3.27.9"),
-        ("hdf5_1.14", "hdf5@1.14"),
         ("hdf5 (1.14.3)", "hdf5@1.14.3"),
-        ("python 3.11", "python@3.11"),
-        ("hdf5 1.14 gcc", "hdf5@1.14 %gcc"),
         # Sentences, commands of other programs, other languages.
         ("how do I install hdf5?", "hdf5"),
-        ("sudo apt install hdf5", "hdf5"),
         ("conda install python=3.11", "python@3.11"),
         ("wie installiere ich HDF5 mit mpi", "hdf5 +mpi"),
-        ("hdf5 ohne mpi", "hdf5 ~mpi"),
         ("comment installer hdf5 avec mpi pour zen3", "hdf5 +mpi target=:zen3"),
     ],
 )
@@ -216,22 +173,11 @@ def test_words_are_what_people_call_things(
     assert reading(all_sources, text) == read_as(spec)
 
 
-def test_every_reading_can_be_asked(conn: sqlite3.Connection) -> None:
-    """What is read is a spec that the file can answer."""
-    words = ("hdf5", "mpi", "zen3", "gcc", "13", "develop", "ubuntu24.04", "linux", "torch", "cuda")
-    for first in words:
-        for second in words:
-            found = reading(conn, f"{first} {second}")
-            if found is not None and found.spec:
-                find(conn, found.spec, release=found.release, stack=found.stack)
-
-
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("text", "address"),
     [
         ("hdf5 with mpi", "/package/hdf5?variant=%2Bmpi"),
-        ("spack install hdf5", "/package/hdf5"),
         ("hdf5 zen3 develop", "/package/hdf5?release=develop&host=zen3"),
         ("hdf5@1.12 for my zen3", "/find?q=hdf5%401.12&host=zen3"),
         ("pytorch epyc milan", "/find?q=pytorch&host=zen3"),
@@ -242,14 +188,15 @@ def test_every_reading_can_be_asked(conn: sqlite3.Connection) -> None:
         ("aarch64", "/packages?has=aarch64"),
         ("gcc@13", "/find?q=%25gcc%4013"),
         ("e4s develop", "/packages?release=develop&stack=e4s"),
-        ("e4s arm", "/packages?stack=e4s-arm"),
         ("almalinux 8", "/find?q=os%3Dalmalinux8"),
-        ("windows", "/find?q=platform%3Dwindows"),
         ("zlib==1.3", "/find?q=zlib%401.3"),
-        ("hdf5-1.14", "/find?q=hdf5%401.14"),
         ("rhel8", "/packages?os=rhel8"),
         ("gcc", "/packages?compiler=gcc"),
         ("dddd", "/find?q=%2Fdddd"),
+        ("Py_Torch", "/package/py-torch"),
+        ("DDDDDDD", "/spec/ddddddd"),
+        ("develop", "/release/develop"),
+        ("E4S", "/stack/e4s"),
     ],
 )
 async def test_the_search_box_takes_words(datasette: Any, text: str, address: str) -> None:
@@ -259,32 +206,6 @@ async def test_the_search_box_takes_words(datasette: Any, text: str, address: st
     assert answer.status_code == 302, answer.text
     assert answer.headers["location"] == address
     assert (await get(datasette, address)).status_code in (200, 302)
-
-
-def names_of(text: str) -> list[str]:
-    """Return the packages of the cards of a page."""
-    return re.findall(r'<h2><a href="/package/([^"?]*)', text)
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("C++ pytorch hdf", ["py-torch", "py-torchvision", "hdf5"]),
-        ("hfd5 x86_64", ["hdf5"]),
-        ("hfd5", ["hdf5"]),
-        ("fast hdf5 please unknown", ["hdf5"]),
-        ("tensorflow gpu", []),
-    ],
-)
-async def test_words_lead_to_packages(datasette: Any, text: str, names: list[str]) -> None:
-    """Packages are listed, and no rows of configurations of which the words do not speak."""
-    page = (await get(datasette, f"/find?q={quote_plus(text)}")).text
-
-    assert names_of(page) == names
-    assert 'id="configurations"' not in page
-    assert f'value="{text}"' in page
-    assert names or "all packages with a binary" in page
 
 
 @pytest.mark.asyncio

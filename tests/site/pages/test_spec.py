@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +11,13 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.configurations import Spec, configurations_by_id, matching
+from spack_cache_db.query.configurations import configurations_by_id, matching
 from spack_cache_db.query.database import Lookups, read_lookups
-from spack_cache_db.query.graph import read_needs, recorded_specs
 from spack_cache_db.query.records import question_of
 from spack_cache_db.site.pages.filters import Filters
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import (
     MOST_CANDIDATES,
-    compared,
     load_candidates,
     load_spec,
     read_others,
@@ -61,49 +57,6 @@ def test_command_hash_is_unambiguous(lookups: Lookups) -> None:
 
     assert page is not None and page.install is not None
     assert page.install.commands[-1] == "spack install --cache-only zlib/aaaaaaab"
-
-
-def test_a_spec_that_no_release_lists(built: Build) -> None:
-    """It has a page, is installed from nowhere, and is no other spec of its configuration."""
-    conn = built(a=page("foo", "develop", [spec(1)]))
-    conn.execute(
-        "INSERT INTO specs SELECT 2, ?, configuration, stacks, 0, 0, 0, 0, NULL, NULL FROM specs",
-        [pagetexts.spec_hash(2)],
-    )
-    lookups = read_lookups(conn)
-
-    unlisted = load_spec(lookups, pagetexts.spec_hash(2))
-    listed = load_spec(lookups, pagetexts.spec_hash(1))
-
-    assert unlisted is not None and listed is not None
-    assert (unlisted.install, unlisted.listings, unlisted.other_count) == (None, (), 1)
-    assert (listed.other_count, listed.others) == (0, ())
-
-
-def test_an_external_is_told_with_its_place(real_index: sqlite3.Connection) -> None:
-    """What Spack did not build has a page with where it was found, and nothing to install."""
-    lookups = read_lookups(real_index)
-    chosen = [
-        each
-        for number, each in enumerate(sorted(installs()))
-        if number % 50 == 0 or "external" in installs()[each]["spec"]
-    ]
-    for dag_hash in chosen:
-        told = installs()[dag_hash]["spec"].get("external")
-        found = load_spec(lookups, dag_hash)
-        assert found is not None
-        assert found.kind == ("external" if told else "binary")
-        assert found.external == (told or {}).get("path")
-        assert (found.install is None) == bool(told)
-
-
-def test_pages_know_no_dependencies(lookups: Lookups) -> None:
-    """A spec of a page has no tree, and others of which nothing more is known."""
-    page = load_spec(lookups, spec_hash(MPI))
-
-    assert page is not None
-    assert (page.trees, page.kind) == (None, "binary")
-    assert {each.differences for each in page.others} == {None}
 
 
 def test_look_alikes_are_compared(real_index: sqlite3.Connection) -> None:
@@ -146,32 +99,6 @@ def test_the_release_of_the_reader_is_kept(lookups: Lookups) -> None:
         chosen.install.commands[0] == "spack mirror add v0.23.1 https://binaries.spack.io/v0.23.1"
     )
     assert (other.release, other.install.release) == (None, "develop")
-
-
-def test_who_says_otherwise_in_one_release_is_told(tmp_path: Path) -> None:
-    """The page counts there; what an index says instead stands below, and is rendered."""
-    folder = tmp_path / "in" / "develop" / "e4s"
-    folder.mkdir(parents=True)
-    (tmp_path / "in" / "zlib.md").write_bytes(page("zlib", "develop", [spec(1, compiler="none")]))
-    arch = {"platform": "linux", "platform_os": "rhel8", "target": "x86_64_v3"}
-    parameters = {"build_system": "cmake", "cuda": False}
-    said = node("zlib", hash=pagetexts.spec_hash(1), arch=arch, parameters=parameters)
-    (folder / "index.json").write_bytes(index(record(said)))
-    file = tmp_path / "spack-cache.db"
-    build([str(tmp_path / "in")], file)
-
-    with closing(sqlite3.connect(file)) as conn:
-        found = load_spec(read_lookups(conn), pagetexts.spec_hash(1))
-
-    assert found is not None
-    assert found.otherwise == (
-        (
-            "develop/e4s/index.json",
-            "the spec has another configuration here than in zlib.md: os rhel8, not ubuntu24.04",
-        ),
-    )
-    answer = asyncio.run(get(site(file), f"/spec/{pagetexts.spec_hash(1)}"))
-    assert "<code>develop/e4s/index.json</code> contradicts this: the spec has" in answer.text
 
 
 def test_one_page_of_them_the_current_first(built: Build) -> None:
@@ -230,30 +157,6 @@ def mixed(tmp_path: Path) -> Path:
     (tmp_path / "input" / "index.json").write_bytes(index(*records))
     build(tmp_path / "input", tmp_path / "spack-cache.db")
     return tmp_path / "spack-cache.db"
-
-
-def test_what_pages_alone_tell_of_is_not_compared(mixed: Path) -> None:
-    """Of two others one is in the index: only in what that one differs is known."""
-    conn = sqlite3.connect(mixed)
-    this, configuration = conn.execute(
-        "SELECT id, configuration FROM specs WHERE hash = ?", [hash_of("foo")]
-    ).fetchone()
-    others = read_others(conn, configuration, hash_of("foo"), 1)
-    lookups, roots = read_lookups(conn), recorded_specs(conn, [this, *(each.id for each in others)])
-    graph = read_needs(lookups, roots, 100)
-    found = {each.spec.hash: each.differences for each in compared(lookups, graph, this, others)}
-
-    assert found.keys() == {pagetexts.spec_hash(1), hash_of("second")}
-    assert found[pagetexts.spec_hash(1)] is None
-    told = found[hash_of("second")]
-    assert told is not None
-    assert [*map(str, told.changes)] == ["lib 1.0 only here"]
-
-    page_only = next(each.id for each in others if each.hash == pagetexts.spec_hash(1))
-    itself = Spec(this, "x", 1, None, None)
-    back = compared(read_lookups(conn), graph, page_only, [itself])
-    assert [each.differences for each in back] == [None]
-    conn.close()
 
 
 @pytest.mark.slow

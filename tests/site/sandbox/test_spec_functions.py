@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 from spack_cache_db.site.sandbox.sql_functions import MOST_KEPT, register
-from tests.site.conftest import site
-from tests.small_sources import LOOK_ALIKES, built
 
 ASK = "SELECT spec_match(:spec, :hash), spec_match(:spec, 1), spec_error(:spec)"
 ZLIB = "ddddddd" + "e" * 25
@@ -94,14 +92,8 @@ async def test_asking_for_the_versions_takes_no_memory(datasette: Any) -> None:
     """Datasette opens a connection for it each time, which must be let go again."""
     taken = []
     for _ in range(3):
-        for _ in range(100):
+        for _ in range(50):
             assert (await datasette.client.get("/-/versions.json")).status_code == 200
         taken.append(int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]))
     pages = (10 << 20) // os.sysconf("SC_PAGE_SIZE")
     assert taken[2] - taken[1] < pages
-
-
-@pytest.fixture(scope="module")
-def mixed(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The site over indexes in which two specs look alike, and pages."""
-    return site(built(LOOK_ALIKES, tmp_path_factory.mktemp("mixed")))
