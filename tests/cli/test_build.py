@@ -76,13 +76,6 @@ def test_every_bad_page_has_its_message() -> None:
     assert {path.name for path in BAD_PAGES.iterdir()} == set(FAULTS)
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_faulty_page_is_told_in_one_line(name: str, output: Path) -> None:
-    """`path:line: what is wrong, what was expected`; exit status 1; the old file stays."""
-    path = BAD_PAGES / name
-    assert refusal(output, path) == [f"{path}:{FAULTS[name]}"]
-
-
 def test_all_faulty_pages_are_told_in_order(output: Path) -> None:
     """The first fault of every page, sorted by path, by `build` and by `check`."""
     expected = [f"{BAD_PAGES / name}:{FAULTS[name]}" for name in sorted(FAULTS)]

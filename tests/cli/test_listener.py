@@ -23,14 +23,6 @@ def test_it_listens_where_it_says(host: str) -> None:
             accepted.close()
 
 
-def test_a_taken_port_is_told() -> None:
-    """Nobody listens twice on one port."""
-    with closing(listen("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        with pytest.raises(ListenError, match=rf"^port {port} is in use; choose another"):
-            listen("127.0.0.1", port)
-
-
 @pytest.mark.parametrize(
     "host",
     ["192.0.2.7", "no.such.host.invalid", "", "a..b", "a\0b", "\ud800", "x" * 300],

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.errors import counted
 from tests.commands import run
 from tests.pagetexts import SAMPLES, page, write
 
@@ -51,14 +50,6 @@ def test_an_empty_path_is_a_usage_error(arguments: tuple[str, ...]) -> None:
     result = run(*arguments)
     assert result.exit_code == 2
     assert "it is empty, expected a path" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("number", "text"), [(0, "0 pages"), (1, "1 page"), (2, "2 pages"), (110306, "110,306 pages")]
-)
-def test_numbers_have_their_word(number: int, text: str) -> None:
-    """In the singular for one, with commas for thousands."""
-    assert counted(number, "page") == text
 
 
 def test_the_only_database_need_not_be_named(

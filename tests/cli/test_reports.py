@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import resource
 import sys
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.commands import OLD, run, untouched
-from tests.indexes import REAL_FILE
 from tests.pagetexts import SAMPLES
 from tests.processes import completed
 
@@ -53,24 +51,6 @@ def test_build_ends_with_a_line_of_totals(tmp_path: Path) -> None:
         f"{output}: 5 pages, 425 listings, 413 specs, 24 configurations, 0 problems, "
     )
     assert result.stderr == ""
-
-
-@pytest.mark.slow
-def test_totals_say_what_was_read(tmp_path: Path) -> None:
-    """Indexes and their records, beside pages where there are any, of a build and of a check."""
-    output = tmp_path / "x.db"
-    assert run("build", REAL_FILE, "-o", output).stdout.startswith(
-        f"{output}: 1 index, 905 records, 883 listings, 883 specs, "
-    )
-    assert run("verify", output, REAL_FILE).stdout == (
-        f"{output}: 1 index, 905 records, 883 listings, 0 differences\n"
-    )
-    assert run("build", REAL_FILE, SAMPLES, "-o", output).stdout.startswith(
-        f"{output}: 5 pages, 1 index, 905 records, 1,308 listings, "
-    )
-    report = json.loads(run("verify", output, REAL_FILE, SAMPLES, "--json").stdout)
-    names = ("pages", "indexes", "listings", "records", "differences")
-    assert [report[name] for name in names] == [5, 1, 1308, 905, []]
 
 
 @pytest.mark.parametrize("arguments", [("info",), ("find", "zlib"), ("serve",)])

@@ -145,16 +145,16 @@ def test_workers_say_nothing_when_they_are_stopped(method: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "module",
+    ("begun", "module"),
     [
-        "spack_cache_db.cli.build",
-        "spack_cache_db.build.pipeline",
-        "numpy",
-        "numpy.linalg",
+        ([str(COMMAND)], "spack_cache_db.cli.build"),
+        ([str(COMMAND)], "numpy.linalg"),
+        (MODULE, "spack_cache_db.build.pipeline"),
+        (MODULE, "numpy"),
     ],
+    ids=str,
 )
-@pytest.mark.parametrize("begun", [[str(COMMAND)], MODULE], ids=["script", "module"])
-def test_ctrl_c_while_the_command_is_loaded(module: str, begun: list[str], tmp_path: Path) -> None:
+def test_ctrl_c_while_the_command_is_loaded(begun: list[str], module: str, tmp_path: Path) -> None:
     """While a command is imported: no traceback, and the status of the signal."""
     done = completed(
         [*begun, "build", str(SAMPLES), "-o", str(tmp_path / "x.db")],

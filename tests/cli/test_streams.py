@@ -28,9 +28,7 @@ def database(samples_file: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "unbuffered"),
     [
-        (["find", "py-mpi4py", "x.db"], ""),
         (["find", "py-mpi4py", "x.db", "--csv", "--hashes"], "1"),
-        (["check", str(SAMPLES)], ""),
         (["build", str(SAMPLES), "-o", "y.db"], ""),
         (["serve", "x.db", "--port", "0"], ""),
         (["--help"], ""),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import sqlite3
 import sys
 from contextlib import closing
@@ -26,14 +27,14 @@ PLAIN = {each: f"_{ord(each):x}_" for each in "\x1b\n\x9b\u202e\x7f\r\x07"}
 """What stands in pages for characters that no build takes in."""
 
 
-@pytest.fixture
-def pages(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder, its own name odd, with a configuration of which `database` makes an odd one."""
     odd = spec(1, variants=ODD, stacks=["\x1b]0;title\x07"], tarball=TARBALL)
     plain = page(specs=[odd, spec(2, os="\x1b[5m")]).decode()
     for character, word in PLAIN.items():
         plain = plain.replace(json.dumps(character)[1:-1], word)
-    return write(tmp_path / "pages\x1b[2J", a=plain.encode())
+    return write(tmp_path_factory.mktemp("odd") / "pages\x1b[2J", a=plain.encode())
 
 
 def odd(text: str | None) -> str | None:
@@ -44,10 +45,10 @@ def odd(text: str | None) -> str | None:
     return text
 
 
-@pytest.fixture
-def database(pages: Path, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def database(pages: Path) -> Path:
     """A database as no build makes it: with texts of these pages that a terminal would obey."""
-    path = tmp_path / "x\x1b[2J\n.db"
+    path = pages.parent / "x\x1b[2J\n.db"
     built(path, pages)
     with closing(sqlite3.connect(path)) as changed:
         changed.create_function("odd", 1, odd)
@@ -133,8 +134,9 @@ def test_words_of_the_command_line_are_shown_too(
     lines(*(paths.get(word, word) for word in arguments), status=status)
 
 
-def test_names_in_advice_are_shown_too(database: Path) -> None:
+def test_names_in_advice_are_shown_too(database: Path, tmp_path: Path) -> None:
     """Names of the database that come close to the one asked for."""
+    database = Path(shutil.copy(database, tmp_path))
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("UPDATE packages SET name = 'zlib\x1b\n'")
         connection.execute("UPDATE releases SET name = 'dev\x1b[2J\nelop'")

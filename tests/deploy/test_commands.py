@@ -279,16 +279,3 @@ def test_the_documents_do_what_they_say(mirror: Path) -> None:
             reader.type(commands)
             after(reader)
         a_timer_brings_what_the_mirror_has(reader, mirror)
-
-
-def test_every_block_of_commands_is_run() -> None:
-    """The document has no commands in blocks of another kind, and no long ones in its sentences."""
-    kinds = re.findall(r"^```(\w*)$", DOCUMENT, re.MULTILINE)
-    assert kinds[::2] == ["sh"] * len(STEPS)
-    assert not re.findall(r"`(?:apt-get|systemctl enable|ln|cp|mkdir)\b[^`]*`", DOCUMENT)
-
-
-def test_everything_up_to_the_reference_is_typed() -> None:
-    """`docs/mirrors.md` has no other commands of a shell before it says what each of them takes."""
-    assert ONCE.startswith("spack-cache-db fetch ")
-    assert "systemctl start spack-cache-update" in NIGHTLY
