@@ -34,7 +34,7 @@ from spack_cache_db.spack.normal_forms import normal_compiler, normal_variant, r
 UNKNOWN_SIZE = "-"
 """The size in pages that do not know it."""
 
-LISTS = {"versions": "version", **FACETS}
+LISTS = {f"{field}s": field for field in ("version", *FACETS)}
 """The lists of `meta`, and the field of the configurations in each."""
 
 StackSets = Collection[tuple[tuple[str, ...], int]]
