@@ -6,7 +6,6 @@ gives a path a list of other behaviours; each answers one request, and then it i
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import socket
 import sys
@@ -17,8 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-
-import zstandard
 
 
 @dataclass
@@ -140,28 +137,6 @@ def instead(body: bytes, **headers: object) -> Answer:
 def whole(handler: Handler, data: bytes) -> None:
     """Answer with the whole file, whatever range and condition was asked for."""
     handler.send(200, data, etag=tag(data))
-
-
-def encoded(name: str) -> Answer:
-    """Answer with the file in a content encoding, as a good server."""
-
-    def answer(handler: Handler, data: bytes) -> None:
-        body = zstandard.compress(data) if name == "zstd" else gzip.compress(data, mtime=0)
-        names = handler.headers.get("Accept-Encoding", "")
-        assert name in names.split(", ")
-        handler.send(200, body, content_encoding=name, etag=tag(body))
-
-    return answer
-
-
-def silent(seconds: float) -> Answer:
-    """Answer nothing, for so long, and then close."""
-
-    def answer(handler: Handler, data: bytes) -> None:
-        threading.Event().wait(seconds)
-        handler.cut_off()
-
-    return answer
 
 
 class _Server(ThreadingHTTPServer):

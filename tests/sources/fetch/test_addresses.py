@@ -14,7 +14,6 @@ from spack_cache_db.sources.fetch.addresses import (
     MirrorRequest,
     mirror_place,
     mirror_request,
-    parse_map,
     read_release_manifest,
     require_folder_name,
 )
@@ -126,11 +125,6 @@ def test_maps() -> None:
     assert mirror_place("https://older/a", maps)[0] == "https://older/a"
 
 
-def test_the_text_of_a_map() -> None:
-    """A map is two addresses with an equals sign between."""
-    assert parse_map("s3://b/p/=https://host/x/") == Map("s3://b/p", "https://host/x")
-
-
 URL = "https://host/list.json"
 SUM = "0123456789abcdef" * 4
 MAPS = [Map("s3://bucket", "https://mirror")]
@@ -159,16 +153,6 @@ def test_the_manifest_of_the_public_cache() -> None:
         MirrorRequest("https://mirror/v0.21.0", "v0.21.0", "root", manifest=URL),
     )
     assert named.stacks == {("develop", "root"), ("develop", "e4s"), ("v0.21.0", "root")}
-
-
-@pytest.mark.parametrize(
-    ("release", "stack", "count"), [("develop", None, 2), (None, "root", 2), ("develop", "e4s", 1)]
-)
-def test_one_release_or_stack(release: str | None, stack: str | None, count: int) -> None:
-    """Only what is wanted is fetched; what the manifest names stays known."""
-    named = read_release_manifest(URL, data(PUBLIC), MAPS, release, stack)
-
-    assert (len(named.mirrors), len(named.stacks)) == (count, 3)
 
 
 def test_a_release_that_is_not_named() -> None:

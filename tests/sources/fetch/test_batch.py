@@ -10,9 +10,7 @@ import pytest
 
 from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
 from spack_cache_db.sources.fetch.addresses import Map
-from spack_cache_db.sources.indexes import read_address
 from tests.sources.fetch.mirrors import (
-    LAYOUT_2,
     QUICK,
     below,
     blob_path,
@@ -75,22 +73,6 @@ def test_two_mirrors_for_one_folder(site: Site, output: Path) -> None:
         "/y/v1: goes to v1/root as /x/v1 does; fetch it with another --release"
     ]
     assert blob_path(ONE) in files_in(output / "v1" / "root")
-
-
-def test_a_manifest_of_releases(site: Site, output: Path) -> None:
-    """It is known by its content; its stacks lie by their names."""
-    site.serve(below("v1", layout_3(ONE)) | below("v1/e4s", layout_2(TWO)))
-    named(
-        site,
-        develop={"root": f"v1/{blob_path(ONE)}", "e4s": f"v1/e4s/{LAYOUT_2}"},
-    )
-
-    report = bring_named(site, output)
-
-    assert (report.faults, report.mirrors, report.changed) == ((), 2, 2)
-    assert folders(output) == ["develop/e4s", "develop/root"]
-    address = read_address((output / "develop/e4s/mirror.json").read_bytes()).url
-    assert address == f"{site.url}/v1/e4s"
 
 
 def test_a_stack_that_vanished(site: Site, output: Path) -> None:
@@ -167,22 +149,3 @@ def test_a_manifest_of_too_many_mirrors(site: Site, output: Path) -> None:
 
     assert fault.message == "names 20 mirrors, expected at most 19 (--max-mirrors)"
     assert len(site.asked) == 1
-
-
-def test_a_file_that_takes_too_long(site: Site, output: Path) -> None:
-    """A server that is slow, but never so slow that it counts as silent, has a deadline."""
-    site.serve(below("a", layout_3(ONE)))
-
-    def slow(handler: Handler, data: bytes) -> None:
-        handler.send(200, b"", content_length=10**6)
-        for _ in range(100):
-            handler.wfile.write(b"x" * 1000)
-            handler.wfile.flush()
-            threading.Event().wait(0.05)
-
-    site.always[f"/a/{blob_path(ONE)}"] = slow
-
-    report = fetch([f"{site.url}/a"], output, limits=FetchLimits(pause=0.01, deadline=1))
-
-    assert [fault.message for fault in report.faults] == ["takes more than 1 s (--deadline)"]
-    assert files_in(output) == {}

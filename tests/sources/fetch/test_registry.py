@@ -120,9 +120,11 @@ def needs_token(challenge: str, token: str) -> Answer:
     return answer
 
 
-@pytest.mark.parametrize("key", ["token", "access_token"])
-def test_a_token_goes_to_the_registry_alone(site: Site, output: Path, key: str) -> None:
-    """Registries send whoever asks for a layer to a store elsewhere, which gets no token."""
+@pytest.mark.parametrize(("key", "login"), [("token", False), ("access_token", True)])
+def test_a_token_goes_to_the_registry_alone(
+    site: Site, output: Path, key: str, login: bool
+) -> None:
+    """The server of tokens gets the login, the registry a token, a store elsewhere neither."""
     with serve({"layer": NEW}) as store:
         host = serve_image(site)
         challenge = f'Bearer realm="{site.url}/token",service="a,b",scope="repository:x:pull"'
@@ -130,11 +132,13 @@ def test_a_token_goes_to_the_registry_alone(site: Site, output: Path, key: str) 
         site.always[BLOB] = status(307, location=f"{store.url}/layer?signed=1")
         site.files["/token"] = json.dumps({key: "abc"}).encode()
 
-        assert bring(host, output).faults == ()
+        assert (bring_with_login if login else bring)(host, output).faults == ()
 
         assert files_in(output / "mine" / "root")["index.json"] == NEW
-        assert [each.headers.get("authorization") for each in store.asked] == [None]
         assert site.paths()[1] == "/token?service=a%2Cb&scope=repository%3Ax%3Apull"
+        sent = [each.headers.get("authorization") for each in (*site.asked, *store.asked)]
+        own = BASIC if login else None
+        assert sent == [None, own, "Bearer abc", "Bearer abc", None]
 
 
 @pytest.mark.parametrize(
@@ -186,20 +190,6 @@ def test_a_registry_with_passwords(tmp_path: Path, output: Path) -> None:
     assert says(refused) == "refuses the login of its mirror, expected one that may read"
     assert (report.faults, files_in(output / "mine" / "root")["index.json"]) == ((), NEW)
     assert all(LOGIN.secret.encode() not in each for each in files_in(output, hidden=True).values())
-
-
-def test_a_token_for_a_login(site: Site, output: Path) -> None:
-    """Who gives tokens is told who asks; the registry and its store see the token alone."""
-    host = serve_image(site)
-    challenge = f'Bearer realm="{site.url}/token",service="a"'
-    site.always[MANIFEST] = site.always[BLOB] = needs_token(challenge, "abc")
-    site.files["/token"] = b'{"token": "abc"}'
-
-    assert bring_with_login(host, output).faults == ()
-
-    told = {each.path.partition("?")[0]: each.headers.get("authorization") for each in site.asked}
-    assert told == {MANIFEST: "Bearer abc", BLOB: "Bearer abc", "/token": BASIC}
-    assert site.asked[0].headers.get("authorization") is None
 
 
 def test_only_this_machine_is_asked_by_http() -> None:

@@ -13,7 +13,6 @@ from spack_cache_db.sources.fetch.stack_folder import (
     StackFolder,
 )
 from spack_cache_db.sources.fetch.web import Tags
-from tests.sources.fetch.mirrors import files_in, litter
 
 URL = "https://host/a"
 MIRROR = MirrorRequest(URL, "v1", "root")
@@ -23,24 +22,6 @@ TAGS = Tags('"1"')
 def opened(output: Path, wanted: MirrorRequest = MIRROR) -> StackFolder:
     """Return the folder as a new run finds it."""
     return StackFolder(output, wanted)
-
-
-def test_only_what_was_fetched_is_removed(output: Path) -> None:
-    """Files of others stay; files that the mirror has no longer go."""
-    opened(output).write("v3/manifests/index/old/index.manifest.json", b"old", URL, TAGS)
-    (output / "v1/root/notes").write_bytes(b"mine")
-    folder = opened(output)
-    folder.write("build_cache/index.json", b"new", URL, TAGS)
-
-    folder.finish()
-
-    assert files_in(output / "v1/root").keys() == {
-        ADDRESS_FILE,
-        "notes",
-        "build_cache/index.json",
-    }
-    assert litter(output) == []
-    assert not (output / "v1/root/v3").exists()
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"files": 1}', b"\xff"])
