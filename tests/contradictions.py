@@ -103,6 +103,23 @@ def listings(
 
 _NOT_PUSHED = spec_hash(7)
 """A dependency that indexes know, and that looks like a binary."""
+_ONE = Configuration("aa", "1.10", "gcc@12.1.0", "rhel8", "linux", "zen2", ("+x", "k=a,b"))
+_OLDER = _ONE._replace(version="1.10-rc1", target="aarch64")
+_OTHER = Configuration("bb", "2.0", "clang@15.0.7", "rhel8", "linux", "x86_64_v3", ("k=a", "~x"))
+EXAMPLE = [
+    Listing("develop", spec_hash(0), _ONE, ("e4s", "root"), "1 MB"),
+    Listing("develop", spec_hash(1), _ONE, ("ml",)),
+    Listing("develop", spec_hash(2), _OLDER, ("e4s",), "-", "e4s"),
+    Listing("v1.10", spec_hash(1), _ONE._replace(os="ubuntu22.04"), ("e4s", "ml", "root")),
+    Listing("v1.9", spec_hash(2), _OLDER, ("root",), "2 MB"),
+    Listing("develop-2025-02-02", spec_hash(0), _ONE, ("e4s",)),
+    Listing("develop-2025-02-02", spec_hash(3), _OTHER, ("e4s", "root")),
+    Listing("develop-2025-01-05", spec_hash(3), _OTHER, ("ml",)),
+    Listing("develop-2025-01-05", spec_hash(4), _ONE, ()),
+    Listing("mine", spec_hash(4), _ONE._replace(compiler="none"), ("ml",), "-", "ml"),
+    Listing("mine", _NOT_PUSHED, _OTHER, ("ml",), "-", "ml", is_binary=False),
+]
+"""One hash in two configurations, in pages and indexes, of every kind of release."""
 _INDEXED = st.sampled_from([*STACKS, "root"])
 _STACKS = st.sampled_from([("root",), ("e4s", "root"), ("e4s", "ml", "root"), ("ml",), ()])
 

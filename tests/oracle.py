@@ -1,34 +1,41 @@
-"""Answers every question naively, from what the sources list: what tests compare answers with."""
+"""The naive answer to every question, from what the sources list: tests compare answers with it."""
 
 from __future__ import annotations
 
-from collections import Counter
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from datetime import date
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
 from typing import Any
 
+from spack_cache_db.query.conditions import VIRTUALS, UnsupportedQuery
+from spack_cache_db.query.configurations import configurations_by_id
+from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.records import check_answerable, compiler_of_pages
 from spack_cache_db.records import Configuration
-from spack_cache_db.releases import releases_before, sort_releases
+from spack_cache_db.releases import sort_releases
 from spack_cache_db.spack.constraints import (
+    CompilerConstraint,
+    Dependency,
     SpecQuery,
+    VariantConstraint,
     compiler_matches,
+    flags_match,
     variant_matches,
     version_matches,
 )
-from spack_cache_db.spack.normal_forms import parse_variant
+from spack_cache_db.spack.normal_forms import Variant, parse_variant
 from spack_cache_db.spack.parser import parse_query
-from spack_cache_db.spack.targets import family, runs_on, target_matches
+from spack_cache_db.spack.targets import runs_on, target_matches
 from tests.contradictions import Listing
+from tests.small_sources import MIRRORS, Sources
 
 Answer = dict[Configuration, set[str]]
 """Hashes by their configuration."""
-Rows = list[tuple[Any, ...]]
-"""Rows of a canned query."""
-MOST = ("package", "version", "compiler", "os", "target", "variants")
+RUN = {"link", "run"}
+COMPILED = {"c", "cxx", "fortran"}
+Truth = bool | None
+"""Whether a spec satisfies a query; None if the sources do not say."""
 
 
 def matches(query: SpecQuery, spec: Configuration, dag_hash: str) -> bool:
@@ -185,178 +192,6 @@ class Oracle:
                 found.setdefault(each, set()).add(dag_hash)
         return found
 
-    def largest(self) -> str | None:
-        """Return the package with the most specs."""
-        counts = Counter(each.package for each in self.own.values())
-        return min(counts, key=lambda each: (-counts[each], each), default=None)
-
-    # One method for each canned query.
-
-    def most_hashes(self, package: str) -> Rows:
-        """Return the configurations of a package that several specs have."""
-        return [
-            (*words(each, *MOST), count)
-            for each, count in Counter(self.own.values()).items()
-            if count > 1 and package in ("", each.package)
-        ]
-
-    def variant_values_of_package(self, package: str) -> Rows:
-        """Return the values of each variant of a package."""
-        name = package or self.largest()
-        values = [
-            (variant.name, value, each)
-            for each in self.own.values()
-            if each.package == name
-            for variant in map(parse_variant, each.variants)
-            for value in variant.values
-        ]
-        return [
-            (name, variant, value, len(some), len({configuration for *_, configuration in some}))
-            for (variant, value), some in grouped(values, lambda each: each[:2])
-        ]
-
-    def sides(self, old: str, new: str) -> tuple[list[Listing], list[Listing]]:
-        """Return the listings of two releases; none if one is unknown or nothing is before."""
-        before = releases_before(self.releases)
-        order = sorted(
-            self.releases, key=lambda each: (each not in before, kind_of(each) != "snapshot")
-        )
-        new = new or order[0]
-        old = old or before.get(new, "")
-        if not {old, new} <= {*self.releases}:
-            return [], []
-        return [*self.shown[old].values()], [*self.shown[new].values()]
-
-    def compilers_of_release(self, release: str) -> Rows:
-        """Return the compilers of a release, with their packages and specs."""
-        return self._numbers(release, lambda each: (each.compiler,))
-
-    def targets_of_release(self, release: str) -> Rows:
-        """Return the targets of a release, with their packages and specs."""
-        return self._numbers(release, lambda each: (family(each.target), each.target))
-
-    def _numbers(self, release: str, key: Callable[[Configuration], tuple[str, ...]]) -> Rows:
-        chosen = release or self.releases[0]
-        shown = [each.configuration for each in self.shown[chosen].values()]
-        return [
-            (chosen, *names, len({each.package for each in some}), len(some))
-            for names, some in grouped(shown, key)
-        ]
-
-    def changes_by_release(self) -> Rows:
-        """Return how many specs each release adds to the one before, and removes."""
-        return [
-            (
-                *(name, older, len(self.shown[name])),
-                len(self.shown[name].keys() - self.shown[older].keys()),
-                len(self.shown[older].keys() - self.shown[name].keys()),
-            )
-            for name, older in releases_before(self.releases).items()
-            if self.shown[name]
-        ]
-
-    def families_lost(self, release: str) -> Rows:
-        """Return the packages that a release lacks for a family that some release has."""
-        shown = [each.configuration for each in self.shown[release or self.releases[0]].values()]
-        own = {(each.package, family(each.target)) for each in shown}
-        every = grouped(self.own.items(), lambda each: (each[1].package, family(each[1].target)))
-        return [
-            (*key, len(some), max(filter(None, days), default=None))
-            for key, some in every
-            if key not in own
-            for days in ([days_of(self.of(dag)["releases"])[1] for dag, _ in some],)
-        ]
-
-    def new_versions(self, old: str, new: str) -> Rows:
-        """Return the versions that the old release lacks."""
-        was, now = self.sides(old, new)
-        known = {(each.configuration.package, each.configuration.version) for each in was}
-        every = grouped(now, lambda each: (each.configuration.package, each.configuration.version))
-        return [(*key, *counts(some)) for key, some in every if key not in known]
-
-    def stacks_by_growth(self, old: str, new: str) -> Rows:
-        """Return the stacks of two releases, with their specs counted."""
-        was, now = (
-            Counter(name for each in side for name in each.stacks) for side in self.sides(old, new)
-        )
-        names = {*was, *now} - {"root"}
-        return [(name, was[name], now[name], now[name] - was[name]) for name in names]
-
-    def most_replaced(self, package: str) -> Rows:
-        """Return the configurations of which a release replaced hashes."""
-        replaced: dict[Configuration, list[int]] = {}
-        for name, older in releases_before(self.releases).items():
-            for each in self.showing:
-                now, was = (
-                    {dag for dag, one in self.shown[side].items() if one.configuration == each}
-                    for side in (name, older)
-                )
-                if now - was and was - now:
-                    replaced.setdefault(each, []).append(len(was - now))
-        return [
-            (*words(each, *MOST), len(removed), sum(removed))
-            for each, removed in replaced.items()
-            if package in ("", each.package)
-        ]
-
-    def longest_kept(self, package: str) -> Rows:
-        """Return the hashes of snapshots, and for how many days they were kept."""
-        found = []
-        for dag_hash, each in self.own.items():
-            first, last = days_of(self.of(dag_hash)["releases"])
-            if first and last and package in ("", each.package):
-                days = (date.fromisoformat(last) - date.fromisoformat(first)).days
-                name = words(each, "package", "version", "target")
-                found.append((dag_hash, *name, first, last, days))
-        return found
-
-    def only_in_snapshots(self, package: str) -> Rows:
-        """Return the hashes that no branch and no release lists."""
-        return [
-            (dag_hash, *words(each, "package", "version", "target"), len(releases), last)
-            for dag_hash, each in self.own.items()
-            for releases in (self.of(dag_hash)["releases"],)
-            for last in (days_of(releases)[1],)
-            if package in ("", each.package) and {*map(kind_of, releases)} == {"snapshot"}
-        ]
-
-    def asked(self) -> Iterator[tuple[str, dict[str, str], Rows]]:
-        """Yield each query with its parameters, and the rows of its answer."""
-        packages = ["", *sorted({each.configuration.package for each in self.listings})]
-        releases = ["", *self.releases]
-        pairs: list[tuple[str, ...]] = [
-            *product(releases, [""]),
-            *zip(releases, releases[::-1], strict=True),
-        ]
-        pairs += [pair[::-1] for pair in pairs]
-        queries: dict[str, tuple[str, list[tuple[str, ...]]]] = {
-            "new_versions stacks_by_growth": ("old new", pairs),
-            "most_hashes variant_values_of_package most_replaced longest_kept only_in_snapshots": (
-                "package",
-                [(each,) for each in packages],
-            ),
-            "compilers_of_release targets_of_release families_lost": (
-                "release",
-                [(each,) for each in releases],
-            ),
-            "changes_by_release": ("", [()]),
-        }
-        for names, (params, chosen) in queries.items():
-            for query, given in product(names.split(), chosen):
-                rows = getattr(self, query)(*given)
-                yield query, dict(zip(params.split(), given, strict=True)), rows
-
-
-def words(each: Configuration, *names: str) -> tuple[str, ...]:
-    """Return parts of a configuration as the views print them."""
-    parts = each._asdict() | {"variants": " ".join(each.variants)}
-    return tuple(parts[name] for name in names)
-
-
-def counts(listings: list[Listing]) -> tuple[int, int]:
-    """Return how many configurations and specs some listings of one release have."""
-    return len({each.configuration for each in listings}), len(listings)
-
 
 def grouped(rows: Iterable[Any], key: Callable[[Any], Any]) -> list[tuple[Any, list[Any]]]:
     """Return rows by their key."""
@@ -381,3 +216,140 @@ def days_of(releases: Iterable[str]) -> tuple[str | None, str | None]:
     """Return the first and the last day of the snapshots among some releases."""
     days = sorted(day for name in releases if (day := day_of(name)))
     return (days[0], days[-1]) if days else (None, None)
+
+
+@dataclass
+class Walk:
+    """Which specs satisfy a query, by a walk over the records that were drawn."""
+
+    own: dict[str, Configuration]
+    binaries: set[str]
+    records: dict[str, dict[str, Any]] = field(default_factory=dict)
+    edges: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    mute: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, drawn: Sources, conn: sqlite3.Connection) -> Walk:
+        """Return a walk over what was drawn; the first of several records of a spec counts."""
+        rows = conn.execute("SELECT hash, configuration, release_count FROM specs").fetchall()
+        found = configurations_by_id(read_lookups(conn), [each for _, each, _ in rows])
+        own = {row[0]: one.configuration for row, one in zip(rows, found, strict=True)}
+        walk = cls(own, {row[0] for row in rows if row[2]})
+        for place in MIRRORS:
+            version, records = drawn.mirrors.get(place, ("", []))
+            for one in (each["spec"] for each in records):
+                if one["hash"] not in walk.records and version == "6":
+                    walk.mute.add(one["hash"])
+                walk.records.setdefault(one["hash"], one)
+                walk.edges.setdefault(one["hash"], [_edge(each) for each in one["dependencies"]])
+        return walk
+
+    def satisfies(self, dag_hash: str, query: SpecQuery) -> Truth:
+        """Return whether a spec satisfies a query."""
+        shown = tuple(each for each in query.variants if not each.propagate)
+        plain = replace(query, namespace=None, flags=(), dependencies=(), variants=shown)
+        if query.name in VIRTUALS or not matches(plain, self.own[dag_hash], dag_hash):
+            return False
+        parts = [*self._facts(dag_hash, query)]
+        parts += [self._edge(dag_hash, each) for each in query.dependencies]
+        return False if False in parts else None if None in parts else True
+
+    def _facts(self, dag_hash: str, query: SpecQuery) -> Iterator[Truth]:
+        one = self.records.get(dag_hash)
+        if query.namespace is not None:
+            yield None if one is None else one["namespace"] == query.namespace
+        if query.flags:
+            yield None if one is None else flags_match(query.flags, one["parameters"])
+        for variant in query.variants:
+            if variant.propagate:
+                needed = self._closure(dag_hash, {"build", "link", "run", "test"})
+                agrees = all(self._agrees(each, variant) for each in {dag_hash, *needed})
+                yield None if agrees and one is None else agrees
+            elif variant.name == "patches" and one is not None:
+                sums = tuple(one["parameters"].get("patches", ()))
+                yield variant_matches(variant, Variant("patches", sums, "multi"))
+
+    def _agrees(self, dag_hash: str, asked: VariantConstraint) -> bool:
+        variants = map(parse_variant, self.own[dag_hash].variants)
+        return all(each.name != asked.name or variant_matches(asked, each) for each in variants)
+
+    def _closure(self, dag_hash: str, types: set[str]) -> set[str]:
+        """Return the specs reached over edges of these types; one without types is of any."""
+        found: set[str] = set()
+        waiting = [dag_hash]
+        while waiting:
+            for each in self.edges.get(waiting.pop(), ()):
+                if (not each["types"] or each["types"] & types) and each["hash"] not in found:
+                    found.add(each["hash"])
+                    waiting.append(each["hash"])
+        return found
+
+    def _edge(self, dag_hash: str, edge: Dependency) -> Truth:
+        """Return whether a spec has an edge that satisfies one of a query, or its condition not."""
+        met = True if edge.when is None else self.satisfies(dag_hash, edge.when)
+        found = True if met is False else self._has_edge(dag_hash, edge)
+        return None if met is None and not found else found
+
+    def _has_edge(self, dag_hash: str, edge: Dependency) -> Truth:
+        if dag_hash not in self.records:
+            return self._shows_compiler(dag_hash, edge) if edge.direct else None
+        found = [*self.edges[dag_hash], *self._recorded_compiler(dag_hash)]
+        if not edge.direct:
+            found += [
+                each
+                for below in self._closure(dag_hash, RUN)
+                for each in self.edges[below]
+                if not each["types"] or each["types"] & RUN
+            ]
+        truth = any(self._is_as_asked(each, edge) for each in found)
+        asked = {*edge.virtuals, edge.node.name} & VIRTUALS - COMPILED
+        return None if not truth and asked and dag_hash in self.mute else truth
+
+    def _recorded_compiler(self, dag_hash: str) -> Iterator[dict[str, Any]]:
+        """Yield the compiler that a record from before Spack 1.0 names, as an edge."""
+        one = self.records[dag_hash]
+        if "compiler" in one or "compiler" in one["annotations"]:
+            compiler = self.own[dag_hash].compiler
+            yield {"compiler": compiler, "types": {"build"}, "virtuals": COMPILED}
+
+    def _is_as_asked(self, found: dict[str, Any], edge: Dependency) -> bool:
+        """Return whether an edge satisfies one of a query."""
+        asked = edge.node
+        if not (
+            found["types"].issuperset(edge.deptypes) and found["virtuals"].issuperset(edge.virtuals)
+        ):
+            return False
+        if "compiler" in found:
+            propagated = tuple(each for each in asked.variants if each.propagate)
+            bare = SpecQuery(asked.name, asked.namespace, asked.versions, propagated)
+            if asked.name in found["virtuals"]:
+                return not asked.dependencies
+            constraint = CompilerConstraint(asked.name, asked.versions)
+            is_bare = replace(asked, text="") == bare
+            return is_bare and compiler_matches(constraint, found["compiler"])
+        if asked.name in found["virtuals"]:
+            asked = SpecQuery(dependencies=asked.dependencies)
+        return self.satisfies(found["hash"], asked) is True
+
+    def _shows_compiler(self, dag_hash: str, edge: Dependency) -> Truth:
+        """Return whether the page of a spec shows such a compiler."""
+        try:
+            constraint = compiler_of_pages(replace(edge, when=None))
+        except UnsupportedQuery:
+            return None
+        return compiler_matches(constraint, self.own[dag_hash].compiler)
+
+
+def _edge(one: dict[str, Any]) -> dict[str, Any]:
+    how = one.get("parameters", {"deptypes": one.get("type", ()), "virtuals": ()})
+    return {
+        "hash": one["hash"],
+        "types": {*how["deptypes"]},
+        "virtuals": {*how["virtuals"]},
+    }
+
+
+def left_out(notes: tuple[str, ...]) -> int:
+    """Return how many specs may satisfy the query besides, as the notes say."""
+    counts = [int(note.split()[0]) for note in notes if "may satisfy this" in note]
+    return counts[0] if counts else 0

@@ -11,14 +11,12 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.cache import info
-from tests.conftest import Build
 from tests.graphs import dependencies, edges, installs, kind, run_time
 from tests.indexes import edge, hash_of, index, node, record
 from tests.metadata import QUERIES, run
 from tests.package_data import listed, published, write_packages
-from tests.pagetexts import page, spec, write
+from tests.pagetexts import page, spec, spec_hash, write
 
-NONE_IN_THE_SAMPLES = {"families_lost", "most_replaced", "only_in_snapshots"}
 HASHES = sorted(installs())[::30]
 
 
@@ -37,34 +35,80 @@ def test_there_are_few_queries() -> None:
             assert f"{parameter.capitalize()}: " in query["description"], name
 
 
-@pytest.mark.parametrize("query", of_group("Binaries", "What changed", "What could be deleted"))
-def test_empty_parameters_ask_for_something(samples: sqlite3.Connection, query: str) -> None:
-    """Each query answers with nothing filled in."""
-    assert run(samples, query) or query in NONE_IN_THE_SAMPLES
-
-
 @pytest.mark.parametrize("query", of_group("Dependencies"))
 def test_empty_parameters_ask_for_dependencies(query: str, real_index: sqlite3.Connection) -> None:
     """Each query answers with nothing filled in."""
     assert run(real_index, query)
 
 
-def test_configurations_with_most_binaries(samples: sqlite3.Connection) -> None:
-    """The 116 binaries of py-safetensors are three configurations."""
-    found = run(samples, "most_hashes", package="py-safetensors")
-    assert (len(found), sum(row["specs"] for row in found)) == (3, 116)
+A, B, NEW, OLD = "k=a", "k=b", "develop-2025-01-12", "develop-2025-01-05"
+PLAIN = ("aa", "1.0", "gcc@13.2.0", "ubuntu24.04", "x86_64_v3", A)
+SHOWN = ("x86_64_v3", "2025-01-05", "2025-01-12")
+HISTORY: list[tuple[str, dict[str, str], list[tuple[Any, ...]]]] = [
+    ("most_hashes", {}, [(*PLAIN, 3)]),
+    ("most_hashes", {"package": "bb"}, []),
+    ("variant_values_of_package", {}, [("aa", "k", "a", 3, 1), ("aa", "k", "b", 1, 1)]),
+    ("variant_values_of_package", {"package": "bb"}, [("bb", "k", "a", 1, 1)]),
+    ("compilers_of_release", {}, [("develop", "gcc@13.2.0", 1, 1)]),
+    ("compilers_of_release", {"release": OLD}, [(OLD, "gcc@13.2.0", 2, 3)]),
+    ("targets_of_release", {}, [("develop", "x86_64", "x86_64_v3", 1, 1)]),
+    (
+        "targets_of_release",
+        {"release": OLD},
+        [(OLD, "x86_64", "x86_64_v3", 1, 2), (OLD, "aarch64", "aarch64", 1, 1)],
+    ),
+    ("changes_by_release", {}, [("develop", NEW, 1, 0, 2), (NEW, OLD, 3, 2, 2)]),
+    ("new_versions", {}, [("aa", "2.0", 1, 1)]),
+    ("new_versions", {"old": NEW, "new": OLD}, [("bb", "1.0", 1, 1)]),
+    ("stacks_by_growth", {}, [("e4s", 2, 3, 1), ("ml", 1, 1, 0)]),
+    ("stacks_by_growth", {"new": "develop"}, [("ml", 1, 1, 0), ("e4s", 3, 1, -2)]),
+    ("families_lost", {}, [("bb", "aarch64", 1, "2025-01-05")]),
+    ("families_lost", {"release": OLD}, []),
+    ("most_replaced", {}, [(*PLAIN, 1, 1)]),
+    ("most_replaced", {"package": "bb"}, []),
+    ("only_in_snapshots", {"package": "bb"}, [(spec_hash(3), "bb", "1.0", "aarch64", 1, SHOWN[1])]),
+    (
+        "longest_kept",
+        {"package": "bb"},
+        [(spec_hash(3), "bb", "1.0", "aarch64", SHOWN[1], SHOWN[1], 0)],
+    ),
+]
+"""Each query about releases, its parameters, and its rows over a small history."""
 
 
-def test_a_family_that_was_lost(built: Build) -> None:
-    """The last day on which it was there is named; the family that is left is not."""
-    connection = built(
-        old=page("both", "develop-2025-01-05", [spec(1), spec(2, target="neoverse_v1")]),
-        new=page("both", specs=[spec(1)]),
-    )
-    assert run(connection, "families_lost") == [
-        {"package": "both", "family": "aarch64", "specs": 1, "last_seen": "2025-01-05"}
-    ]
-    assert run(connection, "families_lost", release="develop-2025-01-05") == []
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    """Two snapshots and their branch: binaries are added, replaced, lost and kept."""
+    folder = tmp_path_factory.mktemp("history")
+    newest = spec(5, versions=["2.0"], variants=[B], stacks=["e4s", "ml", "root"])
+    pages = {
+        "a": page("aa", OLD, [spec(1, variants=[A]), spec(2, variants=[A], stacks=["ml"])]),
+        "b": page("bb", OLD, [spec(3, variants=[A], target="aarch64")]),
+        "c": page("aa", NEW, [spec(1, variants=[A]), spec(4, variants=[A]), newest]),
+        "d": page("aa", "develop", [newest]),
+    }
+    build([write(folder / "pages", **pages)], folder / "x.db")
+    connection = sqlite3.connect(folder / "x.db")
+    yield connection
+    connection.close()
+
+
+@pytest.mark.parametrize(("query", "params", "rows"), HISTORY)
+def test_each_query_over_a_small_history(
+    history: sqlite3.Connection, query: str, params: dict[str, str], rows: list[tuple[Any, ...]]
+) -> None:
+    """Each query has its rows in their order; empty parameters mean all or the newest."""
+    assert [tuple(row.values()) for row in run(history, query, **params)] == rows
+
+
+def test_binaries_that_snapshots_keep(history: sqlite3.Connection) -> None:
+    """Each is there once, the one that was kept longest first."""
+    kept, *others = run(history, "longest_kept")
+    assert tuple(kept.values()) == (spec_hash(1), "aa", "1.0", *SHOWN, 7)
+    assert [row["days"] for row in others] == [0, 0, 0, 0]
+    assert {row["hash"] for row in run(history, "only_in_snapshots")} == {
+        *map(spec_hash, (1, 2, 3, 4))
+    }
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.explanation import why_not
 from spack_cache_db.query.records import question_of
 from spack_cache_db.spack.parser import parse_query
-from tests.dependency_oracle import left_out
+from tests.oracle import left_out
 from tests.indexes import edge, hash_of, node, old_node, real, record
 from tests.paths import DATA
 from tests.small_sources import LOOK_ALIKES, Sources, hashes, opened

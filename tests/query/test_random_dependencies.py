@@ -16,7 +16,7 @@ from spack_cache_db.query.records import question_of
 from spack_cache_db.site.pages.search import load_find
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
-from tests.dependency_oracle import Walk, left_out
+from tests.oracle import Walk, left_out
 from tests.small_sources import QUERIES, Sources, hashes, opened, sources
 
 LISTED = "SELECT hash FROM build_listings WHERE release = ?"
