@@ -26,7 +26,7 @@ from spack_cache_db.site.pages.search import load_find
 from spack_cache_db.site.pages.spec import load_spec
 from spack_cache_db.spack.parser import parse_query
 from tests.contradictions import EXAMPLE, QUERIES, STACKS, Listing, listings, opened
-from tests.oracle import Answer, Oracle
+from tests.oracle import Answer, Oracle, days_of
 from tests.pagetexts import spec_hash
 
 Names = tuple[str | None, str | None, str | None, str | None]
@@ -116,6 +116,8 @@ def specs_are_those_of_the_place(
 
     assert answer_of(found) == expected.answer(text, **place), (text, place)
     assert [each.spec_count for each in found] == [len(each.specs or ()) for each in found]
+    days = [(each.first_seen, each.last_seen) for each in found]
+    assert days == [days_of(each.releases) for each in found]
     for each in found:
         specs = [*(each.specs or ())]
         assert [(spec.hash, told(spec)) for spec in specs] == [

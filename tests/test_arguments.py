@@ -82,17 +82,6 @@ def test_anything_else_is_refused_in_words(
     assert not [*tmp_path.iterdir()]
 
 
-@pytest.mark.parametrize("way", [str, Path, Way])
-def test_a_file_is_text_or_a_path(way: Callable[[Path], Any], samples_file: Path) -> None:
-    """Whoever reads a file takes it as whoever builds one, and so is an environment."""
-    listed = samples_file.parent / "specs.txt"
-    listed.write_text("py-mpi4py@4\n")
-
-    assert len(find(way(samples_file), "py-mpi4py")) == 7
-    assert cover(way(samples_file), way(listed)).binary == 1
-    assert verify(way(samples_file), way(SAMPLES)).differences == ()
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

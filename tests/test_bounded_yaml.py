@@ -14,7 +14,6 @@ from spack_cache_db.bounded_yaml import (
     YamlBounds,
     compose,
     entries_of,
-    items_of,
     line_of,
     load,
     text_value,
@@ -110,15 +109,6 @@ def test_lines_are_those_of_the_file(broken: str) -> None:
     assert x is first
     for each, word in ((first, "'"), (b, "b:"), (c, "c:"), (d, "d\n")):
         assert line_of(each) == text[: text.index(word)].count("\n") + 1
-
-
-def test_an_anchor_that_stands_twice() -> None:
-    """An alias is the last node above it that has the anchor, and none that follows."""
-    node = compose("a: &x 1\nb: *x\nc: &x [2, &y 3]\nd: *x\ne: *y\nf: &y 4", YamlBounds(aliases=9))
-    assert node is not None
-
-    found = {"a": "1", "b": "1", "c": ["2", "3"], "d": ["2", "3"], "e": "3", "f": "4"}
-    assert text_value(node) == found
 
 
 MERGING = st.lists(
@@ -242,16 +232,6 @@ def test_bounds_are_those_of_what_is_written_out(data: st.DataObject, value: Any
         if bounds.depth >= 0:
             with pytest.raises(LineFault):
                 compose(text, bounds)
-
-
-def test_nodes_know_their_lines() -> None:
-    """Entries and items are given with lines; null items and values are left out."""
-    node = compose("a:\n- x\n-\n- y\nb:\n", CONFIGURATION_BOUNDS)
-    assert node is not None
-    entries = entries_of(node, "a thing")
-
-    assert [line_of(each) for each in items_of(entries["a"], "things")] == [2, 4]
-    assert items_of(entries["b"], "things") == []
 
 
 @pytest.mark.parametrize("text", ["a: 1\na: 2", "[1]", "x"])

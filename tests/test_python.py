@@ -6,8 +6,7 @@ import copy
 import json
 import pickle
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -120,16 +119,3 @@ def test_an_error_is_the_same_in_another_process(samples_file: Path, tmp_path: P
         for other in (pickle.loads(pickle.dumps(each)), copy.copy(each)):
             assert type(other) is type(each)
             assert (str(other), other.args, vars(other)) == (str(each), each.args, vars(each))
-
-
-@pytest.mark.slow
-def test_a_process_pool_gets_the_faults(tmp_path: Path) -> None:
-    """An error that is raised in a process of a pool arrives with its faults, in their order."""
-    for name in "ba":
-        (tmp_path / f"{name}.md").write_text("---")
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        asked = pool.submit(spack_cache_db.build, tmp_path, tmp_path / "x.db")
-        with pytest.raises(InputError) as error:
-            asked.result()
-
-    assert [Path(each.path).name for each in error.value.faults] == ["a.md", "b.md"]

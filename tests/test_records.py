@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-import sys
 from typing import Any
 
 import pytest
@@ -16,29 +14,8 @@ from spack_cache_db.records import Configuration
 from spack_cache_db.row_forms import csv_text
 from spack_cache_db.schema import CONFIGURATION
 from spack_cache_db.sources.pages.page_parser import SpecDetail
-from tests.configurations import configuration
 from tests.conftest import Build
 from tests.pagetexts import page, spec
-from tests.processes import completed
-
-
-def test_the_ground_loads_no_decoder() -> None:
-    """Whoever reads a file needs these records, and none of what reads pages."""
-    program = (
-        "import spack_cache_db.records, spack_cache_db.schema, spack_cache_db.releases, sys; "
-        "print({'msgspec', 'numpy', 'yaml'} & {*sys.modules})"
-    )
-    done = completed([sys.executable, "-c", program], check=True)
-    assert done.stdout == "set()\n"
-
-
-def test_equal_records_are_one() -> None:
-    """As keys of a dictionary, also after a process sent them."""
-    one = configuration(variants=("+x",))
-    sent = pickle.loads(pickle.dumps(one))
-    assert {one: 1}[sent] == 1
-    assert isinstance(sent, Configuration)
-    assert one != configuration(variants=("~x",))
 
 
 def test_every_field_of_a_configuration_has_a_column() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-import pytest
-
 from spack_cache_db import schema
 from tests.metadata import DATABASE
 
@@ -74,11 +72,6 @@ def test_a_foreign_key_that_a_page_facets_has_an_index(samples: sqlite3.Connecti
         assert faceted & keys <= leading_columns(samples, table.name), table.name
 
 
-def test_a_foreign_key_leads_somewhere(all_samples: sqlite3.Connection) -> None:
-    """No row points at a row that is not there."""
-    assert all_samples.execute("PRAGMA foreign_key_check").fetchall() == []
-
-
 def test_the_file_says_what_it_is(samples: sqlite3.Connection) -> None:
     """Its type, its schema version and its page size are fixed."""
     for name, value in (
@@ -124,10 +117,3 @@ def test_every_table_has_rows(all_sources: sqlite3.Connection) -> None:
     # Contradictions fill the first, who builds the second, the data of all packages the third, and
     # installed trees the last.
     assert empty <= {"problems", "recipes", "providers", "installs", "document_listings"}
-
-
-def test_a_table_is_found_by_its_name() -> None:
-    """An unknown name is a `KeyError`."""
-    assert schema.table("specs").columns[1].name == "hash"
-    with pytest.raises(KeyError):
-        schema.table("nothing")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
 from collections import Counter
@@ -216,27 +215,3 @@ def test_the_command_prints_differences_faults_and_totals(tmp_path: Path) -> Non
     assert (
         result.stderr == f"{folder}/b.md: the file is empty, expected a page that starts with ---\n"
     )
-
-
-def test_json_has_every_difference(tmp_path: Path) -> None:
-    """One object with counts, faults and differences."""
-    folder = write(tmp_path / "in", a=page("zlib", "develop", [spec(1)]))
-    build(folder, tmp_path / "x.db")
-    file = changed(tmp_path / "x.db", lambda conn: conn.execute("UPDATE releases SET kind = 'x'"))
-    assert json.loads(run("verify", file, folder, "--json", "--jobs", 1).stdout) == {
-        "file": str(file),
-        "pages": 1,
-        "indexes": 0,
-        "listings": 1,
-        "records": 0,
-        "packages": 0,
-        "faults": [],
-        "differences": ["releases: develop (id 1), kind: is 'x', expected 'branch'"],
-    }
-
-
-def test_what_was_not_made_by_build_is_refused(tmp_path: Path) -> None:
-    """One line that says what to do; exit status 2."""
-    result = run("verify", tmp_path / "x.db", SAMPLES)
-    assert result.exit_code == 2
-    assert result.stderr.startswith(f"Error: {tmp_path}/x.db: no such file; build one with: ")

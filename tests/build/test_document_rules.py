@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
-from contextlib import closing
 from itertools import permutations
 from pathlib import Path
 
@@ -31,12 +29,6 @@ def listings(*rows: tuple[int, int, int]) -> Frame:
     """Return listings: (document, spec, configuration) of each."""
     names = ("document", "spec", "configuration")
     return Frame(**{name: numbers(row[at] for row in rows) for at, name in enumerate(names)})
-
-
-def test_a_page_that_is_there_twice_is_kept_once() -> None:
-    """The same bytes: the first by path."""
-    documents = [page("b"), page("a"), page("c", "zstd")]
-    assert kept_documents(documents, listings(), HASHES) == ([2, 3], [])
 
 
 @pytest.mark.parametrize("order", [*permutations(range(3))])
@@ -82,20 +74,6 @@ def test_two_indexes_of_one_stack_are_refused_by_both_names(tmp_path: Path) -> N
         "release and stack (--release, --stack)"
     )
     assert not (tmp_path / "x.db").exists()
-
-
-def test_with_keep_going_the_first_is_built(tmp_path: Path) -> None:
-    """By path; the other is told in `problems`, and nothing of it is stored."""
-    one, two = write(tmp_path / "one", "a"), write(tmp_path / "two", "b")
-
-    report = build([two, one], tmp_path / "x.db", keep_going=True)
-
-    assert (report.indexes, report.records, report.specs) == (1, 1, 1)
-    assert [str(each).startswith(f"{two}: another index") for each in report.faults] == [True]
-    with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
-        ((source, message),) = conn.execute("SELECT source, message FROM problems").fetchall()
-    assert source == "index.json"
-    assert message.startswith("another index of the stack root in root than index.json, ")
 
 
 def test_the_same_bytes_again_are_one_index(tmp_path: Path) -> None:

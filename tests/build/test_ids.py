@@ -53,18 +53,6 @@ JOIN versions ON versions.id = release_packages.newest_version
     assert connection.execute(newest).fetchone() == ("2023.08.25", "2023.08.25")
 
 
-def test_a_hash_in_another_release_is_one_spec(built: Build) -> None:
-    """Its stacks are the union, its dates those of the snapshots."""
-    connection = built(
-        a=page(release="develop", specs=[spec(1, stacks=["a"])]),
-        b=page(release="develop-2025-01-01", specs=[spec(1, stacks=["b", "root"])]),
-        c=page(release="develop-2025-02-02", specs=[spec(1, stacks=["b"])]),
-    )
-    assert connection.execute(
-        "SELECT stacks, release_count, first_seen, last_seen FROM builds"
-    ).fetchall() == [('["a","b"]', 3, "2025-01-01", "2025-02-02")]
-
-
 def test_specs_are_numbered_by_configuration_then_hash(built: Build) -> None:
     """What is asked for together lies together in the file."""
     specs = [spec(9, target="zen2"), spec(3, target="zen3"), spec(5, target="zen2"), spec(4)]
@@ -79,14 +67,3 @@ def test_pages_are_numbered_by_release_then_package(built: Build) -> None:
     )
     rows = connection.execute("SELECT path FROM pages ORDER BY id").fetchall()
     assert [path for (path,) in rows] == ["c.md", "b.md", "a.md"]
-
-
-def test_where_releases_disagree_the_foremost_is_right(built: Build) -> None:
-    """A hash has one configuration in every release."""
-    connection = built(
-        a=page(release="develop-2025-01-01", specs=[spec(1, target="zen2")]),
-        b=page(release="v0.20", specs=[spec(1, target="zen3")]),
-        c=page(release="v0.19", specs=[spec(1, target="zen3")]),
-    )
-    assert connection.execute("SELECT target FROM build_listings").fetchall() == [("zen3",)] * 3
-    assert connection.execute("SELECT name FROM targets").fetchall() == [("zen3",)]

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import spack_cache_db
-from spack_cache_db.build import Report, build, check
 from tests.builds import built, digest
 from tests.pagetexts import SAMPLE_PAGES, SAMPLES
 from tests.processes import completed
@@ -34,31 +33,6 @@ def loaded(program: str, *arguments: object) -> set[str]:
 def test_the_package_loads_nothing_heavy() -> None:
     """Whoever only reads a file waits for nothing that builds one."""
     assert loaded("import spack_cache_db") == set()
-
-
-@pytest.mark.slow
-def test_a_build_loads_what_it_needs(tmp_path: Path) -> None:
-    """The comparison above can fail."""
-    program = "import sys, spack_cache_db\nspack_cache_db.build(sys.argv[1], sys.argv[2])"
-    assert {"numpy", "msgspec", "sqlite_utils"} <= loaded(program, SAMPLES, tmp_path / "x.db")
-
-
-@pytest.mark.slow
-def test_build_is_the_function_for_ever(tmp_path: Path) -> None:
-    """Also after a build, and after what lies in the room of that name was imported."""
-    program = (
-        "import sys, spack_cache_db\n"
-        "first = spack_cache_db.build\n"
-        "from spack_cache_db.build.pipeline import build as inner\n"
-        "from spack_cache_db.build import build, check\n"
-        "first(sys.argv[1], sys.argv[2])\n"
-        "assert spack_cache_db.build is first is build\n"
-        "assert spack_cache_db.check is check\n"
-    )
-    python(program, SAMPLES, tmp_path / "x.db")
-    assert spack_cache_db.build is build
-    assert spack_cache_db.check is check
-    assert spack_cache_db.Report is Report
 
 
 def test_the_package_knows_its_version() -> None:

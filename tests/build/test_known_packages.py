@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,7 @@ import pytest
 
 from spack_cache_db.build import build, check
 from spack_cache_db.errors import InputError
-from spack_cache_db.spack.versions import equality_key, preference_key
-from tests.package_data import REAL, described, listed, preferred, published, write_packages
-from tests.pagetexts import page, spec, write
+from tests.package_data import REAL, described, listed, published, write_packages
 
 
 def rows(file: Path, sql: str) -> list[tuple[Any, ...]]:
@@ -73,44 +70,6 @@ def test_versions_are_in_spacks_order_with_branches_marked(tmp_path: Path) -> No
         ("1.2", 1, "number"), ("1.9", 0, "number"), ("1.10", 0, "number"),
         ("9", 0, "branch"), ("main", 0, "branch"),
     ]  # fmt: skip
-
-
-def test_versions_behind_are_those_of_a_brute_force(tmp_path: Path) -> None:
-    """Numbered, not deprecated and newer than the newest binary, for random versions."""
-    rng = random.Random(7)
-    words = ("1", "1.0", "1.2", "1.10", "2.0-rc1", "2.0", "2.0b", "3", "main", "develop", "1-2")
-    names = [f"p{at}" for at in range(60)]
-    packages = []
-    pages: dict[str, bytes] = {}
-    binaries: dict[str, list[str]] = {}
-    for name in names:
-        known = rng.sample(words, rng.randint(0, 6))
-        old = [{"name": each} for each in rng.sample(sorted({*words} - {*known}), 2)]
-        packages.append(published(name, *known, versions_deprecated=old))
-        binaries[name] = rng.sample(words, rng.randint(0, 3))
-        if binaries[name]:
-            specs = [
-                spec(10 * len(pages) + at, versions=[each])
-                for at, each in enumerate(binaries[name])
-            ]
-            pages[name] = page(name, "develop", specs)
-    file = tmp_path / "x.db"
-    build([write_packages(tmp_path / "in", *packages), write(tmp_path / "pages", **pages)], file)
-    found = dict(rows(file, "SELECT name, versions_behind FROM package_status"))
-    newest = dict(rows(file, "SELECT name, newest_version FROM package_status"))
-    for package in packages:
-        name = package["name"]
-        if not binaries[name]:
-            assert (newest[name], found[name]) == (None, None)
-            continue
-        newer = [
-            each["name"]
-            for each in package["versions"]
-            if equality_key(each["name"]) > equality_key(preferred(binaries[name]))
-            and not preference_key(each["name"])[0]
-        ]
-        assert newest[name] == preferred(binaries[name])
-        assert found[name] == len(newer), (package, binaries[name])
 
 
 def test_a_virtual_package_is_described_by_one_that_provides_it(tmp_path: Path) -> None:

@@ -11,19 +11,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.build.merge import Merge, Merged
-from spack_cache_db.sources.columns import (
-    Columns,
-)
 from tests.indexes import edge, hash_of, index, node, record
-
-
-def merged(*columns: Columns) -> Merged:
-    """Merge what some units say."""
-    merge = Merge()
-    for each in columns:
-        merge.add(each)
-    return merge.merged()
 
 
 @pytest.mark.parametrize("first_has_it", [True, False])

@@ -15,9 +15,9 @@ import zstandard
 
 from spack_cache_db import sources
 from spack_cache_db.build import build, check, sqlite_file
-from spack_cache_db.errors import InputError, OutputError
+from spack_cache_db.errors import OutputError
 from tests.builds import built
-from tests.pagetexts import SAMPLES, page, spec, spec_hash, write
+from tests.pagetexts import SAMPLES, page, write
 
 
 def test_two_builds_are_the_same_bytes(folder: Path, tmp_path: Path) -> None:
@@ -97,14 +97,6 @@ def test_check_finds_problems_and_faults(tmp_path: Path) -> None:
     assert {each.name for each in tmp_path.iterdir()} == {"a.md", "b.md"}
 
 
-def test_a_refused_build_raises_and_leaves_nothing(tmp_path: Path) -> None:
-    """No file, no temporary file."""
-    folder = write(tmp_path / "pages", a=b"nothing")
-    with pytest.raises(InputError):
-        build([str(folder)], tmp_path / "x.db")
-    assert [each.name for each in tmp_path.iterdir()] == ["pages"]
-
-
 def test_a_damaged_result_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row that is lost after all were written keeps the old file in its place."""
     finish = sqlite_file.finish
@@ -120,20 +112,3 @@ def test_a_damaged_result_is_not_published(tmp_path: Path, monkeypatch: pytest.M
         build(SAMPLES, output)
     assert output.read_bytes() == b""
     assert [*tmp_path.iterdir()] == [output]
-
-
-def test_check_tells_of_a_hash_with_two_configurations(tmp_path: Path) -> None:
-    """What `build` records in problems, `check` tells beforehand."""
-    folder = write(
-        tmp_path / "pages",
-        first=page("zlib", "develop", specs=[spec(1)]),
-        second=page("zlib", "v0.23", specs=[spec(1, target="zen3")]),
-    )
-
-    faults, problems = check([str(folder)])
-
-    assert faults == ()
-    assert [problem.message for problem in problems] == [
-        f"the spec {spec_hash(1)} has another configuration here than in first.md: "
-        "target zen3, not x86_64_v3"
-    ]

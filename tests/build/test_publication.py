@@ -80,12 +80,6 @@ def test_what_is_no_regular_file_is_not_replaced(
     assert {path.name: path.lstat().st_mode for path in Path().iterdir()} == before
 
 
-def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
-    """The same; what stands where the inspect file belongs is told when the database is there."""
-    with pytest.raises(OutputError, match="is a folder, expected a regular file or a new name"):
-        build(write(tmp_path / "in", a=page()), tmp_path)
-
-
 def test_a_page_that_is_read_is_not_replaced(tmp_path: Path) -> None:
     """By whatever name it is called, and whether it was named or its folder."""
     folder = write(tmp_path / "in", a=page())

@@ -62,15 +62,6 @@ def test_all_that_a_tree_says_of_installation_is_a_view(tmp_path: Path) -> None:
         assert told(records)[0][-1] >= "2023-12-06 00:00:00"
 
 
-def test_what_is_gone_is_not_installed(tmp_path: Path) -> None:
-    """What others need and was removed is known, and no row of `installations`."""
-    gone = installed(node("gone"), installed=False, path=None)
-    tree = write_tree(tmp_path / "opt", [installed(node("a", edge("gone", "build"))), gone])
-    with closing(built(tmp_path / "x.db", tree)) as db:
-        assert [row[1] for row in db.execute(INSTALLATIONS)] == ["a"]
-        assert db.execute("SELECT package FROM builds").fetchall() == [("a",)]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["folder", "file", "renamed", "deep"])
 def test_a_tree_is_known_by_its_content(tmp_path: Path, way: str) -> None:

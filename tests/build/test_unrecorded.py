@@ -55,13 +55,6 @@ def test_a_dependency_without_a_record_is_a_problem(tmp_path: Path, of: Any) -> 
         assert [each.package for each in find(db, "* ^b")] == ["a"]
 
 
-def test_a_compiler_without_a_record_has_no_version(tmp_path: Path) -> None:
-    """The name is what an edge says of it."""
-    needs = edge("gcc", "build", virtuals=("c",))
-    with closing(built(tmp_path, index(record(node("a", needs))))) as db:
-        assert db.execute("SELECT compiler FROM builds").fetchall() == [("gcc",)]
-
-
 def test_what_a_spec_was_built_as_needs_no_record(tmp_path: Path) -> None:
     """The original of a spliced spec is known by hash and name."""
     spliced = record(node("a", build_spec={"name": "a", "hash": hash_of("b")}))

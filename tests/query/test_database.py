@@ -117,21 +117,6 @@ def test_a_file_that_was_cut_off_is_refused(copy: Path, cut: int) -> None:
         open_database(copy)
 
 
-def test_json_that_is_none_is_damage(copy: Path) -> None:
-    """What stands in a column of JSON and is none is told of the file, in one line."""
-    changed(copy, "UPDATE stack_sets SET shown = '[1'")
-    result = run("find", "*", copy, "--hashes")
-
-    assert (result.exit_code, "is damaged: " in result.stderr) == (2, True), result.output
-
-
-def test_a_file_that_is_too_long_is_refused(copy: Path) -> None:
-    """Bytes that no build wrote stand at its end."""
-    copy.write_bytes(copy.read_bytes() + b"more")
-    with pytest.raises(DatabaseError, match=r"is damaged: it has .* bytes, not"):
-        open_database(copy)
-
-
 @pytest.mark.parametrize("name", [*schema.VIEWS, *schema.FULL_TEXT, "listings", "facet_values"])
 def test_a_file_without_a_table_or_view_is_refused(copy: Path, name: str) -> None:
     """The message says which one is missing."""

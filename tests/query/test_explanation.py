@@ -33,7 +33,7 @@ from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 from tests import contradictions, small_sources
-from tests.indexes import edge, hash_of, index, node, record
+from tests.indexes import edge, index, node, record
 from tests.query.random_cache import RELEASES, STACKS, random_cache
 
 OWN = ["@1", "@:1.2", "@2:", "@99", "+x", "~x", "k=a", "k=a,b", "k:=a", "none=1"]
@@ -348,17 +348,6 @@ def test_a_compiler_asked_twice(text: str, specs: set[str], tmp_path: Path) -> N
         assert {each.spec for each in explained(conn, text).without} == specs
 
 
-def test_a_dependency_of_unknown_version_has_no_version(tmp_path: Path) -> None:
-    """An index may name a dependency of which it has no record, so that no version is known."""
-    data = index(record(node("aa", edge("gcc", "build", "link"))))
-    (tmp_path / "index.json").write_bytes(data)
-    build(tmp_path / "index.json", tmp_path / "x.db", release="develop", stack="e4s")
-    with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
-        why = why_not(Candidates(read_lookups(conn)), parse_query("aa ^gcc@2:"))
-
-    assert why.reasons()[1:] == ("without ^gcc@2:: 1 configuration",)
-
-
 def found_texts(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -> set[str]:
     """Return the conditions of a spec that finds something."""
     assert find(cache, text, **names)
@@ -424,24 +413,6 @@ def said(conn: sqlite3.Connection, text: str, where: Narrowing) -> tuple[str, ..
     assert find(conn, text, release=where.release, stack=where.stack, host=where.host) == []
     why = explained(conn, text, release=where.release, stack=where.stack, host=where.host)
     return ((why.known.sentence,) if why.known else ()) + why.notes
-
-
-def test_what_is_listed_elsewhere_is_no_dependency_only(tmp_path: Path) -> None:
-    """A spec that no release lists may look like one that is listed, in another stack."""
-    for release, stack, one in (
-        ("develop", "e4s", record({**node("known"), "name": "zlib"}, is_binary=False)),
-        ("v1.0", "e4s", record({**node("listed"), "name": "zlib"})),
-        ("v1.0", "ml", record(node("other"))),
-    ):
-        folder = tmp_path / "in" / release / stack
-        folder.mkdir(parents=True)
-        (folder / "index.json").write_bytes(index(one))
-    build(tmp_path / "in", tmp_path / "x.db")
-
-    with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
-        assert said(conn, "zlib", Narrowing(stack="ml")) == ()
-        (note,) = said(conn, f"zlib/{hash_of('known')}", Narrowing())
-    assert note.startswith("such a spec is known as a dependency")
 
 
 def test_what_is_known_as_a_dependency_only(real_index: sqlite3.Connection) -> None:

@@ -17,11 +17,9 @@ from spack_cache_db.query.graph import (
     Reach,
     read_needs,
     read_nodes,
-    recorded_specs,
 )
-from tests.graphs import installs, kind, used
+from tests.graphs import installs, used
 from tests.indexes import edge, hash_of, index, node, record
-from tests.pagetexts import page, spec, spec_hash, write
 
 HASHES = sorted(installs())[::20]
 
@@ -50,18 +48,6 @@ def test_a_graph_is_what_is_needed(dag_hash: str, real_index: sqlite3.Connection
         assert {(names[each.dependency], each.types, each.virtuals) for each in found} == expected
 
 
-def test_nodes_say_what_there_is_of_a_spec(real_index: sqlite3.Connection) -> None:
-    """Each spec has its words, and is a binary or an external at its place."""
-    nodes = read_nodes(real_index, ids(real_index).values())
-
-    assert len(nodes) == len(installs())
-    for each in nodes.values():
-        told = installs()[each.hash]["spec"]
-        place = (told.get("external") or {}).get("path")
-        assert (each.package, each.version) == (told["name"], told["version"])
-        assert (each.kind, each.external) == (kind(each.hash), place)
-
-
 def test_what_is_too_much_is_not_read(real_index: sqlite3.Connection) -> None:
     """With little room the first has precedence, and no edge leads to what was not read."""
     numbers = ids(real_index)
@@ -73,23 +59,6 @@ def test_what_is_too_much_is_not_read(real_index: sqlite3.Connection) -> None:
     assert graph.missing == {large}
     assert {each.dependency for found in graph.edges.values() for each in found} <= {*graph.edges}
     assert read_needs(read_lookups(real_index), [large], 10_000).missing == frozenset()
-
-
-def test_modules_are_a_place_too(tmp_path: Path) -> None:
-    """An external without a path is where its modules are; what was not pushed is nowhere."""
-    records = (
-        record(node("a", external={"path": None, "module": ["cray/1", "x"]}), is_binary=False),
-        record(node("b"), is_binary=False),
-        record(node("main", edge("a", "link"), edge("b", "run"))),
-    )
-    (tmp_path / "index.json").write_bytes(index(*records))
-    build(tmp_path / "index.json", tmp_path / "x.db")
-    conn = sqlite3.connect(tmp_path / "x.db")
-    found = {each.package: each for each in read_nodes(conn, ids(conn).values()).values()}
-
-    assert (found["a"].kind, found["a"].external) == ("external", "cray/1 x")
-    assert (found["b"].kind, found["b"].external) == ("known as a dependency", None)
-    conn.close()
 
 
 def test_an_external_of_one_mirror_may_be_a_binary_of_another(tmp_path: Path) -> None:
@@ -104,18 +73,6 @@ def test_an_external_of_one_mirror_may_be_a_binary_of_another(tmp_path: Path) ->
     (gcc_node,) = read_nodes(conn, [ids(conn)[hash_of("gcc")]]).values()
 
     assert (gcc_node.kind, gcc_node.external) == ("binary", None)
-    conn.close()
-
-
-def test_pages_tell_of_no_dependencies(tmp_path: Path) -> None:
-    """Specs that an index tells of are told apart from those that pages alone show, in order."""
-    write(tmp_path / "input", page=page("foo", specs=[spec(1)]))
-    (tmp_path / "input" / "index.json").write_bytes(index(record(node("a")), record(node("b"))))
-    build(tmp_path / "input", tmp_path / "x.db")
-    conn = sqlite3.connect(tmp_path / "x.db")
-    a, b, foo = (ids(conn)[each] for each in (hash_of("a"), hash_of("b"), spec_hash(1)))
-
-    assert recorded_specs(conn, [b, foo, a]) == [b, a]
     conn.close()
 
 

@@ -157,16 +157,6 @@ def test_an_example_is_something_that_the_release_has(mirrors: Mirrors) -> None:
     ]
 
 
-def test_mirror_follows_the_tarball(mirrors: Mirrors) -> None:
-    """Where a page gave a tarball in another layout, the mirror still is where it lies."""
-    tarball = "https://binaries.spack.io/releases/v0.18/build_cache/a/b.spack"
-    conn = mirrors({}, page=page("hdf5", "v0.18", [spec(1, tarball=tarball)]))
-    install = install_spec(conn, "hdf5", spec_hash(1), "v0.18")
-
-    assert install.commands[0] == "spack mirror add v0.18 https://binaries.spack.io/releases/v0.18"
-    assert install.commands[-1] == "spack install --cache-only hdf5/aaaaaaa"
-
-
 @pytest.mark.parametrize(
     ("neighbours", "expected"),
     [((), "abcdefg"), (("abcdefz",), "abcdefg"), (("abcdefgz", "abcdefgha"), "abcdefghi")],
@@ -174,33 +164,6 @@ def test_mirror_follows_the_tarball(mirrors: Mirrors) -> None:
 def test_prefix_is_as_short_as_it_can_be(neighbours: tuple[str, ...], expected: str) -> None:
     """The hash in a command has 7 characters, more only where 7 mean two specs."""
     assert shortest_prefix("abcdefghij", neighbours) == expected
-
-
-def test_the_current_spec_is_installed(built: Build) -> None:
-    """A spec that a branch lists is taken before one that only an old snapshot lists."""
-    connection = built(
-        a=page("foo", "develop-2025-01-05", [spec(1), spec(2)]),
-        b=page("foo", "develop", [spec(2)]),
-    )
-    found = find(connection, "foo", with_hashes=True)
-
-    current = install_found(connection, found, None)
-    old = install_found(connection, found, "develop-2025-01-05")
-
-    assert current is not None and old is not None
-    assert (current.release, current.commands[-1]) == (
-        "develop",
-        f"spack install --cache-only foo/{spec_hash(2)}",
-    )
-    assert old.release == "develop-2025-01-05"
-
-
-def test_nothing_is_installed_without_a_hash(built: Build) -> None:
-    """Without hashes there is nothing to install."""
-    connection = built(a=page("foo"))
-    found = find(connection, "foo")
-
-    assert install_found(connection, found, None) is None
 
 
 def test_the_version_that_spack_takes_is_installed(built: Build) -> None:

@@ -12,7 +12,6 @@ from spack_cache_db.build import build
 from spack_cache_db.errors import ArgumentError
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.cache import retention
-from spack_cache_db.query.changes import diff
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.installation import (
     Installation,
@@ -100,23 +99,6 @@ def test_what_is_installed_needs_no_binary(
         statuses = [*statuses[:4], found.specs[4].status]
     assert [each.status for each in found.specs] == statuses
     assert found.available == sum(each in ("installed", "binary") for each in statuses)
-
-
-def test_a_tree_is_where_a_spec_is(both: Path) -> None:
-    """What is installed names its tree, which comes before all mirrors, and no mirror."""
-    specs = cover(both, ["a", "a@4", "b"]).specs
-
-    assert [each.release for each in specs] == ["installed", "develop", None]
-    assert specs[0].mirror is None
-
-
-def test_a_tree_is_compared_with_a_mirror(both: Path) -> None:
-    """What the mirror has that is not installed, and what is installed that it lacks."""
-    found = diff(both, "installed", "develop")
-    assert found.as_dict()["versions"] == {
-        "added": [["a", "4.0"], ["other", "1.0"]],
-        "removed": [["a", "1.0"], ["top", "1.0"]],
-    }
 
 
 def test_a_catalogue_says_that_it_is_of_installed_software(both: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.names import UnknownNameError
-from spack_cache_db.query.packages import PackageStatus, behind
+from spack_cache_db.query.packages import behind
 from spack_cache_db.spack.versions import equality_key, preference_key
 from tests.package_data import preferred, published, write_packages
 from tests.pagetexts import page, spec, write
@@ -76,16 +76,6 @@ def test_what_is_behind_is_that_of_a_brute_force(seed: int, tmp_path: Path) -> N
                 for each in found
             } == expected, (release, stack)
             assert [each.name for each in found] == sorted(expected)
-
-
-def test_a_row_is_that_of_the_view(tmp_path: Path) -> None:
-    """With what the package is for."""
-    file = written(tmp_path, [("develop", "e4s", "a", "1.0")], [published("a", "3.0", "2.0")])
-    (found,) = behind(file)
-    assert found == PackageStatus(
-        "a", "The package a.\n", "https://a.example.org", "3.0", "1.0", 2, 1
-    )
-    assert found.as_dict()["versions_behind"] == 2
 
 
 def test_without_package_data_nothing_can_be_said(samples_file: Path, tmp_path: Path) -> None:

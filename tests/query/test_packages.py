@@ -47,13 +47,6 @@ def test_a_package_needs_no_package_data(samples_file: Path) -> None:
     assert json.loads(json.dumps(found.as_dict())) == found.as_dict() | {"versions": []}
 
 
-def test_a_record_is_plain_json(file: Path) -> None:
-    """What it gives as values survives JSON."""
-    found = spack_cache_db.package_data(file, "fftw")
-    assert found is not None
-    assert json.loads(json.dumps(found.as_dict())) == found.as_dict()
-
-
 def test_no_address_of_a_recipe_is_a_dead_one(tmp_path: Path) -> None:
     """Spack prints a folder that it no longer has, of packages of other people too."""
     old = (

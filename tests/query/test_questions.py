@@ -19,8 +19,7 @@ from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.explanation import why_not
 from spack_cache_db.query.records import question_of
 from spack_cache_db.spack.parser import parse_query
-from tests.oracle import left_out
-from tests.indexes import edge, hash_of, node, old_node, real, record
+from tests.indexes import edge, hash_of, node, real, record
 from tests.paths import DATA
 from tests.small_sources import LOOK_ALIKES, Sources, hashes, opened
 from tests.spackrecords import SPACK
@@ -95,19 +94,6 @@ def test_what_records_cannot_answer(mixed: sqlite3.Connection, text: str, reason
         find(mixed, text)
 
 
-def test_indexes_without_virtual_packages() -> None:
-    """In records from before Spack 0.21, only compilers are known to provide something."""
-    old = [record(old_node("app", "6", "mpich")), record(old_node("mpich", "6"))]
-    with opened(Sources({("develop", "e4s"): ("6", old)}, {})) as conn:
-        for text, count in (("^mpi", 2), ("%mpi", 2), ("^mpi=mpich", 2), ("%c=mpich", 0)):
-            assert hashes(conn, text) == set()
-            assert left_out(notes(conn, text)) == count
-        assert hashes(conn, "^mpich") == hashes(conn, "%mpich") == {hash_of("app")}
-        for text in ("%c", "%c=gcc@12", "%[deptypes=build] gcc", "^c,cxx=gcc ~~cuda"):
-            assert hashes(conn, text) == {hash_of("app"), hash_of("mpich")}
-        assert hashes(conn, "%[deptypes=link] gcc") == hashes(conn, "%gcc+cuda") == set()
-
-
 def test_a_cycle_comes_to_an_end() -> None:
     """What needs itself, which Spack does not write, is found once."""
     records = [record(node("a", edge("b", "link"))), record(node("b", edge("a", "link")))]
@@ -150,22 +136,3 @@ def test_why_nothing_has_such_a_dependency(mixed: sqlite3.Connection) -> None:
         ("builtin.app@1.0 os=debian12", 1),
     ]
     assert why.sentences()[0].startswith("without ^mpich@9: 1 configuration; there is ")
-
-
-def test_what_is_needed_to_build() -> None:
-    """`^` goes over link and run, and over build from the root alone."""
-    records = [
-        record(node("app", edge("lib", "link"), edge("cmake", "build"))),
-        record(node("lib", edge("other", "build"), edge("low", "run"))),
-        record(node("cmake", edge("tool", "build", "link"))),
-        *(record(node(name)) for name in ("other", "low", "tool")),
-    ]
-    with opened(Sources({("develop", "e4s"): ("8", records)}, {})) as conn:
-        found = {name: hashes(conn, f"^{name}") for name in ("cmake", "tool", "other", "low")}
-
-    assert found == {
-        "cmake": {hash_of("app")},
-        "tool": {hash_of("cmake")},
-        "other": {hash_of("lib")},
-        "low": {hash_of("app"), hash_of("lib")},
-    }

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator
-from types import MappingProxyType
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.query import configurations
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.conditions import ANYWHERE, COLUMNS, VIRTUALS, Condition, Conditions, Word
+from spack_cache_db.query.conditions import ANYWHERE, COLUMNS, Condition, Conditions, Word
 from spack_cache_db.query.configurations import (
     configuration_ids,
     configurations_by_id,
@@ -25,7 +22,6 @@ from spack_cache_db.query.records import configuration_conditions
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.parser import parse_query
 from tests.conftest import Build
-from tests.oracle import matches
 from tests.pagetexts import page, spec
 from tests.spackrecords import SPACK, records, write_records
 
@@ -69,91 +65,6 @@ def test_answers_are_spacks(cache: sqlite3.Connection) -> None:
     assert found["hdf5 %c,cxx=gcc"] == by_sql(cache, "hdf5 %gcc")
     assert all(re.search(r"\^|deptypes|\+\+|--|flags", text) for text in refused)
     assert len(found) - len(refused) == 194
-
-
-def by_predicates(text: str) -> set[str] | str:
-    """Return the hashes of the records that match, or the error."""
-    try:
-        query = parse_query(text)
-        return {
-            dag_hash for dag_hash, record in records().items() if matches(query, record, dag_hash)
-        }
-    except ValueError as error:
-        return str(error)
-
-
-RECORDS = [*records().values()]
-
-
-def words_of_the_data() -> MappingProxyType[str, st.SearchStrategy[str]]:
-    """Return strategies of the constraints that the data's own words can make."""
-
-    def of(values: set[str], *forms: str) -> st.SearchStrategy[str]:
-        return st.builds(
-            lambda value, form: form.format(value),
-            st.sampled_from(sorted(values)),
-            st.sampled_from(forms),
-        )
-
-    variants = {text for texts in SPACK["variants"] for text in texts}
-    return MappingProxyType(
-        {
-            # A virtual name is refused by the predicates, who do not know what the file holds.
-            "name": of({each.package for each in RECORDS} - VIRTUALS | {"mpi", "not-here"}, "{}"),
-            "version": of(
-                {each.version for each in RECORDS}
-                | {each.version.rpartition(".")[0] or "1" for each in RECORDS},
-                *("@{}", "@={}", "@{}:", "@:{}", "@{},1:2", "@2:{}"),
-            ),
-            "variant": st.one_of(
-                of({text for text in variants if "=" not in text}, " {}"),
-                of({text[1:] for text in variants if "=" not in text}, "+{}", "~{}", " {}=*"),
-                of({text for text in variants if "=" in text}, " {}"),
-                of({text.replace(":=", "=") for text in variants if "=" in text}, " {}"),
-            ),
-            "place": st.one_of(
-                of({each.target for each in RECORDS} | {"zen3", "zen5"}, " target={}"),
-                of({each.target for each in RECORDS} | {"zen3"}, " target=:{}", " target={}:"),
-                of({each.os for each in RECORDS} | {"rhel8"}, " os={}"),
-                of({each.platform for each in RECORDS}, " platform={}"),
-            ),
-            "hash": st.builds(
-                lambda dag_hash, size: f"/{dag_hash[:size]}",
-                st.sampled_from([*records()]),
-                st.integers(1, 32),
-            ),
-            "compiler": of(
-                {each.compiler.partition("/")[0].partition("@")[0] for each in RECORDS}
-                | {"clang", "cmake"},
-                *("%{}", "%{}@12", "%{}@=12.2.0", "%{}@13:", " %c,cxx={}"),
-            ),
-        }
-    )
-
-
-WORDS = words_of_the_data()
-
-
-@st.composite
-def queries(draw: st.DrawFn) -> str:
-    """Make a query of any shape from the data's own words."""
-    parts = [
-        draw(st.just("") | WORDS["name"]),
-        draw(st.just("") | WORDS["version"]),
-        *draw(st.lists(WORDS["variant"], max_size=3)),
-        *draw(st.lists(WORDS["place"], max_size=2)),
-        draw(st.just("") | st.just("") | WORDS["hash"]),
-        draw(st.just("") | WORDS["compiler"]),
-    ]
-    return "".join(parts)
-
-
-@pytest.mark.slow
-@settings(max_examples=200, deadline=None)
-@given(queries())
-def test_any_query_has_the_answer_of_the_predicates(cache: sqlite3.Connection, text: str) -> None:
-    """SQL and `matches` find the same specs, or refuse the query with the same words."""
-    assert by_sql(cache, text) == by_predicates(text)
 
 
 def itself(dag_hash: str, record: Configuration) -> str:
@@ -208,18 +119,6 @@ def test_long_lists_find_what_short_ones_find(
     monkeypatch.setattr(configurations, "IDS_AT_ONCE", 0)
 
     assert ids_of(all_samples, text) == whole != []
-
-
-def test_a_scope_and_filters_narrow(all_samples: sqlite3.Connection) -> None:
-    """A machine and a release hold together with what is asked."""
-    every = ids_of(all_samples, "py-mpi4py")
-    here = ids_of(all_samples, "py-mpi4py", (Condition("os", "", Word("ubuntu24.04")),))
-    there = ids_of(all_samples, "py-mpi4py", (Condition("release", "", 1),))
-
-    assert set(here) < set(every)
-    assert here
-    assert 0 < len(there) <= len(every)
-    assert ids_of(all_samples, "nothing") == []
 
 
 def test_other_values_of_a_variant(built: Build) -> None:

@@ -154,10 +154,3 @@ def test_what_is_well_known_comes_first(built: Build) -> None:
     )
 
     assert read_examples(conn) == ("hdf5 +mpi", "foo")
-
-
-def test_nothing_has_no_examples(built: Build) -> None:
-    """A file without a binary is asked for nothing."""
-    conn = built(a=page("foo", specs=[]))
-
-    assert read_examples(conn) == ()

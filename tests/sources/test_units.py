@@ -31,20 +31,6 @@ def test_the_plan_does_not_depend_on_the_order_of_paths(
     assert planned[-1] == (File(path, "pages.tar"),)
 
 
-def test_files_of_one_folder_name_come_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However deep they lie."""
-    monkeypatch.setattr(sources, "ENTRIES_PER_UNIT", 2)
-    for release in ("develop", "v0.20"):
-        for package in ("zlib", "hdf5"):
-            write(tmp_path / release / package, a=b"x")
-    assert [[entry.path for entry in unit] for unit in plan([str(tmp_path)])] == [
-        ["develop/hdf5/a.md", "v0.20/hdf5/a.md"],
-        ["develop/zlib/a.md", "v0.20/zlib/a.md"],
-    ]
-
-
 def paths_of(*folders: Path) -> list[str]:
     """Return the names within the input of the files of these folders."""
     return sorted(each.path for unit in plan(map(str, folders)) for each in unit)

@@ -9,13 +9,10 @@ from typing import Any
 import pytest
 
 from spack_cache_db.spack.nodes import (
-    Edge,
     Node,
-    Use,
     compiler_of,
     configuration_of,
     read_node,
-    require_hash,
 )
 from tests.indexes import edge, hash_of, node, old_node
 
@@ -52,15 +49,6 @@ def test_older_nodes_say_the_same(version: str) -> None:
     if version == "5":
         expected = expected._replace(package_hash=None)
     assert found == expected
-
-
-def test_everything_that_is_used_is_read() -> None:
-    """Types are sorted, and a target is its name."""
-    found = read(FULL)
-    assert (found.platform, found.os, found.target) == ("linux", "debian12", "zen3")
-    assert found.edges == (Edge("b", hash_of("b"), Use(("build", "link"), ("c",), direct=True)),)
-    assert (found.compiler, found.build_spec) == ("gcc@12", ("b", hash_of("b")))
-    assert (found.external or {})["path"] == "/usr"
 
 
 @pytest.mark.parametrize(
@@ -150,11 +138,3 @@ def test_what_is_no_node_is_told(said: Any, words: str) -> None:
     """In words, with the key."""
     with pytest.raises(ValueError, match=words):
         read_node(said, set())
-
-
-def test_a_hash_has_thirty_two_characters() -> None:
-    """Of base32, in small letters."""
-    require_hash(hash_of("a"))
-    for text in ("", "a" * 31, "a" * 33, "A" * 32, "a" * 31 + "1", "a" * 32 + "\n"):
-        with pytest.raises(ValueError, match="is not a hash, expected 32 characters"):
-            require_hash(text)

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from spack_cache_db.spack.targets import (
     family,
-    host_target,
     is_known,
     runs_on,
     target_matches,
@@ -15,23 +14,6 @@ from spack_cache_db.spack.targets import (
 )
 
 NAMES = st.sampled_from([*sorted(archspec.cpu.TARGETS), "toaster"])
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("zen3", "x86_64"), ("x86_64", "x86_64"), ("m2", "aarch64"), ("toaster", "toaster")],
-)
-def test_family(name: str, expected: str) -> None:
-    """A target's family is the root of its line; an unknown name is its own family."""
-    assert family(name) == expected
-
-
-def test_the_host_is_known() -> None:
-    """The target of this machine is one that archspec knows, and runs its own binaries."""
-    host = host_target()
-
-    assert is_known(host)
-    assert runs_on(family(host), host)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from spack_cache_db.spack.versions import (
     VersionRanges,
     equality_key,
     is_git_version,
-    newest_version,
     version_key,
 )
 from tests.paths import DATA
@@ -64,12 +63,6 @@ def test_bad_ranges(text: str) -> None:
         VersionRanges.parse(text)
 
 
-def test_newest() -> None:
-    """The newest version is the last in order, and nothing has none."""
-    assert newest_version(["1.9", "1.10", "1.2"]) == "1.10"
-    assert newest_version([]) is None
-
-
 def test_git_versions_are_told_apart() -> None:
     """Git versions are known by prefix, by a commit's shape and by an assigned version."""
     assert all(map(is_git_version, ["git.main", "a" * 40, "main=1.2"]))
@@ -96,13 +89,6 @@ def test_total_order(a: str, b: str, c: str) -> None:
 
     assert (ka < kb) + (kb < ka) + (a == b) == 1
     assert not (ka < kb and kb < kc) or ka < kc
-
-
-@given(VERSIONS, VERSIONS, VERSIONS)
-def test_equal_versions_are_neighbours(a: str, b: str, c: str) -> None:
-    """What lies between two versions that Spack calls equal is equal to both."""
-    low, middle, high = map(equality_key, sorted([a, b, c], key=version_key))
-    assert low != high or low == middle
 
 
 @given(PLAIN, PLAIN)

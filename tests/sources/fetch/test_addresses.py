@@ -155,14 +155,6 @@ def test_the_manifest_of_the_public_cache() -> None:
     assert named.stacks == {("develop", "root"), ("develop", "e4s"), ("v0.21.0", "root")}
 
 
-def test_a_release_that_is_not_named() -> None:
-    """What is not there is told with what is."""
-    with pytest.raises(FetchFault) as caught:
-        read_release_manifest(URL, data(PUBLIC), MAPS, "v9", None)
-
-    assert str(caught.value) == "names no stack v9/*, it names develop, v0.21.0"
-
-
 def test_stores_that_are_not_mapped() -> None:
     """However many stacks lie in a store, the advice to map it is one line."""
     named = read_release_manifest(URL, data(PUBLIC).replace(b"s3://", b"gs://"))

@@ -56,11 +56,6 @@ def test_addresses(tmp_path: Path, text: str, url: str, endpoint: str | None) ->
     assert mirror(tmp_path, text) == ConfiguredMirror(url, "m", None, endpoint)
 
 
-def test_relative_paths(tmp_path: Path) -> None:
-    """A path is relative to the folder of the configuration."""
-    assert mirror(tmp_path, "../cache").url == (tmp_path.parent / "cache").as_uri()
-
-
 @pytest.mark.parametrize(
     ("text", "view", "include", "exclude"),
     [
@@ -167,11 +162,3 @@ def test_no_configuration(tmp_path: Path, text: str) -> None:
 
     assert found.mirrors == ()
     assert len(found.faults) == 1
-
-
-def test_a_file_that_is_missing(tmp_path: Path) -> None:
-    """A configuration that cannot be read is a fault of its own."""
-    found = read_mirror_config(tmp_path / "none.yaml", {})
-
-    assert found.mirrors == ()
-    assert found.faults[0].path == str(tmp_path / "none.yaml")

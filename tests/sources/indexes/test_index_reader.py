@@ -138,25 +138,6 @@ def test_a_record_that_cannot_be_kept_is_named(tmp_path: Path, name: str) -> Non
     assert not (tmp_path / "x.db").exists()
 
 
-@pytest.mark.parametrize("key", ["", "é", "\ufeff" + "a" * 31, "a" * 33, "A" * 32, "\0" * 32])
-def test_a_key_that_is_no_hash_is_told_beside_a_good_index(key: str, tmp_path: Path) -> None:
-    """Nothing of the refused index is left among what the others say."""
-    for name, text in (("bad", index(FULL, record(OUTSIDE))), ("good", index(record(OUTSIDE)))):
-        (tmp_path / "in" / name).mkdir(parents=True)
-        data = json.loads(text)
-        if name == "bad":
-            data["database"]["installs"][key] = record(node("b"))
-        (tmp_path / "in" / name / "index.json").write_text(json.dumps(data))
-
-    faults, problems = check(tmp_path / "in")
-    report = build(tmp_path / "in", tmp_path / "x.db", keep_going=True)
-
-    assert [each.path for each in faults] == [f"{tmp_path}/in/bad/index.json"]
-    assert "is not a hash, expected 32 characters of a-z and 2-7" in faults[0].message
-    assert problems == ()
-    assert (report.faults, report.indexes, report.records) == (faults, 1, 1)
-
-
 OLD = {
     version: json.loads(
         index(

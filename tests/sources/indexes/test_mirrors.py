@@ -16,7 +16,6 @@ from spack_cache_db.errors import InputError
 from spack_cache_db.sources.indexes import Address, write_address
 from tests.indexes import (
     VIEWS,
-    edge,
     hash_of,
     index,
     node,
@@ -156,35 +155,6 @@ def test_manifests_say_how_large_a_binary_is_and_where(tmp_path: Path) -> None:
 
     path.write_text("{")
     assert f"spec/a/a-1.0-{hash_of('a')}.spec.manifest.json: broken manifest" in fault(folder)
-
-
-@pytest.mark.slow
-def test_an_installation_is_browsed(tmp_path: Path) -> None:
-    """What is installed is listed; externals and what was removed are known; all keys are kept."""
-    facts: dict[str, Any] = {"installation_time": 1700000000.25, "origin": None}
-    outside = node("glibc", external={"path": "/usr", "module": None, "extra_attributes": {}})
-    wanted = node("a", edge("gone", "build"), edge("glibc", "link"))
-    records: list[dict[str, Any]] = [
-        {"spec": wanted, "path": "/opt/a", "installed": True, "ref_count": 0, "explicit": True,
-         "deprecated_for": hash_of("b"), **facts},
-        {"spec": node("b"), "path": "/opt/b", "installed": True, "ref_count": 0,
-         "explicit": False, "in_buildcache": False, **facts},
-        {"spec": node("c"), "path": None, "installed": True, "ref_count": 0, **facts},
-        {"spec": node("gone"), "path": None, "installed": False, "ref_count": 1, **facts},
-        {"spec": outside, "path": "/usr", "installed": True, "ref_count": 1, **facts},
-    ]  # fmt: skip
-    folder = tmp_path / "opt"
-    (folder / ".spack-db" / "failures").mkdir(parents=True)
-    (folder / ".spack-db" / "index.json").write_bytes(index(*records))
-    (folder / ".spack-db" / "index_verifier").write_text("1")
-    (folder / ".spack-db" / "lock").touch()
-    (folder / "a" / ".spack").mkdir(parents=True)
-    (folder / "a" / ".spack" / "spec.json").write_text("not read")
-
-    assert rows(folder, "SELECT package FROM builds") == [("a",), ("c",)]
-    assert rows(folder, PLACES) == [("installed", "root", "8", 5, 2)]
-    sql = "SELECT dependency_package FROM dependency_edges WHERE package = 'a'"
-    assert sorted(rows(folder, sql)) == [("glibc",), ("gone",)]
 
 
 def test_what_a_manifest_names_must_be_there(tmp_path: Path) -> None:

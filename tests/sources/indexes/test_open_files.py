@@ -15,8 +15,7 @@ from spack_cache_db.build import build
 from spack_cache_db.build.verification import verify
 from spack_cache_db.errors import InputError
 from tests.commands import peak_memory
-from tests.indexes import MIRRORS, REAL_FILE, edge, index, node, real, record
-from tests.pagetexts import SAMPLES
+from tests.indexes import MIRRORS, REAL_FILE, index, node, real, record
 
 
 def rows(database: Path, sql: str) -> list[tuple[object, ...]]:
@@ -102,59 +101,6 @@ def test_stacks_of_a_release_meet_in_one_listing(tmp_path: Path) -> None:
     ]
     assert rows(tmp_path / "x.db", "SELECT count(*) FROM records") == [(5,)]
     assert verify(tmp_path / "x.db", tmp_path / "in").differences == ()
-
-
-def test_externals_are_known_and_never_binaries(tmp_path: Path) -> None:
-    """What is not in the cache has its record and its edges, and counts nowhere."""
-    outside = node("glibc", external={"path": "/usr", "module": None, "extra_attributes": {}})
-    records = [record(node("a", edge("glibc", "link"))), record(outside, is_binary=False)]
-    (tmp_path / "index.json").write_bytes(index(*records))
-
-    build(tmp_path / "index.json", tmp_path / "x.db")
-
-    assert rows(tmp_path / "x.db", "SELECT package FROM builds") == [("a",)]
-    assert rows(tmp_path / "x.db", "SELECT spec_count, package_count FROM releases") == [(1, 1)]
-    sql = "SELECT name, spec_count, configuration_count FROM packages ORDER BY name"
-    assert rows(tmp_path / "x.db", sql) == [("a", 1, 1), ("glibc", 0, 0)]
-    sql = "SELECT dependency_package FROM dependency_edges WHERE package = 'a'"
-    assert rows(tmp_path / "x.db", sql) == [("glibc",)]
-
-
-def test_a_page_and_an_index_meet_in_one_spec(tmp_path: Path) -> None:
-    """The same hash from both is one spec with one configuration, and nothing contradicts."""
-    spec = rows_of_a_page(tmp_path)
-    dag_hash, compiler, version, variants = spec
-    name, _, compiler_version = str(compiler).partition("@")
-    parameters = {
-        text[1:] if text[0] in "+~" else text.partition("=")[0]: text[0] == "+"
-        if text[0] in "+~"
-        else text.partition("=")[2]
-        for text in str(variants).split()
-    }
-    mine = node(
-        "py-mpi4py",
-        edge(name, "build", virtuals=("c",)),
-        hash=dag_hash,
-        version=version,
-        parameters=parameters,
-        arch={"platform": "linux", "platform_os": "ubuntu22.04", "target": "x86_64_v3"},
-    )
-    records = [record(mine), record(node(name, version=compiler_version))]
-    (tmp_path / "index.json").write_bytes(index(*records))
-
-    build([SAMPLES, tmp_path / "index.json"], tmp_path / "x.db", release="develop")
-
-    found = f"SELECT package, compiler, release_count FROM builds WHERE hash = '{dag_hash}'"
-    assert rows(tmp_path / "x.db", found) == [("py-mpi4py", compiler, 1)]
-    assert rows(tmp_path / "x.db", "SELECT * FROM problems") == []
-
-
-def rows_of_a_page(tmp_path: Path) -> tuple[object, ...]:
-    """Return a spec of the sample pages, as a file says it."""
-    build(SAMPLES, tmp_path / "pages.db")
-    sql = """SELECT hash, compiler, version, variants FROM builds
-    WHERE package = 'py-mpi4py' AND os = 'ubuntu22.04' AND target = 'x86_64_v3' ORDER BY hash"""
-    return rows(tmp_path / "pages.db", sql)[0]
 
 
 def faults(path: Path, tmp_path: Path) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import zstandard
@@ -16,7 +14,6 @@ from spack_cache_db.sources.indexes import (
     IndexFault,
     decompressed,
     read_address,
-    read_manifest,
     without_signature,
 )
 from tests.indexes import signed
@@ -28,42 +25,6 @@ def test_the_text_of_a_signed_message_comes_back(text: str) -> None:
     text = f"{{{text}"
     assert without_signature(signed(text).encode()) == text.encode()
     assert without_signature(text.encode()) == text.encode()
-
-
-BLOB: dict[str, Any] = {
-    "contentLength": 3,
-    "mediaType": "application/vnd.spack.spec.v5+json",
-    "compression": "gzip",
-    "checksumAlgorithm": "sha256",
-    "checksum": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
-}
-
-
-def manifest(**changes: Any) -> str:
-    """Return the text of a manifest of one blob."""
-    return json.dumps({"version": 3, "data": [BLOB | changes]})
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{}",
-        "[" * 100_000,
-        manifest(contentLength="3"),
-        manifest(checksum="../../etc/passwd"),
-        manifest(checksum=BLOB["checksum"].upper()),
-        manifest(checksumAlgorithm="md5"),
-        manifest(checksumAlgorithm=None),
-        manifest().replace('"version": 3', '"version": 2'),
-        manifest()[:-5],
-        "\ufffd",
-    ],
-)
-def test_what_is_no_manifest_is_refused(text: str) -> None:
-    """And with it any sum that would lead out of the mirror."""
-    with pytest.raises(IndexFault, match=r"expected"):
-        read_manifest(text.encode())
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,8 @@ from spack_cache_db.sources.pages import (
     page_problems,
 )
 from spack_cache_db.sources.pages.page_parser import Page, parse_page
-from tests.pagetexts import MORE_SAMPLES, SAMPLE_PAGES, page, spec
+from tests.pagetexts import page, spec
 
-ALL_PAGES = [*SAMPLE_PAGES, *sorted(MORE_SAMPLES.glob("*/*/specs.md"))]
 NAMES = ["e4s", "root", "ubuntu24.04", "zen3", "x86_64_v3"]
 SPECS = [spec(1, target="zen3", stacks=["e4s", "root"]), spec(2, stacks=["root"])]
 
@@ -130,32 +129,6 @@ def test_a_page_that_adds_up_does_not_hide_one_that_does_not() -> None:
         ["targets", "stacks", "num_specs_by_stack"],
         ["targets", "num_specs_by_stack"],
     ]
-
-
-PRINTABLE = st.text(max_size=2).filter(str.isprintable)
-
-
-@pytest.mark.slow
-@given(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "num_specs": st.integers(),
-            "stacks": st.lists(PRINTABLE, max_size=3),
-            "num_specs_by_stack": st.dictionaries(PRINTABLE, st.integers()),
-        },
-    )
-)
-def test_declared_and_computed_give_the_page_back(meta: dict[str, Any]) -> None:
-    """Whatever `meta` says: computed, overridden by the problems, is what was declared."""
-    data = page(specs=SPECS, meta=meta)
-    found = parsed(data)
-    overridden = {
-        problem.code: json.loads(problem.value)
-        for problem in problems(data)
-        if problem.value is not None
-    }
-    assert computed(found) | overridden == declared_meta(found.meta)
 
 
 @given(

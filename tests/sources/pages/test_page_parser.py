@@ -13,11 +13,10 @@ from msgspec import UNSET
 from spack_cache_db.errors import InputError
 from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.pages.page_parser import Page, parse_page
-from tests.pagetexts import MORE_SAMPLES, SAMPLE_PAGES, meta_of, page, page_of, spec
+from tests.pagetexts import meta_of, page, page_of, spec
 
 META = json.dumps(meta_of([spec()]))
 DETAILS = json.dumps([spec()])
-ALL_PAGES = [*SAMPLE_PAGES, *sorted(MORE_SAMPLES.glob("*/*/specs.md"))]
 
 
 def parse(data: bytes) -> Page:
@@ -40,19 +39,6 @@ def test_a_big_key_is_spelled_in_one_way(key: str, line: int, spelling: str) -> 
     assert page_faults(data) == [
         f"{line}: {key} is not plain JSON, expected a line `{key}: ` and JSON"
     ]
-
-
-@pytest.mark.parametrize(
-    ("change", "era"),
-    [
-        ({}, "A"),
-        ({"compiler": "gcc@=13.2.0"}, "B"),
-        ({"compiler": "none"}, "A"),
-    ],
-)
-def test_the_era_of_a_page(change: dict[str, Any], era: str) -> None:
-    """Early in 2025 compilers still had their `@=`."""
-    assert parse(page(specs=[spec(**change)])).format == era
 
 
 @pytest.mark.parametrize(

@@ -6,19 +6,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from spack_cache_db.errors import InputError
 from spack_cache_db.records import Configuration
 from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.columns import TABLES, Columns, Writer
 from spack_cache_db.sources.pages import PageReader, normal_configuration
-from spack_cache_db.sources.pages.page_parser import SpecDetail, parse_page
+from spack_cache_db.sources.pages.page_parser import SpecDetail
 from tests.pagetexts import page, spec, spec_hash
-
-PREFIX = "https://example.org/v1"
-ARCH = "linux-ubuntu24.04-x86_64_v3"
 
 
 def columns(*pages: bytes) -> Columns:
@@ -28,16 +23,6 @@ def columns(*pages: bytes) -> Columns:
     for number, data in enumerate(pages):
         reader.add(RawFile(f"in/{number}.md", f"{number}.md", data))
     return writer.columns
-
-
-def changed(detail: SpecDetail, field: str) -> SpecDetail:
-    """Return a detail that says something else in one field."""
-    value = getattr(detail, field)
-    if field == "hash":
-        return replace(detail, hash=spec_hash(3))
-    if field == "versions":
-        return replace(detail, versions=("2.0",))
-    return replace(detail, **{field: (*value, "x=y") if isinstance(value, tuple) else f"{value}x"})
 
 
 def resolved(found: Columns) -> list[tuple[object, ...]]:
@@ -51,22 +36,6 @@ def resolved(found: Columns) -> list[tuple[object, ...]]:
         if name != "document"
     ]
     return [*zip(*columns, strict=True)]
-
-
-@pytest.mark.parametrize("field", SpecDetail.__struct_fields__)
-def test_every_field_of_a_detail_reaches_the_columns(field: str) -> None:
-    """Two listings that differ in one field are two in the columns: nothing takes one for both."""
-    sound = parse_page(RawFile("a", "a", page(specs=[spec(1, size="1", tarball="x")])))
-    (one,) = sound.details
-    other = changed(one, field)
-    if field != "hash":
-        other = replace(other, hash=spec_hash(2))
-    writer = Writer()
-    PageReader(writer).keep(replace(sound, details=(one, other)))
-    first, second = resolved(writer.columns)
-    # The first is the hash.
-    assert (first[1:] != second[1:]) == (field != "hash")
-    assert first != second
 
 
 def test_a_page_that_cannot_be_kept_leaves_only_its_fault() -> None:
@@ -85,29 +54,9 @@ def test_a_page_that_cannot_be_kept_leaves_only_its_fault() -> None:
     assert [*found.tables["listings"]["document"]] == [1, 2]
 
 
-TEXTS = st.lists(st.text(max_size=4), unique=True, max_size=5)
-
-
 def configuration(**changes: Any) -> Configuration:
     """Return the normal configuration of a spec with these changes."""
     return normal_configuration("zlib", msgspec.convert(spec(**changes), SpecDetail))
-
-
-@pytest.mark.parametrize(
-    ("then", "now"),
-    [
-        ({"compiler": "gcc@=13.2.0"}, {"compiler": "gcc@13.2.0"}),
-        ({"compiler": "gcc@13.2.0/abcdefg"}, {"compiler": "gcc@13.2.0"}),
-        ({"variants": ["libs:=static,shared"]}, {"variants": ["libs=shared,static"]}),
-        ({"variants": ["patches:=cc8ac22"]}, {"variants": ["patches=cc8ac22"]}),
-        ({"variants": ["~ipo", "+cuda"]}, {"variants": ["+cuda", "~ipo"]}),
-    ],
-)
-def test_two_spellings_are_one_configuration(
-    then: dict[str, object], now: dict[str, object]
-) -> None:
-    """The same thing in two eras."""
-    assert configuration(**then) == configuration(**now)
 
 
 @pytest.mark.parametrize(
