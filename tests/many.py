@@ -14,10 +14,7 @@ ALWAYS = spec_hash(9998)
 
 
 def build_many(folder: Path) -> Path:
-    """Build 1,100 packages, 1,100 specs of one package, and 1,100 releases of one spec.
-
-    Two more packages have 1,100 configurations in snapshots; one has other hashes in each.
-    """
+    """Build 1,100 packages, 1,100 specs of one package, and 1,100 releases of one spec."""
     wrong = {"num_specs": 7}
     pages = {
         f"p{number:04}": page(f"p{number:04}", specs=[spec(number)], meta=wrong)

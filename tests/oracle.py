@@ -39,12 +39,7 @@ Truth = bool | None
 
 
 def matches(query: SpecQuery, spec: Configuration, dag_hash: str) -> bool:
-    """Return whether a spec, as far as a page shows it, satisfies a query.
-
-    Raises:
-        UnsupportedQuery: pages cannot answer the query.
-        ValueError: a text of the page is not a variant or compiler.
-    """
+    """Return whether a spec, as far as a page shows it, satisfies a query."""
     check_answerable(query)
     compilers = map(compiler_of_pages, query.dependencies)
     return (

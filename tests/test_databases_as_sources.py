@@ -141,11 +141,7 @@ def test_a_database_gives_itself(some: dict[str, bytes]) -> None:
 @SOME
 @given(some=files(), data=st.data())
 def test_databases_of_the_parts_give_the_whole(some: dict[str, bytes], data: st.DataObject) -> None:
-    """`build A B` is `build a.db b.db`, `build a.db B` and `build A b.db`, byte for byte.
-
-    If something in A and something in B exclude each other, all of them are errors; with
-    `--keep-going` all of them leave out the same documents.
-    """
+    """`build A B` is `build a.db b.db`, `build a.db B` and `build A b.db`, byte for byte."""
     units = sorted({*map(unit_of, some)})
     sides = {unit: data.draw(st.sampled_from(["a", "b", "ab"])) for unit in units}
     with tempfile.TemporaryDirectory() as name:

@@ -37,10 +37,7 @@ def write_tree(folder: Path, records: Iterable[dict[str, Any]]) -> Path:
 
 
 def real_tree() -> list[dict[str, Any]]:
-    """Return records of a real index as if they were installed, hdf5 explicitly.
-
-    Of those that no other needs, one in three is missing.
-    """
+    """Return records of a real index as if they were installed, hdf5 explicitly."""
     records = json.loads(real())["database"]["installs"].values()
     needed = {to["hash"] for each in records for to in each["spec"].get("dependencies", ())}
     found = []

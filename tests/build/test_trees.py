@@ -65,10 +65,7 @@ def test_all_that_a_tree_says_of_installation_is_a_view(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["folder", "file", "renamed", "deep"])
 def test_a_tree_is_known_by_its_content(tmp_path: Path, way: str) -> None:
-    """Wherever the index of a tree lies and whatever it is called; `--release` gives another name.
-
-    A mirror that lies there instead is none.
-    """
+    """Wherever the index of a tree lies, whatever it is called; `--release` gives another name."""
     tree = write_tree(tmp_path / "a" / "b" / "c", [installed(node("a"))])
     path = tree / ".spack-db" / "index.json"
     if way == "renamed":

@@ -36,10 +36,7 @@ def found_json(data: Any) -> Environment:
 
 
 def test_nodes_in_json() -> None:
-    """`spack find --json` and `spack spec --json` give nodes, which are looked up by their hashes.
-
-    Of what a node needs that is not among them, such as its compiler, the name is known.
-    """
+    """`spack find --json` and `spack spec --json` give nodes, which are known by their hashes."""
     hdf5 = node("hdf5", edge("zlib", "link"), edge("gcc", "build", virtuals=("c",)))
     nodes = [hdf5, node("zlib"), old_node("bzip2", "7")]
     found = found_json(nodes)

@@ -159,10 +159,7 @@ spack:
 def test_a_spec_that_nothing_keeps_ends_the_keeplist(
     mirror: Path, tmp_path: Path, text: str, unmet: list[str]
 ) -> None:
-    """A keep list has a hash or an external for every spec; else it is not printed.
-
-    Standard error names each spec that is left over, and `--allow-missing` prints the rest.
-    """
+    """A keep list has a hash or an external for every spec; else it is not printed."""
     path = tmp_path / "environment"
     path.write_text(text)
     found = spack_cache_db.retention(mirror, [path])

@@ -165,10 +165,7 @@ def everything_below(dag_hash: str) -> list[str]:
 
 
 def test_a_rebuild_needs_the_same_to_run(real_index: sqlite3.Connection) -> None:
-    """Others of a node's configuration replace it only if they need the same names and versions.
-
-    Those that are nodes of the same lockfile replace nothing.
-    """
+    """Others of a node's configuration replace it only if they need the same names and versions."""
     chance, statuses = Random(26), Counter[str]()
     for some in shared_configurations(real_index)[::2]:
         root, *others = chance.sample(some, len(some))

@@ -157,10 +157,7 @@ def test_what_is_found_without_conditions(
 def misses_by_hash(
     conn: sqlite3.Connection, text: str, names: dict[str, Any]
 ) -> dict[str, tuple[Configuration, set[str]]]:
-    """Return of each binary in a place its configuration and which conditions it misses.
-
-    Each condition is asked alone.
-    """
+    """Return of each binary in a place its configuration and which conditions it misses."""
     place = {name: value for name, value in names.items() if name in ("release", "stack")}
     own = conditions_by(conn, text, {})
     package = next((each.text for each in own if each.kind == "package"), "*")
@@ -253,10 +250,7 @@ def natural_texts(draw: st.DrawFn) -> str:
 def test_every_proposed_spec_finds_something_and_keeps_the_rest(
     cache: sqlite3.Connection, text: str, names: dict[str, Any]
 ) -> None:
-    """A proposal has as many rows as it says, and drops no condition that it does not name.
-
-    What is nearest misses the fewest conditions.
-    """
+    """A proposal has as many rows as it says, and drops no condition that it does not name."""
     proposals_hold(cache, text, names)
     with suppress(UnsupportedQuery):
         nearest_misses_least(cache, text, names)

@@ -105,11 +105,7 @@ def configuration_of(version: str) -> Configuration:
 def test_a_requirement_counts_for_what_a_binary_links_and_runs(
     mirror: sqlite3.Connection, packages: dict[str, Any], app: str | None, alone: bool
 ) -> None:
-    """A binary counts if each package that it links or runs satisfies its requirements.
-
-    Packages that only build it are not looked at, except those that provide a language. Without
-    requirements, app@2.0 is the newest binary.
-    """
+    """A binary counts if each package that it links or runs satisfies its requirements."""
     found = covered(mirror, packages, "app", "alone", "other")
 
     assert found["app"].status == ("binary" if app else "near")

@@ -124,10 +124,7 @@ def test_a_spec_alone_stays(text: str) -> None:
     ],
 )
 def test_a_line_of_spack(line: str, spec: str, is_dependency: bool) -> None:
-    """The state is left out, the hash asked for, and a variant behind a compiler is the package's.
-
-    What stands below another spec is told from what was asked for.
-    """
+    """The state is left out, the hash is asked, variants behind a compiler are the package's."""
     found = pasted_spec(line)
     assert parse_query(found.spec) == parse_query(spec_text(parse_query(spec)))
     assert (found.is_dependency, found.is_printed or found.is_certain) == (is_dependency, True)
