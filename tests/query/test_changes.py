@@ -20,7 +20,7 @@ from spack_cache_db.query.names import UnknownNameError
 from spack_cache_db.records import ROOT
 from spack_cache_db.spack.targets import runs_on
 from spack_cache_db.spack.versions import version_key
-from tests.contradictions import STACKS, Listing, listings, opened
+from tests.contradictions import EXAMPLE, STACKS, Listing, listings, opened
 from tests.indexes import index, record
 from tests.oracle import Oracle
 from tests.small_sources import nodes
@@ -128,7 +128,14 @@ def test_difference_is_what_the_sources_say(drawn: list[Listing], data: st.DataO
         options["stack"] = st.sampled_from(stacks)
     narrowing = data.draw(st.fixed_dictionaries({}, optional=options))
     with opened(drawn) as conn:
-        found = json.loads(json.dumps(diff(conn, *sides, **narrowing).as_dict()))
+        difference_follows_the_rule(conn, sources, sides, narrowing)
+
+
+def difference_follows_the_rule(
+    conn: sqlite3.Connection, sources: Oracle, sides: tuple[str, str], narrowing: dict[str, str]
+) -> None:
+    """Compare a difference with the sources."""
+    found = json.loads(json.dumps(diff(conn, *sides, **narrowing).as_dict()))
     place = f":{narrowing['stack']}" if "stack" in narrowing else ""
     assert (found.pop("old"), found.pop("new")) == tuple(side + place for side in sides)
     found.pop("causes")
@@ -137,6 +144,16 @@ def test_difference_is_what_the_sources_say(drawn: list[Listing], data: st.DataO
         assert names == sorted(names)
         found["configurations"][kind] = _sorted(rows)
     assert found == expected(sources, sides, narrowing)
+
+
+def test_differences_of_an_example() -> None:
+    """The same of all releases of one file, in the fast loop."""
+    sources = Oracle(EXAMPLE)
+    with opened(EXAMPLE) as conn:
+        for sides in [(old, new) for old in sources.releases for new in sources.releases]:
+            for narrowing in ({}, {"stack": "e4s"}, {"package": "aa"}, {"target": "zen2"}):
+                difference_follows_the_rule(conn, sources, sides, narrowing)
+        difference_follows_the_rule(conn, sources, ("develop:ml", "v1.10:ml"), {"host": "zen3"})
 
 
 REFUSED: list[tuple[tuple[str, str], dict[str, str]]] = [

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from spack_cache_db.query.answers import history
 from spack_cache_db.query.changes import diff
-from spack_cache_db.query.names import UnknownNameError
 from spack_cache_db.records import Configuration
 from spack_cache_db.releases import release_date, releases_before
 from spack_cache_db.row_forms import csv_text
-from tests.contradictions import QUERIES, STACKS, Listing, listings, opened
+from tests.contradictions import EXAMPLE, QUERIES, STACKS, Listing, listings, opened
 from tests.oracle import Oracle
+from tests.pagetexts import spec_hash
 
 QUICK = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 HOSTS = ("zen3", "x86_64_v3", "aarch64")
@@ -35,6 +35,23 @@ def test_history_is_what_find_answers_in_each_release(
     if stacks:
         options["stack"] = st.sampled_from(stacks)
     narrowing = data.draw(st.fixed_dictionaries({}, optional=options))
+    with opened(drawn) as conn:
+        history_follows_the_rule(conn, sources, text, narrowing)
+
+
+def test_histories_of_an_example() -> None:
+    """The same of one file, in the fast loop."""
+    sources = Oracle(EXAMPLE)
+    with opened(EXAMPLE) as conn:
+        for text in ("*", "aa@1.10:", "k=a", f"/{spec_hash(3)}", "aa %gcc", "* target=aarch64"):
+            for narrowing in ({}, {"stack": "e4s"}, {"host": "zen3"}):
+                history_follows_the_rule(conn, sources, text, narrowing)
+
+
+def history_follows_the_rule(
+    conn: sqlite3.Connection, sources: Oracle, text: str, narrowing: dict[str, str]
+) -> None:
+    """Compare a history with the sources."""
     answers = {name: sources.answer(text, release=name, **narrowing) for name in sources.releases}
     hashes = {
         name: {each for some in found.values() for each in some} for name, found in answers.items()
@@ -52,26 +69,10 @@ def test_history_is_what_find_answers_in_each_release(
         for name in reversed(sources.releases)
         for was in (hashes.get(before.get(name, ""), set()),)
     ]
-    with opened(drawn) as conn:
-        found = history(conn, text, **narrowing)
+    found = history(conn, text, **narrowing)
     assert found.rows.records == expected
     days = sorted(each["date"] for each in expected if each["specs"] and each["date"])
     assert (found.first_seen, found.last_seen) == ((days[0], days[-1]) if days else (None, None))
-
-
-@pytest.mark.slow
-@QUICK
-@given(drawn=listings())
-def test_history_and_difference_count_the_same(drawn: list[Listing]) -> None:
-    """A release has added and removed what `diff` says of it and the release before it."""
-    with opened(drawn) as conn:
-        for row in history(conn, "*").releases:
-            if row.before is not None:
-                specs = diff(conn, row.before, row.release).specs
-                assert (specs.added, specs.removed) == (row.added, row.removed)
-                was = specs.kept + specs.removed
-                churn = row.removed / was if was else None
-                assert row.churn == pytest.approx(churn)
 
 
 def test_history_of_a_sample(samples: sqlite3.Connection) -> None:
@@ -89,17 +90,21 @@ def test_history_of_a_sample(samples: sqlite3.Connection) -> None:
     ]
 
 
-def test_stack_that_the_file_lacks_is_refused(samples: sqlite3.Connection) -> None:
-    """A name that is not known is an error, and no history of nothing."""
-    with pytest.raises(UnknownNameError):
-        history(samples, "py-ml-dtypes", stack="no-such")
-
-
 @pytest.mark.slow
 @QUICK
 @given(drawn=listings())
 def test_views_say_what_the_difference_says(drawn: list[Listing]) -> None:
     """`release_changes` has each configuration that `diff` names, with its hashes counted."""
+    views_follow_the_rule(drawn)
+
+
+def test_views_of_an_example() -> None:
+    """The same of one file, in the fast loop."""
+    views_follow_the_rule(EXAMPLE)
+
+
+def views_follow_the_rule(drawn: list[Listing]) -> None:
+    """Compare views of changes with differences and with the sources."""
     sources = Oracle(drawn)
     before = releases_before(sources.releases)
     words = ", ".join(Configuration._fields)
