@@ -5,68 +5,26 @@ from __future__ import annotations
 import json
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.environments import Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.conditions import UnsupportedQuery
 from spack_cache_db.query.coverage import Cover, CoveredSpec, cover, cover_environment
 from spack_cache_db.query.database import read_lookups
-from spack_cache_db.query.names import UnknownNameError, scope_of
+from spack_cache_db.query.names import UnknownNameError
 from spack_cache_db.spack.parser import parser_of
 from tests.conftest import Build
 from tests.indexes import index, old_node, record
 from tests.pagetexts import page, spec, spec_hash
-from tests.query.test_explanation import cache, scopes, texts
-
-__all__ = ["cache"]
 
 
 def covered(conn: sqlite3.Connection, text: str) -> list[CoveredSpec]:
     """Return the answers for an environment."""
     found = cover_environment(read_lookups(conn), read_environment(text.encode(), "-"))
     return [each for each in found.specs if isinstance(each, CoveredSpec)]
-
-
-@pytest.mark.slow
-@given(st.lists(texts(), max_size=4), scopes())
-def test_answers_are_those_of_find(
-    cache: sqlite3.Connection, specs: list[str], names: dict[str, Any]
-) -> None:
-    """A spec has a binary if and only if `find` finds some, with the same counts."""
-    environment = read_environment("\n".join(specs).encode(), "-")
-    scope = scope_of(read_lookups(cache), **names)
-    answers = cover_environment(read_lookups(cache), environment, scope)
-
-    assert answers.total == len(specs)
-    for each, text in zip(answers.specs, specs, strict=True):
-        assert isinstance(each, CoveredSpec)
-        try:
-            found = find(cache, text, with_hashes=True, **names)
-        except UnsupportedQuery:
-            assert each.status == "unanswerable"
-            continue
-        if text.startswith("*") and "/" not in text:
-            assert each.status == "unanswerable"
-            continue
-        if each.status == "unanswerable":
-            assert "stands for" in each.reasons[0]
-            continue
-        assert (each.status == "binary") == bool(found)
-        assert (each.configurations, each.spec_count) == (
-            len(found),
-            sum(one.spec_count for one in found),
-        )
-        if found:
-            assert each.configuration == found[0].configuration
-            assert each.hash == (found[0].hashes or ())[0]
-        assert (each.status == "near") == bool(each.why and each.why.without)
 
 
 @pytest.mark.parametrize(
@@ -167,40 +125,6 @@ def test_records_of_before_spack_1_0_name_one_compiler(tmp_path: Path) -> None:
         assert found and all(each.compiler == "gcc@12.2.0" for each in found), text
     assert not find(tmp_path / "old.db", "hdf5 %gcc@13", spack="0.23")
     assert not find(tmp_path / "old.db", "hdf5 %gcc@12 build_system=generic")
-
-
-@st.composite
-def misplaced(draw: st.DrawFn) -> str:
-    """Draw an environment in which conditions follow compilers, with requirements."""
-    compilers = st.sampled_from(["%gcc", "%gcc@13", "%gcc@12", "%llvm", "%nvhpc"])
-    options = st.sampled_from(["+x", "~x", "k=a", "target=zen3", "target=:zen4", "os=rhel8"])
-    following = " ".join(draw(st.lists(options, max_size=2, unique_by=lambda each: each[1])))
-    spec = f"{draw(st.sampled_from(['foo', 'bar', 'baz']))} {draw(compilers)} {following}"
-    kinds = st.sampled_from(["one_of", "any_of"])
-    choices = st.lists(st.one_of(compilers, options), min_size=1, max_size=3)
-    required = st.dictionaries(kinds, choices, min_size=1, max_size=1)
-    packages = {
-        "all": {"require": draw(st.lists(required, max_size=2))},
-        "bar": {"conflict": draw(st.lists(options, max_size=2))},
-    }
-    return json.dumps({"spack": {"specs": [spec], "packages": packages}})
-
-
-@pytest.mark.slow
-@given(misplaced(), scopes())
-def test_every_proposal_finds_something(
-    cache: sqlite3.Connection, text: str, names: dict[str, Any]
-) -> None:
-    """What is proposed instead of a spec has binaries, where they are asked for."""
-    lookups = read_lookups(cache)
-    environment = read_environment(text.encode(), "-")
-    (answer,) = cover_environment(lookups, environment, scope_of(lookups, **names)).specs
-    assert isinstance(answer, CoveredSpec)
-
-    if answer.corrected is not None:
-        assert find(cache, answer.corrected, **names)
-    for proposal, count in answer.why.named if answer.why else ():
-        assert len(find(cache, proposal, **names)) == count
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing, suppress
 from itertools import combinations
 from pathlib import Path
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.conditions import Conditions, UnsupportedQuery
-from spack_cache_db.query.configurations import Candidates, Misses, matching, misses_of
+from spack_cache_db.query.configurations import Candidates, matching
 from spack_cache_db.query.coverage import CoveredSpec, cover
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.explanation import (
@@ -26,7 +25,7 @@ from spack_cache_db.query.explanation import (
     why_not,
 )
 from spack_cache_db.query.names import scope_of
-from spack_cache_db.query.records import configuration_conditions, question_of
+from spack_cache_db.query.records import question_of
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
@@ -34,44 +33,7 @@ from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 from tests import contradictions, small_sources
 from tests.indexes import edge, index, node, record
-from tests.query.random_cache import RELEASES, STACKS, random_cache
-
-OWN = ["@1", "@:1.2", "@2:", "@99", "+x", "~x", "k=a", "k=a,b", "k:=a", "none=1"]
-MORE = ["target=zen3", "target=:zen4", "target=m1", "os=rhel8", "os=suse", "platform=linux", "/a"]
-COMPILERS = ["", "%gcc", "%gcc@13", "%clang"]
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
-    """A connection to a small cache at random."""
-    file = random_cache(tmp_path_factory.mktemp("random") / "cache.db")
-    connection = sqlite3.connect(file, check_same_thread=False)
-    yield connection
-    connection.close()
-
-
-@st.composite
-def texts(draw: st.DrawFn) -> str:
-    """Draw a spec that can be read: each condition at most once."""
-    name = draw(st.sampled_from(["foo", "bar", "*"]))
-    version = draw(st.sampled_from(["", *(each for each in OWN if each[0] == "@")]))
-    rest = draw(
-        st.lists(st.sampled_from([each for each in OWN + MORE if each[0] != "@"]), max_size=4)
-    )
-    unique = {each.lstrip("+~").partition("=")[0].rstrip(":"): each for each in rest}
-    return " ".join((name + version, *unique.values(), draw(st.sampled_from(COMPILERS))))
-
-
-def scopes() -> st.SearchStrategy[dict[str, Any]]:
-    """Return what narrows an answer, by names."""
-    return st.fixed_dictionaries(
-        {
-            "release": st.sampled_from([None, None, *RELEASES]),
-            "stack": st.sampled_from([None, None, *STACKS]),
-            "host": st.sampled_from([None, None, "zen3", "m1"]),
-            "os": st.sampled_from([None, None, "rhel8"]),
-        }
-    )
+from tests.pagetexts import spec_hash
 
 
 def conditions_by(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -> Conditions:
@@ -79,37 +41,6 @@ def conditions_by(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -
     lookups = read_lookups(cache)
     scope = scope_of(lookups, **names)
     return question_of(lookups, parse_query(text), scope).conditions
-
-
-def found(
-    cache: sqlite3.Connection,
-    misses: Misses,
-    query: SpecQuery,
-    names: dict[str, Any],
-    left_out: set[int],
-) -> dict[Configuration, int]:
-    """Return what `find` finds of a query, narrowed by names, without some conditions."""
-    own = configuration_conditions(query)
-    for condition in (misses.conditions[place] for place in left_out):
-        if condition.kind in ("release", "stack", "host"):
-            names = names | {condition.kind: None}
-            continue
-        if condition.text == f"os={names['os']}":
-            names = names | {"os": None}
-        if condition in own or condition.kind == "compiler":
-            query = without(query, condition.text)
-    answers = find(cache, spec_text(query), **names)
-    return {each.configuration: each.spec_count for each in answers}
-
-
-def without(query: SpecQuery, text: str) -> SpecQuery:
-    """Return a query without one of its words."""
-    words = [each for each in query.text.split() if parse_query(each) != parse_query(text)]
-    if text.startswith("@"):
-        words[0] = words[0].partition("@")[0]
-    if text.startswith("%"):
-        words = [each for each in words if not each.startswith("%")]
-    return parse_query(" ".join(words))
 
 
 def meant_by(candidates: Candidates, query: SpecQuery) -> str | None:
@@ -123,35 +54,6 @@ def explained(conn: sqlite3.Connection, text: str, **names: str | None) -> WhyNo
     candidates = Candidates(read_lookups(conn))
     scope = scope_of(candidates.lookups, **names)
     return why_not(candidates, parse_query(text), scope)
-
-
-@pytest.mark.slow
-@given(texts(), scopes())
-def test_what_is_found_without_conditions(
-    cache: sqlite3.Connection, text: str, names: dict[str, Any]
-) -> None:
-    """Each condition, or else pair, without which something is found is named with its count."""
-    query = parse_query(text)
-    candidates = Candidates(read_lookups(cache))
-    misses = misses_of(candidates, conditions_by(cache, text, names))
-    if found(cache, misses, query, names, set()):
-        return
-    places = range(len(misses.conditions))
-    expected: dict[tuple[str, ...], int] = {}
-    for size in (1, 2):
-        for pair in combinations(places, size):
-            left = len(found(cache, misses, query, names, {*pair}))
-            if left:
-                expected[tuple(misses.conditions[place].text for place in pair)] = left
-        if expected:
-            break
-
-    why = explained(cache, text, **names)
-
-    told = {tuple(cond.text for cond in each.left_out): each for each in why.without}
-    assert told.keys() == expected.keys()
-    for texts_left_out, each in told.items():
-        assert each.target or each.configurations == expected[texts_left_out]
 
 
 def misses_by_hash(
@@ -231,31 +133,6 @@ def test_what_is_needed_instead(real_index: sqlite3.Connection) -> None:
         assert without.instead == (instead,)
 
 
-NATURAL = ["foo", "bar", "fooo", "*"], ["%gcc", "%gcc@13", "%clang"], [*OWN[5:], *MORE]
-
-
-@st.composite
-def natural_texts(draw: st.DrawFn) -> str:
-    """Draw a spec as people write it: what is asked of the package stands behind the compiler."""
-    names, compilers, conditions = NATURAL
-    rest = draw(st.lists(st.sampled_from(conditions), max_size=3))
-    unique = {each.lstrip("+~").partition("=")[0].rstrip(":"): each for each in rest}
-    return " ".join(
-        (draw(st.sampled_from(names)), draw(st.sampled_from(compilers)), *unique.values())
-    )
-
-
-@pytest.mark.slow
-@given(st.one_of(texts(), natural_texts()), scopes())
-def test_every_proposed_spec_finds_something_and_keeps_the_rest(
-    cache: sqlite3.Connection, text: str, names: dict[str, Any]
-) -> None:
-    """A proposal has as many rows as it says, and drops no condition that it does not name."""
-    proposals_hold(cache, text, names)
-    with suppress(UnsupportedQuery):
-        nearest_misses_least(cache, text, names)
-
-
 def proposals_hold(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -> None:
     """Ask each spec that is proposed in place of one that finds nothing."""
     lookups, query = read_lookups(cache), parse_query(text)
@@ -304,19 +181,73 @@ def names_in(conn: sqlite3.Connection) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+def single_conditions_are_named(conn: sqlite3.Connection, text: str, names: dict[str, Any]) -> None:
+    """Compare what is found without one condition with all binaries, asked for each alone."""
+    place = {name: value for name, value in names.items() if name in ("release", "stack")}
+    every = misses_by_hash(conn, text, place)
+    if "/" in text or any(not missed for _, missed in every.values()):
+        return
+    expected: dict[str, set[Configuration]] = {}
+    for configuration, missed in every.values():
+        if len(missed) == 1:
+            (label,) = missed
+            expected.setdefault(label, set()).add(configuration)
+    why = explained(conn, text, **place)
+    told = {
+        each.left_out[0].text: len(expected[each.left_out[0].text])
+        if each.target
+        else each.configurations
+        for each in why.without
+        if len(each.left_out) == 1 and not each.places
+    }
+    if why.read_as is None:
+        assert told == {label: len(some) for label, some in expected.items()}, (text, place)
+
+
 @pytest.mark.slow
 @settings(max_examples=8)
 @given(st.data())
 @pytest.mark.parametrize("kind", [contradictions, small_sources])
 def test_what_is_said_of_any_file_holds(kind: Any, data: st.DataObject) -> None:
-    """Proposals and what is nearest, over pages and indexes that contradict each other."""
+    """Proposals find what they say and keep the rest; what is nearest misses the least."""
     sources = kind.listings() if kind is contradictions else kind.sources()
     with kind.opened(data.draw(sources)) as conn:
         for text in data.draw(st.lists(kind.QUERIES, min_size=8, max_size=8)):
-            names = data.draw(names_in(conn))
-            with suppress(UnsupportedQuery, QuerySyntaxError):
-                proposals_hold(conn, text, names)
-                nearest_misses_least(conn, text, names)
+            all_that_is_said_holds(conn, text, data.draw(names_in(conn)))
+
+
+def all_that_is_said_holds(conn: sqlite3.Connection, text: str, names: dict[str, Any]) -> None:
+    """Hold all parts of an explanation against what `find` finds."""
+    with suppress(UnsupportedQuery, QuerySyntaxError):
+        proposals_hold(conn, text, names)
+        nearest_misses_least(conn, text, names)
+        single_conditions_are_named(conn, text, names)
+
+
+@pytest.mark.parametrize(
+    "names", [{}, {"release": "v1.10", "host": "zen3"}, {"stack": "ml"}], ids=str
+)
+def test_what_is_said_of_an_example_holds(names: dict[str, Any]) -> None:
+    """The same of one file, in the fast loop; conditions may stand behind a compiler."""
+    with contradictions.opened(contradictions.EXAMPLE) as conn:
+        for text in (
+            *(
+                "aa@2",
+                "aa@1.10 ~x",
+                "bb +x",
+                "aa %gcc@13",
+                "aa %clang +x",
+                "aa %gcc target=zen3 ~x",
+            ),
+            *("aa k:=a os=rhel8", "bb@2 target=zen2 k=b", "aaa +x", "* s=one", "aa %gcc@12 k=c"),
+            *(
+                "aa os=ubuntu22.04",
+                "bb %llvm@:14",
+                "aa@9 ~x k=c os=none",
+                f"aa /{spec_hash(3)[:31]}",
+            ),
+        ):
+            all_that_is_said_holds(conn, text, names)
 
 
 @pytest.mark.parametrize(
