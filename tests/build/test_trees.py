@@ -16,6 +16,7 @@ from spack_cache_db.build import build
 from spack_cache_db.build.verification import verify
 from spack_cache_db.errors import ArgumentError, InputError
 from spack_cache_db.query.cache import info
+from tests.commands import run
 from tests.indexes import edge, index, node, record
 from tests.pagetexts import page, spec, write
 from tests.trees import installed, real_tree, write_tree
@@ -65,13 +66,18 @@ def test_all_that_a_tree_says_of_installation_is_a_view(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["folder", "file", "renamed", "deep"])
 def test_a_tree_is_known_by_its_content(tmp_path: Path, way: str) -> None:
-    """Wherever the index of a tree lies, whatever it is called; `--release` gives another name."""
+    """Wherever the index of a tree lies and whatever it is called; `--release` gives another name.
+
+    Else it is called as the first folder of the input, or as the input. A mirror that lies there
+    instead is none.
+    """
     tree = write_tree(tmp_path / "a" / "b" / "c", [installed(node("a"))])
     path = tree / ".spack-db" / "index.json"
     if way == "renamed":
         path = path.rename(tmp_path / "backup.json")
     path = {"folder": tree, "deep": tmp_path / "a"}.get(way, path)
-    for options, name in (({}, "installed"), ({"release": "big-machine"}, "big-machine")):
+    own = {"renamed": "installed", "deep": "b"}.get(way, "c")
+    for options, name in (({}, own), ({"release": "big-machine"}, "big-machine")):
         with closing(built(tmp_path / "x.db", path, **options)) as db:
             assert db.execute(RELEASES).fetchall() == [(name, "installed")]
     file = next(iter(path.rglob("index.json")), path)
@@ -117,13 +123,97 @@ def test_trees_stand_before_releases(tmp_path: Path) -> None:
 
 
 def test_trees_that_use_each_other_are_one_release(tmp_path: Path) -> None:
-    """Several trees are told together, each spec with all prefixes; a copy is passed over."""
+    """Trees of one name are told together, each spec with all prefixes; a copy is passed over."""
     own = [installed(node("a", edge("b", "link"))), installed(node("b"), path="/upstream/b")]
     upstream = [installed(node("b")), installed(node("c"))]
     trees = [write_tree(tmp_path / "own", own), write_tree(tmp_path / "upstream", upstream)]
-    copy = write_tree(tmp_path / "copy", own)
-    with closing(built(tmp_path / "x.db", *trees, copy)) as db:
-        assert sorted(db.execute(INSTALLATIONS)) == sorted([*told(own), *told(upstream)])
+    trees.append(write_tree(tmp_path / "copy", own))
+    expected = sorted([*told(own, "here"), *told(upstream, "here")])
+    with closing(built(tmp_path / "x.db", *trees, release="here")) as db:
+        assert sorted(db.execute(INSTALLATIONS)) == expected
+    for at, tree in enumerate(trees):
+        build([], tmp_path / f"{at}.db", installations=[("here", tree)])
+    build([], tmp_path / "y.db", installations=[("here", tree) for tree in trees])
+    build([tmp_path / f"{at}.db" for at in range(3)], tmp_path / "z.db")
+    build(tmp_path / "y.db", tmp_path / "again.db")
+    assert (tmp_path / "y.db").read_bytes() == (tmp_path / "z.db").read_bytes()
+    assert (tmp_path / "y.db").read_bytes() == (tmp_path / "again.db").read_bytes()
+    with closing(sqlite3.connect(tmp_path / "y.db")) as db:
+        assert sorted(db.execute(INSTALLATIONS)) == expected
+
+
+@pytest.mark.parametrize(
+    ("folder", "path", "release"),
+    [
+        ("derecho", "", "derecho"),
+        ("derecho/opt/spack", "derecho", "derecho"),
+        ("derecho/opt/spack", "derecho/opt/spack", "installed"),
+        ("machines/derecho", "machines", "derecho"),
+        ("machines/derecho/2024/opt", "machines", "derecho"),
+        ("opt/software", "opt", "installed"),
+        ("opt/software", "opt/software/.spack-db/index.json", "installed"),
+        ("casper/.", "casper/.spack-db/index.json", "casper"),
+    ],
+)
+def test_a_folder_names_an_installation(
+    tmp_path: Path, folder: str, path: str, release: str
+) -> None:
+    """The first folder of the input that is not called as any installation, or else the input."""
+    write_tree(tmp_path / "opt" / folder, [installed(node("a"))])
+    build(tmp_path / "opt" / path, tmp_path / "x.db")
+    with closing(sqlite3.connect(tmp_path / "x.db")) as db:
+        assert db.execute(RELEASES).fetchall() == [(release, "installed")]
+
+
+def test_installations_are_not_merged_unless_both_are_named(tmp_path: Path) -> None:
+    """Other trees of one name are an error that names both, from sources and from databases."""
+    for at in "ab":
+        write_tree(tmp_path / at / "derecho", [installed(node(f"of-{at}"))])
+        build(tmp_path / at, tmp_path / f"{at}.db")
+    for paths in ([tmp_path / "a", tmp_path / "b"], [tmp_path / "a.db", tmp_path / "b.db"]):
+        with pytest.raises(InputError) as raised:
+            build(paths, tmp_path / "x.db")
+        (fault,) = raised.value.faults
+        assert {at for at in "ab" if f"{paths['ab'.index(at)]}/" in str(fault)} == {*"ab"}
+        assert "--installation NAME=PATH" in fault.message
+
+
+def test_an_installation_has_the_name_that_is_given(tmp_path: Path) -> None:
+    """Before its folder and `--release`, which is that of the mirrors; PATH may be left out."""
+    trees = [write_tree(tmp_path / at / "opt", [installed(node(at))]) for at in "ab"]
+    (tmp_path / "index.json").write_bytes(index(record(node("c"))))
+    named = [("casper", trees[1]), ("derecho", trees[0])]
+    output = tmp_path / "x.db"
+    build(tmp_path / "index.json", output, release="develop", installations=named)
+    with closing(sqlite3.connect(output)) as db:
+        rows = "SELECT release, package FROM build_listings ORDER BY release"
+        assert db.execute(rows).fetchall() == [("casper", "b"), ("derecho", "a"), ("develop", "c")]
+    again = verify(output, tmp_path / "index.json", release="develop", installations=named)
+    assert again.differences == ()
+    options = [f"--installation={name}={path}" for name, path in named]
+    assert run("build", *options, "-o", output).exit_code == 0
+    assert run("verify", output, *options).exit_code == 0
+    assert run("diff", "derecho", "casper", output).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("named", "error"),
+    [
+        ([("a", "index.json")], "index.json: is not an installation"),
+        ([("a", "opt"), ("b", "opt")], "is given as the installation a and as b"),
+        ([("a", "none")], "none: no such file or folder"),
+        ([("-a", "opt")], "installation is '-a', expected a name"),
+    ],
+)
+def test_a_wrong_installation_is_an_error(
+    tmp_path: Path, named: list[tuple[str, str]], error: str
+) -> None:
+    """Something else, one tree of two names, nothing, and what is no name."""
+    write_tree(tmp_path / "opt", [installed(node("a"))])
+    (tmp_path / "index.json").write_bytes(index(record(node("c"))))
+    given = [(name, tmp_path / path) for name, path in named]
+    with pytest.raises((InputError, ArgumentError), match=error):
+        build([], tmp_path / "x.db", installations=given)
 
 
 def test_a_tree_shares_its_release_with_nothing_else(tmp_path: Path) -> None:

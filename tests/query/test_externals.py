@@ -19,7 +19,8 @@ from spack_cache_db.query.answers import find
 from spack_cache_db.query.cache import binaries, retention
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.database import opened
-from spack_cache_db.site.pages.package import load_badge
+from spack_cache_db.site.pages.filters import Filters
+from spack_cache_db.site.pages.package import load_badge, load_package
 from tests.commands import run
 from tests.indexes import edge, hash_of, index, node, record
 from tests.trees import installed, write_tree
@@ -120,6 +121,30 @@ def test_a_database_with_externals_is_a_source(
     build([tmp_path / "0.db", tmp_path / "1.db"], tmp_path / "parts.db")
     assert both.read_bytes() == (tmp_path / "again.db").read_bytes()
     assert both.read_bytes() == (tmp_path / "parts.db").read_bytes()
+
+
+def test_find_names_each_machine(tmp_path: Path) -> None:
+    """All installations that have a spec; the prefix is that of the machine that is asked."""
+    named = []
+    for name in ("casper", "derecho"):
+        specs = [installed(node("hdf5"), path=f"/{name}/hdf5")]
+        specs += [installed(node("only"), path="/only")] if name == "casper" else []
+        named.append((name, write_tree(tmp_path / name / "opt", specs)))
+    output = tmp_path / "x.db"
+    build([], output, installations=named)
+    assert "casper derecho" in run("find", "hdf5", output).stdout
+    assert "derecho" not in run("find", "only", output).stdout
+    for name in ("casper", "derecho"):
+        (found,) = find(output, "hdf5", release=name)
+        assert found.prefix == f"/{name}/hdf5"
+        done = run("find", "hdf5", output, "--install", "--release", name)
+        assert f"# installed in /{name}/hdf5 ({name})" in done.stdout.splitlines()
+    assert find(output, "only", release="derecho") == []
+    with opened(output) as lookups:
+        page = load_package(lookups, "only", Filters())
+        assert page is not None and page.installed is not None
+        assert page.installed.machines == ("casper", "derecho")
+        assert [count for count, _ in page.installed.versions[0].counts] == [1, 0]
 
 
 RELEASE = """

@@ -70,6 +70,7 @@ class Input(NamedTuple):
     without_paths: bool = False
     executor: Executor | None = None
     snapshots: Snapshots = NO_SNAPSHOTS
+    installations: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def checked(
@@ -80,13 +81,23 @@ class Input(NamedTuple):
         release: str | None,
         stack: str | None,
         progress: Progress | None,
+        installations: Iterable[tuple[str, AnyPath]] = (),
     ) -> Input:
         """Return the input that a caller names; `ArgumentError` for a wrong path or name."""
-        for kind, name in (("release", release), ("stack", stack)):
+        named = tuple((name, checked_paths(path)[0]) for name, path in installations)
+        names = (("installation", name) for name, _ in named)
+        for kind, name in (("release", release), ("stack", stack), *names):
             if name is not None and not is_name(name):
                 expected = "printable characters, no blank at either end, none of = + - @ first"
                 raise ArgumentError(f"{kind} is {name!r}, expected a name: {expected}")
-        return cls(checked_paths(paths), jobs, max_page_size, release, stack, progress)
+        checked = checked_paths(paths) if paths or not named else []
+        given = cls(checked, jobs, max_page_size, release, stack, progress)
+        return given._replace(installations=named)
+
+    @property
+    def every_path(self) -> list[str]:
+        """All paths, those of installations with names included."""
+        return [*self.paths, *(path for _, path in self.installations)]
 
 
 def _checked_recipes(recipes: Mapping[str, str]) -> Mapping[str, str]:
@@ -151,6 +162,7 @@ def build(
     without_paths: bool = False,
     snapshot: str | date | None = None,
     keep_snapshots: int | None = None,
+    installations: Iterable[tuple[str, AnyPath]] = (),
     progress: Progress | None = None,
     executor: Executor | None = None,
 ) -> Report:
@@ -176,6 +188,8 @@ def build(
             need not exist yet.
         keep_snapshots: keep so many of the newest snapshots of each branch, of older ones the first
             of each week for as many weeks, and of still older ones the first of each month.
+        installations: pairs of a release and the path of an installation. An upstream has the
+            release of the installation that uses it.
         progress: called with (units read, units in all), in this process.
         executor: what reads the input, instead of processes that are started here. Its workers
             need the same versions of this package and of archspec, and the same paths.
@@ -187,7 +201,9 @@ def build(
         OutputError: the file cannot be written, or the output is another program's file. In any
             case the old file stays.
     """
-    given = Input.checked(paths, jobs, max_page_size, release, stack, progress)._replace(
+    given = Input.checked(
+        paths, jobs, max_page_size, release, stack, progress, installations
+    )._replace(
         first=first,
         recipes=_checked_recipes(recipes or {}),
         without_paths=without_paths,
@@ -207,6 +223,7 @@ def check(
     max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
     release: str | None = None,
     stack: str | None = None,
+    installations: Iterable[tuple[str, AnyPath]] = (),
     progress: Progress | None = None,
 ) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
     """Return (faults, problems) of the input without building; a problem comes as a `Fault`.
@@ -217,7 +234,7 @@ def check(
         ArgumentError: a path has a wrong type, or a name is not one.
         InputError: a path does not exist, or it has no files.
     """
-    given = Input.checked(paths, jobs, max_page_size, release, stack, progress)
+    given = Input.checked(paths, jobs, max_page_size, release, stack, progress, installations)
     from spack_cache_db.build import pipeline
 
     return pipeline.check(given)

@@ -30,7 +30,7 @@ def fingerprint(given: Input, output: Path) -> str | None:
     versions = {**program_versions(), "schema": STATEMENTS_SHA256}
     digest, is_built_on = hashlib.sha256(), False
     try:
-        for unit in plan(given.paths):
+        for unit in plan(given.paths, given.installations):
             for file in unit:
                 if isinstance(file, Fault):
                     return None

@@ -220,7 +220,7 @@ def kept_documents(
 
     A release has one page of a package, and one package that lists a spec. A stack of a release has
     one index, because an index lists the whole stack; indexes of one mirror belong together. So do
-    installed trees, which may use each other's specs and share their release with nothing else.
+    installations whose release was given by name: one may be the upstream of the other.
     The first document by path is kept, but an index that has the address of its mirror comes before
     others. A document with the same bytes is skipped.
     """
@@ -263,6 +263,10 @@ def _not_alone(document: Document, known: Document) -> Refusal:
     """Return the refusal of a document that claims the same as another one."""
     if document.page:
         what, rule = f"page of {document.page.package}", "page per package and release"
+    elif is_tree(document) and is_tree(known):
+        before = f"another installation called {document.release} than"
+        after = "; name each (--installation NAME=PATH), or both alike if one is an upstream"
+        return Refusal(document, known, before, after)
     else:
         stack = document.index_facts.stack if document.index_facts else ""
         what = f"index of the stack {stack}"
@@ -273,10 +277,12 @@ def _not_alone(document: Document, known: Document) -> Refusal:
 
 def _belong_together(one: Document, other: Document) -> bool:
     """Return whether two documents are of one mirror, or two installations."""
-    if is_tree(one) and is_tree(other):
-        return one.sha256 != other.sha256
     facts, more = one.index_facts, other.index_facts
-    return facts is not None and more is not None and facts.whole == more.whole
+    if facts is None or more is None:
+        return False
+    if is_tree(one) and is_tree(other) and facts.is_named and more.is_named:
+        return one.sha256 != other.sha256
+    return facts.whole == more.whole
 
 
 def _among_trees(documents: Sequence[Document], kept: list[int]) -> dict[int, Refusal]:

@@ -20,7 +20,7 @@ from spack_cache_db.build.known_packages import (
     package_problems,
     package_rows,
 )
-from spack_cache_db.build.merge import Merge, Merged
+from spack_cache_db.build.merge import Merge, Merged, installed_releases
 from spack_cache_db.build.problems import problems
 from spack_cache_db.build.rows import table_rows
 from spack_cache_db.build.search_words import (
@@ -48,11 +48,11 @@ MOST_NAMED = 5
 def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Report:
     """Build `output` (see `spack_cache_db.build.build`)."""
     clock = _Clock()
-    publication.require_replaceable(output, given.paths, force=force)
+    publication.require_replaceable(output, given.every_path, force=force)
     # A folder there costs the inspect file alone, and `publish` says so.
     inspect_path = publication.inspect_path(output)
     if not os.path.isdir(inspect_path):  # noqa: PTH112 - Path.is_dir raises for a long name
-        publication.require_replaceable(inspect_path, given.paths, force=force)
+        publication.require_replaceable(inspect_path, given.every_path, force=force)
     given, notes = _begun(given, output)
     mark = fingerprint(given, output) if given.snapshots.day else None
     if mark and (report := _unchanged(mark, given.snapshots, output)):
@@ -82,7 +82,7 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
         notes.add(f"no snapshot of {snapshots.day}, because there is no mirror to list in it")
     every: list[tuple[int | str, Problem]] = [*found]
     every += [(facts.path, problem) for facts, problem in package_problems(packages)]
-    every += refused(merged, given.paths)
+    every += refused(merged, given.every_path)
     del merged  # Its arrays are large, and nothing needs them from here on.
     clock.stage("number")
     with publication.replacing(output) as temporary:
@@ -112,7 +112,8 @@ def _begun(given: Input, output: Path) -> tuple[Input, set[str]]:
     """Return the input of the first build of a history without the output, and a note of that."""
     place = os.path.abspath(output)  # noqa: PTH100 - the same for paths as they were typed
     others = [path for path in given.paths if os.path.abspath(path) != place]  # noqa: PTH100
-    if not given.snapshots.day or len(others) in (0, len(given.paths)) or os.path.exists(output):  # noqa: PTH110
+    is_built_on = len(others) < len(given.paths) and bool(others or given.installations)
+    if not (given.snapshots.day and is_built_on) or os.path.exists(output):  # noqa: PTH110
         return given, set()
     return given._replace(paths=others), {f"{output} does not exist yet: its history begins"}
 
@@ -162,7 +163,7 @@ def read(given: Input) -> tuple[Merged, Input]:
     Raises:
         InputError: there is no input, or its databases were built with options that differ.
     """
-    merge, units, done = Merge(), plan(given.paths), 0
+    merge, units, done = Merge(), plan(given.paths, given.installations), 0
 
     def share(part: float) -> None:
         if given.progress:
@@ -176,8 +177,13 @@ def read(given: Input) -> tuple[Merged, Input]:
     merged = merge.merged(given.first, given.snapshots)
     if not (merged.documents or merged.packages or merged.faults or merged.left_out):
         raise InputError(
-            Fault(path, 0, "holds no file, expected pages or indexes") for path in given.paths
+            Fault(path, 0, "holds no file, expected pages or indexes") for path in given.every_path
         )
+    known = installed_releases(merged.documents)
+    if not merged.faults:
+        message = "is not an installation, expected a folder with .spack-db/index.json"
+        missing = (path for name, path in given.installations if name not in known)
+        merged.faults.extend(Fault(path, 0, message) for path in missing)
     return merged, given
 
 

@@ -270,6 +270,7 @@ def _mirror_rows(numbered: Numbered) -> TableRows:
             each.sha256,
             each.index_facts.format,
             each.index_facts.url,
+            each.index_facts.is_named,
             recorded[number],
             each.index_facts.binaries,
         )

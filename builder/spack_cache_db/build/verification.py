@@ -102,6 +102,7 @@ def verify(
     stack: str | None = None,
     snapshot: str | date | None = None,
     keep_snapshots: int | None = None,
+    installations: Iterable[tuple[str, AnyPath]] = (),
     progress: Progress | None = None,
 ) -> Verification:
     """Build the sources of a database again, and return where the database differs.
@@ -117,6 +118,7 @@ def verify(
         stack: the stack of indexes and mirrors, as in `build`.
         snapshot: the date of its snapshots, as in `build`.
         keep_snapshots: the number of snapshots that are not thinned, as in `build`.
+        installations: the installations, as in `build`.
         progress: called with (units read, all units), in this process.
 
     Raises:
@@ -124,7 +126,7 @@ def verify(
         DatabaseError: the file is not a database of this program, or is damaged.
         InputError: a path does not exist, or none of the sources can be read.
     """
-    source = Input.checked(paths, jobs, max_page_size, release, stack, progress)
+    source = Input.checked(paths, jobs, max_page_size, release, stack, progress, installations)
     source = source._replace(snapshots=Snapshots.checked(snapshot, keep_snapshots))
     database = checked_file("file", file)
     source = _as_built(source, database)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spack_cache_db.cli.options import F, GivenPath, flag, input_options, named
+from spack_cache_db.cli.options import F, GivenPath, flag, input_options, named, pairs
 from spack_cache_db.cli.output import fail, print_json, progress_bar, say, say_faults, say_notes
 from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.errors import counted, reason
@@ -19,11 +19,8 @@ if TYPE_CHECKING:
     from spack_cache_db.build import Snapshots
 
 
-def _by_namespace(ctx: click.Context, parameter: object, given: tuple[str, ...]) -> dict[str, str]:
-    for each in given:
-        if "=" not in each:
-            raise click.BadParameter(f"{each!r} has no '=', expected NAMESPACE=URL", ctx)
-    return {namespace: url for namespace, _, url in (each.partition("=") for each in given)}
+def _by_namespace(ctx: click.Context, parameter: Any, given: tuple[str, ...]) -> dict[str, str]:
+    return dict(pairs(ctx, parameter, given))
 
 
 def _history_options(command: F) -> F:

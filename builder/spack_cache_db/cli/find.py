@@ -89,7 +89,13 @@ def find(spec: str, file: Path, **options: Any) -> None:
             print_answer(
                 options,
                 lambda: found_rows(found, hashes=hashes),
-                find_table(found, len(results.ids), most, hashes=hashes),
+                find_table(
+                    found,
+                    len(results.ids),
+                    most,
+                    hashes=hashes,
+                    installations=lookups.release_names(lookups.trees()),
+                ),
             )
         if found and options["install"]:
             from spack_cache_db.query.installation import install_found
@@ -97,9 +103,11 @@ def find(spec: str, file: Path, **options: Any) -> None:
             commands = install_found(lookups.conn, found, options["release"])
             if commands is None:
                 fail("no release lists these specs, so nothing says where to get them")
-            place = f"in {prefix}" if (prefix := getattr(commands, "prefix", None)) else ""
-            note = commands.note or (place and "installed")
-            for line in ("", *([f"# {note} {place}".rstrip()] if note else []), *commands.commands):
+            note = commands.note
+            if prefix := getattr(commands, "prefix", None):
+                machine = f" ({commands.release})" if len(lookups.trees()) > 1 else ""
+                note = f"{note or 'installed'} in {prefix}{machine}"
+            for line in ("", *([f"# {note}"] if note else []), *commands.commands):
                 say(line)
     sys.exit(0 if found else 1)
 
@@ -161,7 +169,12 @@ class _Search:
 
 
 def find_table(
-    found: Sequence[Found], total: int | None = None, most: int | None = None, *, hashes: bool
+    found: Sequence[Found],
+    total: int | None = None,
+    most: int | None = None,
+    *,
+    hashes: bool,
+    installations: Sequence[str] = (),
 ) -> Iterator[str]:
     """Yield the lines of a table; one line above has what all rows share.
 
@@ -170,6 +183,7 @@ def find_table(
         total: how many satisfy the spec in all; None if that is all of them.
         most: the rows of the table; None for all.
         hashes: one row per spec instead of one per configuration.
+        installations: the releases that are installations, which are all named.
     """
     total = total or len(found)
     part = f"{len(found):,} of " if len(found) < total else ""
@@ -187,7 +201,9 @@ def find_table(
             yield from wrapped(f"all: {' '.join(shared)}")
         names = [name for name in _WORDS if name not in same or name == "version"]
     headings = [*names, "hash" if hashes else "specs", "last seen", *_LONG]
-    rows = [row for each in found for row in _rows(each, names, common, hashes=hashes)]
+    rows = [
+        row for each in found for row in _rows(each, names, common, installations, hashes=hashes)
+    ]
     yield ""
     yield from aligned(headings, rows[:most], _LONG, _OPTIONAL)
     left = total - len(found) + len(rows) - len(rows[:most])
@@ -196,7 +212,12 @@ def find_table(
 
 
 def _rows(
-    found: Found, names: Sequence[str], common: set[str], *, hashes: bool
+    found: Found,
+    names: Sequence[str],
+    common: set[str],
+    installations: Sequence[str],
+    *,
+    hashes: bool,
 ) -> Iterator[list[str]]:
     words = [getattr(found, name) for name in names]
     variants = " ".join(text for text in found.variants if text not in common)
@@ -204,8 +225,9 @@ def _rows(
     if hashes:
         places = [(spec.hash, spec) for spec in found.specs or ()]
     for label, place in places:
-        more = len(place.releases) - 1
-        release = place.releases[0] if place.releases else NOTHING
+        named = [each for each in installations if each in place.releases] or place.releases[:1]
+        more = len(place.releases) - len(named)
+        release = " ".join(named) or NOTHING
         differences = getattr(place, "differences", ())
         texts = [*differences[:_MOST_DIFFERENCES]]
         if len(differences) > _MOST_DIFFERENCES:

@@ -228,6 +228,15 @@ def input_options(command: F) -> F:
             show_default="number of cores",
             help="Number of processes that read the input.",
         ),
+        click.option(
+            "--installation",
+            "installations",
+            metavar="NAME=PATH",
+            help="Installation, and the name of its release, such as a machine. Repeatable.",
+            multiple=True,
+            callback=pairs,
+            is_eager=True,
+        ),
         named("--stack", "NAME", "Stack of the indexes and mirrors; else their folder."),
         named("--release", "NAME", "Release of the indexes and mirrors; else their folder."),
     ):
@@ -235,9 +244,20 @@ def input_options(command: F) -> F:
     return command
 
 
+def pairs(
+    ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
+    """Return the two sides of each value of an option such as NAME=PATH."""
+    for text in given:
+        if "" in text.partition("="):
+            expected = getattr(parameter, "metavar", "")
+            raise click.BadParameter(f"{text!r} is not a pair, expected {expected}", ctx)
+    return tuple((name, value) for name, _, value in (text.partition("=") for text in given))
+
+
 def _given(ctx: click.Context, parameter: click.Parameter, paths: tuple[str, ...]) -> Any:
     """Return the paths; `build --example` names its own."""
-    if not paths and not ctx.params.get("example"):
+    if not (paths or ctx.params.get("example") or ctx.params.get("installations")):
         raise click.MissingParameter(ctx=ctx, param=parameter)
     return paths
 

@@ -26,7 +26,7 @@ APPLICATION_ID = 0x53504442
 SCHEMA_VERSION = 21
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "2f336a9d55716fa66755958df103be3ec0d66f13579e6c87e9528436dddd12a3"
+STATEMENTS_SHA256 = "19e7d3eda13ce5cd972afee274556fe6bc6782f5c94f4e158e6fdc2b78237c39"
 """The checksum (`statements_sha256`) of a database of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 

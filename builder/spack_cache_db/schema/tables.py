@@ -256,6 +256,7 @@ TABLES: tuple[Table, ...] = (
         text("sha256"),
         text("format"),
         text("url", nullable=True),
+        Column("is_named"),
         Column("record_count"),
         Column("spec_count"),
         indexes=(("release",), ("stack",)),

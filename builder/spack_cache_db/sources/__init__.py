@@ -34,13 +34,28 @@ class Place(NamedTuple):
         release = self.release or folders[0] or ROOT
         return release, self.stack or view or folders[1] or ROOT
 
-    def of_tree(self) -> tuple[str, str]:
-        """Return release and stack of an installed tree: the folders around it say nothing."""
-        return self.release or INSTALLED, self.stack or ROOT
+    def of_tree(self, index: File) -> tuple[str, str]:
+        """Return release and stack of an installation, given its index.
+
+        Its release is the first folder within the input, or else the input, whose name is not one
+        that many installations have.
+        """
+        top = Path(os.path.abspath(index.location.removesuffix(index.path)))  # noqa: PTH100
+        top = top.parent if top.name == _TREE else top
+        # The folder of a copied index says nothing.
+        folders = [*index.path.split("/")[:-1], *([top.name] if _TREE in index.location else [])]
+        named = (name for name in folders if name not in _USUAL_NAMES)
+        return self.release or next(named, INSTALLED), self.stack or ROOT
 
 
 ANYWHERE = Place()
 """Whatever the folders say."""
+
+_TREE = ".spack-db"
+"""The folder that an installation has its index in."""
+
+_USUAL_NAMES = {_TREE, "", "apps", "install", "installed", "opt", "software", "spack", "sw"}
+"""Names of folders that do not say which installation they have."""
 
 
 _INSPECTION = b'{\n "spack-cache": {\n'
@@ -78,11 +93,13 @@ class File(NamedTuple):
         location: the path as the user would type it, for messages.
         path: the name within the input, which goes into the database.
         kind: `file`, `mirror`, or `database` for a database of this program that was named itself.
+        release: the release of an installation that was given by name.
     """
 
     location: str
     path: str
     kind: Literal["file", "mirror", "database"] = "file"
+    release: str | None = None
 
 
 class RawFile(NamedTuple):
@@ -91,6 +108,7 @@ class RawFile(NamedTuple):
     location: str
     path: str
     data: bytes
+    release: str | None = None
 
 
 Unit = tuple[File | Fault, ...]
@@ -100,8 +118,10 @@ Share = Callable[[float], None]
 """Called with how much of a unit has been read, from 0 to 1."""
 
 
-def plan(paths: Iterable[str]) -> list[Unit]:
+def plan(paths: Iterable[str], installations: Iterable[tuple[str, str]] = ()) -> list[Unit]:
     """Return the input divided into units, in an order that does not depend on that of `paths`.
+
+    Installations are given as release and path.
 
     Files are ordered by the folder they lie in, and only then by their path: pages of one package
     say much the same in every release, and what is read together is interned together.
@@ -112,9 +132,10 @@ def plan(paths: Iterable[str]) -> list[Unit]:
     found: dict[str, File] = {}
     faults: list[Fault] = []
     unlisted: list[Fault] = []
-    paths = sorted(paths)
-    tops = {os.path.realpath(path) for path in paths if os.path.isdir(path)}  # noqa: PTH112
-    for path in paths:
+    named = sorted((path, release) for release, path in installations)
+    given: list[tuple[str, str | None]] = [*((path, None) for path in sorted(paths)), *named]
+    tops = {os.path.realpath(path) for path, _ in given if os.path.isdir(path)}  # noqa: PTH112
+    for path, release in given:
         # Those of Path raise for a name that is too long.
         if not os.path.exists(path):  # noqa: PTH110
             faults.append(Fault(path, 0, "no such file or folder, expected pages or indexes"))
@@ -129,7 +150,12 @@ def plan(paths: Iterable[str]) -> list[Unit]:
                 faults.append(Fault(path, 0, "the folder holds no file, expected pages or indexes"))
         for file in files:
             # A file that is named twice is read once, by the first of its names.
-            found[file.location] = min(found.get(file.location, file), file)
+            known = found.get(file.location, file)
+            if release and known.release not in (None, release):
+                message = f"is given as the installation {known.release} and as {release}"
+                faults.append(Fault(path, 0, f"{message}, expected one name"))
+            own = file._replace(path=f"{release}/{file.path}".rstrip("/"), release=release)
+            found[file.location] = own if release else min(known, file)
     if faults:
         raise InputError(faults)
     small = [each for each in found.values() if not _is_large(each)]

@@ -47,7 +47,7 @@ class IndexFacts(NamedTuple):
     address of the mirror, where it is known. `whole` is the location of what has all binaries of
     its release and stack: a mirror, or an index that lies alone. It is None for a spec file, which
     has one of them. `binaries` is the number of binaries that the index lists. `is_installed` says
-    that it is the index of an installed tree.
+    that it is the index of an installation, and `is_named` that its release was given by name.
     """
 
     stack: str
@@ -56,6 +56,7 @@ class IndexFacts(NamedTuple):
     whole: str | None
     binaries: int = 0
     is_installed: bool = False
+    is_named: bool = False
 
 
 SPEC_FILE = "spec file "

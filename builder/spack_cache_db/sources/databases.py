@@ -81,7 +81,7 @@ JOIN packages ON packages.id = pages.package ORDER BY pages.id
 """
 MIRRORS = """
 SELECT mirrors.id, releases.id, releases.name, releases.kind, stacks.name, path, sha256, format,
-  url, mirrors.spec_count
+  url, mirrors.spec_count, is_named
 FROM mirrors JOIN releases ON releases.id = mirrors.release
 JOIN stacks ON stacks.id = mirrors.stack ORDER BY mirrors.id
 """
@@ -259,13 +259,24 @@ class _Database:
             self._page_of[release, package] = key
             self._page_release[key] = release
         self._mirrors: dict[int, tuple[int, int, int]] = {}
-        for key, release, name, kind, stack, path, sha256, form, url, binaries in self._select(
-            MIRRORS
-        ):
+        for (
+            key,
+            release,
+            name,
+            kind,
+            stack,
+            path,
+            sha256,
+            form,
+            url,
+            count,
+            is_named,
+        ) in self._select(MIRRORS):
             require_name("release", name)
             # Indexes of one release and stack that are in one database belong together.
             whole = None if form.startswith(SPEC_FILE) else within(json.dumps([name, stack]))
-            facts = IndexFacts(stack, form, url, whole, binaries, is_installed=kind == INSTALLED)
+            is_installed = kind == INSTALLED
+            facts = IndexFacts(stack, form, url, whole, count, is_installed, bool(is_named))
             problems = tuple(self._problems[None, key])
             document = Document(within(path), path, sha256, name, problems, index_facts=facts)
             self._mirrors[key] = add(document), release, self._texts.stack_sets[(stack,)]

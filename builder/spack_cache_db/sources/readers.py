@@ -89,6 +89,8 @@ def read(unit: Unit, max_page_size: int) -> Iterator[AnyFile | Fault]:
                     found = _read_file(entry, max_page_size)
                 for file in found:
                     fault = None if isinstance(file, Fault) else _name_fault(*file[:2])
+                    if isinstance(file, RawFile) and isinstance(entry, File):
+                        file = file._replace(release=entry.release)
                     yield fault or file
         except InputError as error:
             yield from error.faults

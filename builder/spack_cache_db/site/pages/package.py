@@ -32,6 +32,7 @@ from spack_cache_db.site.pages.package_versions import (
     Timeline,
     WhereItRuns,
     timeline_of,
+    where_installed,
     where_it_runs,
 )
 from spack_cache_db.site.pages.spec import spec_line
@@ -88,6 +89,7 @@ class PackagePage:
         install: the commands for it.
         releases: the releases that have it.
         offers: filters that are offered above the rows.
+        installed: which installation has which version; None if there is only one.
         needed_by: packages that need it themselves, as far as the file knows.
         known: of a package without a binary the specs that others depend on.
         known_name: what is known of its name.
@@ -105,6 +107,7 @@ class PackagePage:
     install: Install | Installation | None
     releases: tuple[str, ...]
     runs: WhereItRuns
+    installed: WhereItRuns | None
     common_variants: tuple[str, ...]
     rows: tuple[ConfigurationRow, ...]
     page_count: int
@@ -171,6 +174,7 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
         install=install_binary(lookups.conn, name, dag_hash, filters.release) if dag_hash else None,
         releases=first[0].presence.releases[:MOST_OTHER_RELEASES] if first else (),
         runs=where_it_runs(lookups, every, releases, all=filters.all_versions),
+        installed=where_installed(lookups, every, releases, all=filters.all_versions),
         common_variants=_others_first(common, defaults),
         rows=rows,
         page_count=window.page_count,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
-from spack_cache_db.query.configurations import Counted
+from spack_cache_db.query.conditions import Condition
+from spack_cache_db.query.configurations import Counted, counts_in_scope
 from spack_cache_db.query.database import Lookups, Release
 from spack_cache_db.site.pages.filters import Filters
 
@@ -17,6 +18,8 @@ MOST_SHOWN = 3
 """Versions in the table of where a package runs, if not all are asked for."""
 MOST_RELEASES = 2
 _PLATFORMS = {"darwin": "macOS"}
+Machine = TypeVar("Machine", str, tuple[str, str])
+"""An installation, or a family of targets and a platform."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,35 +51,88 @@ def where_it_runs(
         releases: the ids of the releases that have each of them.
         all: whether to return more than the newest `MOST_SHOWN` versions.
     """
-    counts: dict[tuple[int, str], Counter[tuple[str, str]]] = {}
-    listed: dict[tuple[int, str], set[int]] = {}
-    machines: Counter[tuple[str, str]] = Counter()
-    for each in every:
-        if not each.spec_count:
-            continue
-        what = each.configuration
-        machine, version = (lookups.families[what.target], what.platform), each.position
-        counts.setdefault((version, what.version), Counter())[machine] += each.spec_count
-        listed.setdefault((version, what.version), set()).update(releases[each.id])
-        machines[machine] += each.spec_count
-    order = [machine for machine, _ in machines.most_common()]
+    cells = [
+        _Cell(each, (lookups.families[what.target], what.platform), each.spec_count)
+        for each in every
+        for what in (each.configuration,)
+    ]
+    machines = Counter[tuple[str, str]]()
+    for cell in cells:
+        machines[cell.machine] += cell.specs
+    order = [machine for machine, specs in machines.most_common() if specs]
     platforms = {platform for _, platform in order}
-    names = {key: release.name for key, release in lookups.releases.items()}
 
     def address(version: str, machine: tuple[str, str]) -> str:
         platform = machine[1] if len(platforms) > 1 else None
         return Filters(version=version, target=f"{machine[0]}:", platform=platform).address()
 
+    def name(machine: tuple[str, str]) -> str:
+        return _machine_name(*machine)
+
+    return _table(lookups, cells, releases, order, name, address, all=all)
+
+
+def where_installed(
+    lookups: Lookups, every: Sequence[Counted], releases: Mapping[int, Sequence[int]], *, all: bool
+) -> WhereItRuns | None:
+    """Return the specs of a package by version and installation; None if there is only one.
+
+    The arguments are those of `where_it_runs`.
+    """
+    trees = lookups.trees()
+    if len(trees) < 2:
+        return None
+    ids = [each.id for each in every]
+    counts = {
+        lookups.releases[tree].name: counts_in_scope(
+            lookups, ids, (Condition("release", "", tree),)
+        )
+        for tree in trees
+    }
+    cells = [_Cell(each, tree, found[each.id]) for tree, found in counts.items() for each in every]
+
+    def address(version: str, tree: str) -> str:
+        return Filters(version=version, release=tree).address()
+
+    return _table(lookups, cells, releases, [*counts], str, address, all=all)
+
+
+class _Cell(NamedTuple, Generic[Machine]):
+    """A configuration on a machine, and how many specs of it count there."""
+
+    what: Counted
+    machine: Machine
+    specs: int
+
+
+def _table(
+    lookups: Lookups,
+    cells: Iterable[_Cell[Machine]],
+    releases: Mapping[int, Sequence[int]],
+    order: Sequence[Machine],
+    name: Callable[[Machine], str],
+    address: Callable[[str, Machine], str],
+    *,
+    all: bool,
+) -> WhereItRuns:
+    """Return the table of cells, given the order and names of machines and addresses of cells."""
+    counts: dict[tuple[int, str], Counter[Machine]] = {}
+    listed: dict[tuple[int, str], set[int]] = {}
+    for cell in cells:
+        if cell.specs:
+            version = cell.what.position, cell.what.configuration.version
+            counts.setdefault(version, Counter())[cell.machine] += cell.specs
+            listed.setdefault(version, set()).update(releases[cell.what.id])
+    names = {key: release.name for key, release in lookups.releases.items()}
+
     def row(key: tuple[int, str]) -> VersionRuns:
         found = tuple((counts[key][machine], address(key[1], machine)) for machine in order)
-        first = [name for release, name in names.items() if release in listed[key]]
+        first = [release for number, release in names.items() if number in listed[key]]
         return VersionRuns(key[1], found, tuple(first[:MOST_RELEASES]))
 
     newest_first = sorted(counts, reverse=True)
     shown = newest_first if all else newest_first[:MOST_SHOWN]
-    return WhereItRuns(
-        tuple(_machine_name(*machine) for machine in order), tuple(map(row, shown)), len(counts)
-    )
+    return WhereItRuns(tuple(map(name, order)), tuple(map(row, shown)), len(counts))
 
 
 def _machine_name(family: str, platform: str) -> str:

@@ -20,6 +20,7 @@ from msgspec import Raw, Struct
 
 from spack_cache_db.bounded_yaml import YamlBounds, load
 from spack_cache_db.errors import LineFault
+from spack_cache_db.sources import Place
 from spack_cache_db.sources.columns import IndexFacts, Install
 from spack_cache_db.sources.indexes import IndexFault, decompressed, without_signature
 from spack_cache_db.sources.strictness import BROKEN, named, require_text, said
@@ -129,9 +130,10 @@ class Installs(dict[str, Raw]):
         super().__init__(database.installs)
         self._version = database.version
 
-    def facts(self, stack: str, url: str | None, whole: str) -> IndexFacts:
+    def facts(self, stack: str, url: str | None, whole: str, place: Place) -> IndexFacts:
         """Return what the index says as a document (see `IndexFacts`)."""
-        return IndexFacts(stack, self._version, url, whole, is_installed=self.is_installed)
+        is_named = self.is_installed and place.release is not None
+        return IndexFacts(stack, self._version, url, whole, 0, self.is_installed, is_named)
 
     @cached_property
     def is_installed(self) -> bool:

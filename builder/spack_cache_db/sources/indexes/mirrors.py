@@ -86,12 +86,16 @@ class MirrorReader:
 
     def add(self, file: RawFile) -> None:
         """Read an index or a spec file; `InputError` with its first fault if it cannot be kept."""
-        self._reader.add(*open_file(file, self._place))
+        self._reader.add(*open_file(file, self._place_of(file)))
+
+    def _place_of(self, file: RawFile | File) -> Place:
+        """Return the place of a file, whose own release comes first."""
+        return self._place._replace(release=file.release or self._place.release)
 
     def add_mirror(self, mirror: File) -> None:
         """Read the folder of a mirror (as `add`); an index without faults is kept all the same."""
         faults: list[Fault] = []
-        for index in open_mirror(mirror, self._place):
+        for index in open_mirror(mirror, self._place_of(mirror)):
             if isinstance(index, Fault):
                 faults.append(index)
                 continue
@@ -110,8 +114,8 @@ def open_file(file: RawFile, place: Place) -> OpenIndex:
         here, digest = File(file.location, file.path), hashlib.sha256(data)
         if b'"database"' in data[:256]:
             installs = _installs(data)
-            release, stack = place.of_tree() if installs.is_installed else place.of(file.path)
-            facts = installs.facts(stack, None, file.location)
+            release, stack = place.of_tree(here) if installs.is_installed else place.of(file.path)
+            facts = installs.facts(stack, None, file.location, place)
             return _opened(here, digest, facts, release, installs)
         # `_cache/<release>/<package>/spec-N.json`, as the folders of pages have them.
         found = SpecFile(data, MAX_INDEX)
@@ -302,10 +306,10 @@ class _Mirror:
         data = decompressed(data, MAX_INDEX)
         installs = _installs(data)
         place, is_tree = self._place, installs.is_installed
-        release, stack = place.of_tree() if is_tree else place.of(self._place_path, view)
         below = path.relative_to(self.folder).as_posix()
         file = File(str(path), f"{self._mirror.path}/{below}".lstrip("/"))
-        facts = installs.facts(stack, self.url, str(self.folder))
+        release, stack = place.of_tree(file) if is_tree else place.of(self._place_path, view)
+        facts = installs.facts(stack, self.url, str(self.folder), place)
         index = _opened(file, hashlib.sha256(data), facts, release, installs, self)
         problems = (*index.document.problems, *unknown_keys("manifest", unknown))
         return index._replace(document=index.document._replace(problems=problems))
