@@ -85,7 +85,7 @@ async def test_pages_of_a_tree_give_the_command_that_loads(tree: Any, tree_file:
     assert prefix in said
     assert "Asked for explicitly, installed on 2023-12-06" in said
     count = sqlite3.connect(tree_file).execute(f"SELECT count(*) FROM ({EXPLICIT})").fetchone()[0]
-    assert f"{count} specs that were asked for" in await text(tree, "/release/installed")
+    assert f"{count} specs that were installed explicitly" in await text(tree, "/release/installed")
     table = "/spack-cache/installations.json?release=installed&explicit=1&_shape=array&_size=max"
     assert len((await tree.client.get(table)).json()) == count > 1
     assert "<h1>What is installed?</h1>" in await text(tree, "/")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import quote, unquote
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.configurations import specs_beginning
 from spack_cache_db.query.names import hint, read_spellings, scope_of, spec_of_hash
-from spack_cache_db.site.answers import Answer, BadAddress, Request, Site, data, moved
+from spack_cache_db.site.answers import Answer, BadAddress, Request, Site, data
 
 Pairs = Sequence[tuple[str, str]]
 Kinds = Mapping[str, tuple[str, ...]]
@@ -64,10 +64,11 @@ def check_fields(request: Request, fields: Collection[str]) -> None:
             raise BadAddress(f"this address has no field {name!r}; {near(name, fields)}")
 
 
-def respelled(
-    site: Site, path: str, spans: Spans, pairs: Pairs, kinds: Kinds = KINDS
-) -> Answer | None:
-    """Return a redirect to the usual spelling of all names; None if the address has it already.
+NOT_MOVED = data("", "text")
+
+
+def respelled(site: Site, path: str, spans: Spans, pairs: Pairs, kinds: Kinds = KINDS) -> Answer:
+    """Return a redirect to the usual spelling of all names, or `NOT_MOVED`.
 
     Args:
         spans: start and end of each name in the path, by keys of `kinds`.
@@ -75,7 +76,7 @@ def respelled(
         kinds: the kinds of names that each field may contain.
     """
     if kinds.keys().isdisjoint((*spans, *(name.removesuffix("__exact") for name, _ in pairs))):
-        return None
+        return NOT_MOVED
     spellings = read_spellings(site.lookups)
 
     def canonical(field: str, text: str) -> str:
@@ -91,20 +92,12 @@ def respelled(
             renamed_path = f"{renamed_path[:start]}{quote(name, safe='/:')}{renamed_path[end:]}"
     renamed = [(field, canonical(field, text)) for field, text in pairs]
     if (renamed_path, renamed) == (path, [*pairs]):
-        return None
-    query = f"?{urlencode(renamed)}" if renamed else ""
-    return moved(f"{site.urls.path(renamed_path)}{query}")
-
-
-def respelled_table(site: Site, path: str, pairs: Pairs, kinds: Kinds) -> Answer:
-    """Return the redirect of `respelled` for a table's address; an empty answer if it has none."""
-    return respelled(site, path, {}, pairs, kinds) or data("", "text")
+        return NOT_MOVED
+    return site.redirect(renamed_path, renamed, 301)
 
 
 def respelled_query(site: Site, path: str, pairs: Pairs) -> Answer:
-    """Return the redirect of `respelled` for a canned query; an empty answer if it has none.
-
-    The beginning of a hash is completed.
+    """Return a redirect to a canned query with the usual spelling and whole hashes.
 
     Raises:
         BadAddress: the database does not have one of the names.
@@ -121,7 +114,7 @@ def respelled_query(site: Site, path: str, pairs: Pairs) -> Answer:
             renamed.append((field, text))
     except BuilderError as error:
         raise BadAddress(str(error)) from None
-    if (answer := respelled(site, path, {}, renamed)) is not None:
-        return answer
-    is_same = renamed == [*pairs]
-    return data("", "text") if is_same else moved(f"{site.urls.path(path)}?{urlencode(renamed)}")
+    answer = respelled(site, path, {}, renamed)
+    if answer is NOT_MOVED and renamed != [*pairs]:
+        return site.redirect(path, renamed, 301)
+    return answer

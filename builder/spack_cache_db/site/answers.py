@@ -225,9 +225,14 @@ class Site:
         return environment
 
     def page(
-        self, request: Request, template: str, context: Mapping[str, Any], status: int = 200
+        self,
+        request: Request,
+        template: str,
+        context: Mapping[str, Any],
+        status: int = 200,
+        kind: str = "html",
     ) -> Answer:
-        """Return the page that a template renders."""
+        """Return the page that a template renders; `kind` is a key of `CONTENT_TYPES`."""
         without_host = urlencode([pair for pair in request.pairs if pair[0] != "host"])
         variables = {
             "request": {
@@ -240,7 +245,7 @@ class Site:
             "canonical": self.absolute(request, request.path) if status == 200 else None,
         }
         text = self.environment.get_template(template).render(context, **variables)
-        return Answer(text.encode(), status)
+        return data(text, kind)._replace(status=status)
 
     def absolute(self, request: Request, path: str) -> str:
         """Return the address of a path with scheme and host."""
@@ -251,7 +256,7 @@ class Site:
     ) -> Answer:
         """Return a redirect to another of our pages."""
         address = self.urls.path(path) + (f"?{urlencode(query)}" if query else "")
-        return moved(address, status)
+        return Answer(b"", status, (("location", address), ("content-type", CONTENT_TYPES["text"])))
 
 
 def link_to(urls: Any, kind: str, name: str, query: str = "") -> Markup:
@@ -263,11 +268,6 @@ def link_to(urls: Any, kind: str, name: str, query: str = "") -> Markup:
 def links_to(urls: Any) -> dict[str, Callable[..., Markup]]:
     """Return functions that link a name, by the kind of the page."""
     return {kind: partial(link_to, urls, kind) for kind in ("package", "release", "stack")}
-
-
-def moved(address: str, status: int = 301) -> Answer:
-    """Return a redirect to another address."""
-    return Answer(b"", status, (("location", address), ("content-type", CONTENT_TYPES["text"])))
 
 
 def data(body: str | bytes, kind: str, following: int | None = None) -> Answer:

@@ -10,7 +10,6 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from html import escape
 from itertools import chain, islice
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode
@@ -21,7 +20,7 @@ from spack_cache_db.query.names import known_name, read_spellings
 from spack_cache_db.query.packages import PackageData, read_binaries, read_package_data
 from spack_cache_db.query.words import Reading
 from spack_cache_db.row_forms import Rows, csv_text, json_text
-from spack_cache_db.site.addresses import check_fields, respelled
+from spack_cache_db.site.addresses import NOT_MOVED, check_fields, respelled
 from spack_cache_db.site.answers import PAGES, SEARCH, Answer, Kind, Request, Site, data, refused
 from spack_cache_db.site.pages.changes import (
     Sides,
@@ -84,21 +83,6 @@ FOUND_AT_ONCE = 1_000
 SITEMAP_PAGES = ("", "packages", "releases", "stacks", "about")
 SITEMAP_SIZE = 50_000
 """Limit of addresses in a sitemap (sitemaps.org, "Sitemaps XML format")."""
-SHORT_NAME_LENGTH = 16
-"""Limit of a short name in characters (OpenSearch 1.1)."""
-
-SITEMAP = """<?xml version="1.0" encoding="UTF-8"?>
-<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
-{urls}</urlset>
-"""
-OPENSEARCH = """<?xml version="1.0" encoding="UTF-8"?>
-<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
-<ShortName>{name}</ShortName>
-<Description>Search Spack packages: {title}</Description>
-<InputEncoding>UTF-8</InputEncoding>
-<Url type="text/html" template="{find}?q={{searchTerms}}"/>
-</OpenSearchDescription>
-"""
 
 
 class Route(NamedTuple):
@@ -131,7 +115,8 @@ def respond(site: Site, number: int, request: Request) -> Answer:
         return site.redirect(request.path, filled)
     names = {name: value and unquote(value) for name, value in match.groupdict().items()}
     spans = {name: match.span(name) for name in names if match[name]}
-    if (answer := respelled(site, request.path, spans, request.pairs)) is not None:
+    answer = respelled(site, request.path, spans, request.pairs)
+    if answer is not NOT_MOVED:
         return answer
     try:
         return route.handler(site, request, **names)
@@ -436,8 +421,7 @@ def badge(site: Site, request: Request, package: str) -> Answer:
     text = load_badge(site.lookups, package)
     if text is None:
         return missing(site, request, "package", package)
-    picture = site.page(request, "badge.svg", {"package": package, "text": text})
-    return data(picture.body, "svg")
+    return site.page(request, "badge.svg", {"package": package, "text": text}, kind="svg")
 
 
 def coverage(site: Site, request: Request, release: str) -> Answer:
@@ -466,21 +450,13 @@ def sitemap(site: Site, request: Request) -> Answer:
         for name in names_of(site)
         if name.kind in ("package", "release", "stack")
     )
-    start = site.absolute(request, "/")
-    urls = "".join(
-        f"<url><loc>{escape(start + path)}</loc></url>\n"
-        for path in islice(chain(SITEMAP_PAGES, named_pages), SITEMAP_SIZE)
-    )
-    return data(SITEMAP.format(urls=urls), "xml")
+    paths = islice(chain(SITEMAP_PAGES, named_pages), SITEMAP_SIZE)
+    return site.page(request, "sitemap.xml", {"paths": paths}, kind="xml")
 
 
 def opensearch(site: Site, request: Request) -> Answer:
     """Return `/opensearch.xml`, with which browsers search this site from the address bar."""
-    title = site.facts.title
-    name = title if len(title) <= SHORT_NAME_LENGTH else "Spack packages"
-    address = site.absolute(request, "/find")
-    text = OPENSEARCH.format(name=escape(name), title=escape(title), find=escape(address))
-    return data(text, "opensearch")
+    return site.page(request, "opensearch.xml", {}, kind="opensearch")
 
 
 def missing(site: Site, request: Request, what: str, text: str) -> Answer:

@@ -16,8 +16,8 @@ from spack_cache_db.site.addresses import (
     NAMES,
     Pairs,
     near,
+    respelled,
     respelled_query,
-    respelled_table,
 )
 from spack_cache_db.site.answers import PAGES, Answer, BadAddress, pairs_of
 from spack_cache_db.site.catalogues import is_own_query, name_of, parameters_of
@@ -95,7 +95,7 @@ async def check_table(datasette: Any, request: Any, database: str, table: str) -
     if database == name_of(datasette):
         kinds = {**KINDS, "name": (NAMES[table],)} if table in NAMES else KINDS
         if not kinds.keys().isdisjoint(name.removesuffix("__exact") for name, _ in pairs):
-            await _follow(datasette, respelled_table, path_of(request.scope), pairs, kinds)
+            await _follow(datasette, respelled, path_of(request.scope), {}, pairs, kinds)
 
 
 def wheres(datasette: Any, request: Any) -> list[dict[str, str]]:
