@@ -126,9 +126,6 @@ class SiteSettings:
         base_url: the path of the first page; ends with `/`.
         templates: folders of templates, those of the owner first.
         metadata: title, license, source and description, as far as the owner gives them.
-        size: the size of the database in bytes.
-        sha256: its checksum.
-        version: the version of Datasette.
         styles: a text that changes with our style sheets and scripts.
     """
 

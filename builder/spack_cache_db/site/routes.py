@@ -239,12 +239,7 @@ def about(site: Site, request: Request) -> Answer:
 
 def suggest(site: Site, request: Request) -> Answer:
     """Return `/suggest.json?q=`: the names that contain a text."""
-    return data(json_text(suggested(names_of(site), request.args.get("q", ""))), "json")
-
-
-def names_of(site: Site) -> Any:
-    """Return all names of the database, read once."""
-    return site.lookups.once(load_names, lambda: load_names(site.lookups))
+    return data(json_text(suggested(load_names(site.lookups), request.args.get("q", ""))), "json")
 
 
 def to_package(
@@ -259,7 +254,8 @@ def to_package(
 def find(site: Site, request: Request) -> Answer:
     """Return `/find?q=`."""
     text = (request.args.get("q") or "").strip()
-    narrowing, lookups, names = Narrowing.parse(request.pairs), site.lookups, names_of(site)
+    narrowing, lookups = Narrowing.parse(request.pairs), site.lookups
+    names = load_names(lookups)
     name = named(names, read_spellings(lookups), text)
     if name is not None:
         if name.kind == "package":
@@ -447,7 +443,7 @@ def sitemap(site: Site, request: Request) -> Answer:
     """Return `/sitemap.xml`: the lists, and every package, release and stack."""
     named_pages = (
         f"{name.kind}/{quote(name.name)}"
-        for name in names_of(site)
+        for name in load_names(site.lookups)
         if name.kind in ("package", "release", "stack")
     )
     paths = islice(chain(SITEMAP_PAGES, named_pages), SITEMAP_SIZE)

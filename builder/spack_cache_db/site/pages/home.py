@@ -44,7 +44,6 @@ class Home:
     Attributes:
         owner: the publisher of the binaries.
         examples: specs that have results.
-        targets: the number of targets.
         age: the age of the newest snapshot in words; None unless it is old.
         change: None without two snapshots.
     """
@@ -63,7 +62,6 @@ class About:
 
     Attributes:
         over_time: the number of binaries in each snapshot, the oldest first.
-        families: the number of binaries for each family of targets.
         stacks: the number of binaries in each of the largest stacks.
         example: a release, as an example in the text.
         pages: the number of pages that the database was built from, by format.

@@ -45,18 +45,19 @@ def load_names(lookups: Lookups) -> tuple[Name, ...]:
 
     Releases have the database's order, all other kinds are sorted.
     """
-    systems = sorted(facet_counts(lookups.conn, "os").items())
-    return (
-        *(
-            Name(name, "package", count, summary)
-            for name, count, summary in summarized_packages(lookups.conn)
-        ),
-        *(Name(item.name, "release", item.spec_count) for item in lookups.releases.values()),
-        *(Name(item.name, "stack", item.spec_count) for item in lookups.stacks.values()),
-        *_targets(facet_counts(lookups.conn, "target")),
-        *_compilers(facet_counts(lookups.conn, "compiler")),
-        *(Name(name, "os", count) for name, count in systems),
-    )
+    return lookups.once(load_names, lambda: tuple(_names(lookups)))
+
+
+def _names(lookups: Lookups) -> Iterator[Name]:
+    for name, count, summary in summarized_packages(lookups.conn):
+        yield Name(name, "package", count, summary)
+    for kind, places in (("release", lookups.releases), ("stack", lookups.stacks)):
+        for place in places.values():
+            yield Name(place.name, kind, place.spec_count)
+    yield from _targets(facet_counts(lookups.conn, "targets"))
+    yield from _compilers(facet_counts(lookups.conn, "compilers"))
+    for name, count in sorted(facet_counts(lookups.conn, "os").items()):
+        yield Name(name, "os", count)
 
 
 def _targets(counts: Mapping[str, int]) -> Iterator[Name]:

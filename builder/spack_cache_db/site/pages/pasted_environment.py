@@ -69,8 +69,6 @@ class CoverPage:
 
     Attributes:
         found: the answer; None for an empty form.
-        lacking: the specs without a binary.
-        having: the specs with a binary.
         install: the commands for these; None if there are none.
         error: the reason why the environment cannot be read.
     """

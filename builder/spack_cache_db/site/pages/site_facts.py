@@ -38,12 +38,9 @@ class FormChoices:
     """The options of the forms on all pages.
 
     Attributes:
-        releases: the names of all releases, in the database's order.
         targets: the targets of binaries, by family.
         compilers: values of the filter for compilers.
         hosts: the CPU targets of machines that can run at least one binary, by maker.
-        has_trees: whether the database has installations.
-        has_package_data: whether packages can be compared with Spack's.
     """
 
     releases: tuple[str, ...] = ()
@@ -80,10 +77,8 @@ class SiteFacts:
 
     Attributes:
         origin: the build cache and its owner.
-        title: the title of the site.
         newest: the day of the newest snapshot, YYYY-MM-DD.
         noun: the word for a listed spec.
-        choices: the options of forms.
     """
 
     origin: Origin
