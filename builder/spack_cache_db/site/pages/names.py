@@ -54,8 +54,8 @@ def _names(lookups: Lookups) -> Iterator[Name]:
     for kind, places in (("release", lookups.releases), ("stack", lookups.stacks)):
         for place in places.values():
             yield Name(place.name, kind, place.spec_count)
-    yield from _targets(facet_counts(lookups.conn, "targets"))
-    yield from _compilers(facet_counts(lookups.conn, "compilers"))
+    yield from _targets(facet_counts(lookups.conn, "target"))
+    yield from _compilers(facet_counts(lookups.conn, "compiler"))
     for name, count in sorted(facet_counts(lookups.conn, "os").items()):
         yield Name(name, "os", count)
 
