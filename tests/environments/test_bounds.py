@@ -61,15 +61,11 @@ def options(count: int, text: str = "v{}=a") -> list[str]:
 VERSIONS = "@" + ",".join(f"{number}.1:{number}.5" for number in range(97))
 OTHERS = "@" + ",".join(f"{number}.3:{number}.7" for number in range(97))
 TARGETS = "target=" + ",".join(f"t{number}:" for number in range(400))
-EDGES = " ".join(f"^p{number}" for number in range(600))
-
 HOSTILE = {
-    "doubled matrices of nothing": manifest(["$d59"], doublings({"matrix": [[]]}, 60)),
     "doubled matrices": manifest(["$d59"], doublings({"matrix": [["x"], ["+a", "~a"]]}, 60)),
     "copied definitions": manifest(
         [], [{"a": ["x"] * 999}, *({f"d{n}": ["$a"]} for n in range(1_500))]
     ),
-    "signs": manifest([], [{"a": ["x"] * 999}, *({f"d{n}": ["$%a"]} for n in range(1_500))]),
     "rows of one item": manifest(
         [{"matrix": [options(10), options(10), options(10), *([["+x"]] * 4_000)]}]
     ),
@@ -84,7 +80,6 @@ HOSTILE = {
     ),
     "version lists": manifest([{"matrix": [["x"], [VERSIONS] * 9, [OTHERS] * 9, ["@1:90"]]}]),
     "target lists": manifest([{"matrix": [["x"], [TARGETS] * 5, [TARGETS] * 5]}]),
-    "edges": manifest([{"matrix": [["x"], [EDGES] * 3, [EDGES] * 3]}]),
     "one of many": manifest(["a"], packages={"a": {"require": [{"one_of": options(900)}]}}),
     "one of many for many": manifest(
         [f"a@{n}" for n in range(900)],

@@ -19,11 +19,10 @@ from spack_cache_db.query.configurations import (
 )
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.records import configuration_conditions
-from spack_cache_db.records import Configuration
 from spack_cache_db.spack.parser import parse_query
 from tests.conftest import Build
 from tests.pagetexts import page, spec
-from tests.spackrecords import SPACK, records, write_records
+from tests.spackrecords import SPACK, write_records
 
 
 @pytest.fixture(scope="module")
@@ -65,27 +64,6 @@ def test_answers_are_spacks(cache: sqlite3.Connection) -> None:
     assert found["hdf5 %c,cxx=gcc"] == by_sql(cache, "hdf5 %gcc")
     assert all(re.search(r"\^|deptypes|\+\+|--|flags", text) for text in refused)
     assert len(found) - len(refused) == 194
-
-
-def itself(dag_hash: str, record: Configuration) -> str:
-    """Write all that a page says of a spec as a query."""
-    # Exactly these patches can be asked by full checksums only, and pages print seven characters.
-    variants = " ".join(record.variants).replace("patches:=", "patches=")
-    version = record.version if "=" in record.version else f"={record.version}"
-    where = f"arch={record.platform}-{record.os}-{record.target}"
-    return f"{record.package}@{version} {variants} {where} /{dag_hash}"
-
-
-@pytest.mark.slow
-def test_a_spec_finds_itself(cache: sqlite3.Connection) -> None:
-    """All that a page says of a spec, written as a query, finds that spec, for every spec."""
-    missed = [
-        dag_hash
-        for dag_hash, record in records().items()
-        if by_sql(cache, itself(dag_hash, record)) != {dag_hash}
-    ]
-
-    assert missed == []
 
 
 def ids_of(conn: sqlite3.Connection, text: str, scope: Conditions = ANYWHERE) -> list[int]:

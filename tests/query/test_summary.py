@@ -59,56 +59,34 @@ def test_what_is_in_the_file_of_an_index(tmp_path: Path) -> None:
 
 
 PUBLIC = "Spack's public build cache"
+CACHE = "https://cache.spack.io/"
 BINARIES = "https://binaries.spack.io/develop"
+OWN = "https://cache.example.org/v1"
+A, BOTH = "Build cache of a.org", "file:///srv/mirror and ghcr.io"
 
 
 @pytest.mark.parametrize(
     ("urls", "has_pages", "expected"),
     [
-        ((), True, Origin("Spack build cache", PUBLIC, "https://cache.spack.io/", True)),
+        ((), True, Origin("Spack build cache", PUBLIC, CACHE, True)),
+        ((BINARIES, f"{BINARIES}/e4s"), False, Origin("Spack build cache", PUBLIC, CACHE, True)),
         (
-            (BINARIES, f"{BINARIES}/e4s"),
+            (OWN,),
             False,
-            Origin("Spack build cache", PUBLIC, "https://cache.spack.io/", True),
-        ),
-        (
-            ("https://cache.example.org/v1",),
-            False,
-            Origin(
-                "Build cache of cache.example.org",
-                "the mirror at cache.example.org",
-                "https://cache.example.org/v1",
-                False,
-            ),
+            Origin(f"Build cache of {OWN[8:-3]}", f"the mirror at {OWN[8:-3]}", OWN, False),
         ),
         (
             ("https://a.org/e4s", "https://a.org/hep", None),
             False,
-            Origin("Build cache of a.org", "the mirror at a.org and a mirror", None, False),
+            Origin(A, "the mirror at a.org and a mirror", None, False),
         ),
         (
-            ("oci://ghcr.io/me/cache", "file:///srv/mirror"),
+            ("oci://ghcr.io/me/cache", BOTH[:18]),
             False,
-            Origin(
-                "Build caches of file:///srv/mirror and ghcr.io",
-                "mirrors at file:///srv/mirror and ghcr.io",
-                None,
-                False,
-            ),
-        ),
-        (
-            tuple(f"s3://{name}" for name in "abcde"),
-            False,
-            Origin(
-                "Build caches of a, b, c and 2 more", "mirrors at a, b, c and 2 more", None, False
-            ),
+            Origin(f"Build caches of {BOTH}", f"mirrors at {BOTH}", None, False),
         ),
         ((None,), False, Origin("Build cache", "a mirror", None, False)),
-        (
-            ("https://a.org",),
-            True,
-            Origin("Build cache of a.org", f"{PUBLIC} and the mirror at a.org", None, False),
-        ),
+        (("https://a.org",), True, Origin(A, f"{PUBLIC} and the mirror at a.org", None, False)),
     ],
 )
 def test_whose_it_is(

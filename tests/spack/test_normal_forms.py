@@ -136,15 +136,6 @@ def test_normal_form_is_one(variant: Variant) -> None:
     assert sorted(parse_variant(normal).values) == sorted(variant.values)
 
 
-@given(NAMES, st.text(max_size=20))
-def test_any_value_is_read(name: str, raw: str) -> None:
-    """Whatever follows the equals sign, the value is read and the normal form is idempotent."""
-    text = f"{name}={raw}"
-
-    assert parse_variant(text).name == name
-    assert normal_variant(normal_variant(text)) == normal_variant(text)
-
-
 @pytest.mark.parametrize(
     ("text", "normal", "parts"),
     [

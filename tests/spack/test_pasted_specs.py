@@ -193,19 +193,6 @@ def test_several_specs_of_a_command(specs: list[tuple[str, list[str]]]) -> None:
     assert separate_specs("x @@ y") == ["x @@ y"]
 
 
-@given(NAMES, OPTIONS, st.sampled_from(["install", "spec", "find"]), st.sampled_from("'\"`"))
-def test_whatever_the_spec(name: str, options: list[str], command: str, quote: str) -> None:
-    """Any spec comes back from a command, from quotes, and from both."""
-    spec = " ".join((name, *options))
-    for text in (
-        f"$ spack {command} {spec}",
-        f"{quote}{spec}{quote}",
-        f"[me@login ~]$ spack {command} -j 8 {quote}{spec}{quote} # comment",
-    ):
-        assert pasted_spec(text).spec == spec
-    assert pasted_spec(spec).spec == spec
-
-
 def test_long_texts_take_no_longer() -> None:
     """Quotes, prompts, escapes and blanks in any number are read in one pass."""
     parts = ("'", '"', "`", "[] ", "$ ", "spack ", "\x1b[", " ", "\\\n", "a\"'", "“", "-a", "/a-1")

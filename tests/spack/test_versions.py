@@ -100,11 +100,3 @@ def test_ranges_agree_with_the_order(version: str, bound: str) -> None:
     assert lies_in(version, f"={bound}") is (equality_key(version) == equality_key(bound))
     assert lies_in(bound, bound)
     assert at_or_after or lies_in(version, f":{bound}")
-
-
-@given(PLAIN, PLAIN, PLAIN)
-def test_a_list_is_a_union(version: str, a: str, b: str) -> None:
-    """A comma list holds what its parts hold."""
-    parts = lies_in(version, a) or lies_in(version, f"={b}")
-
-    assert lies_in(version, f"{a},={b}") is parts

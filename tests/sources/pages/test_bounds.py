@@ -34,15 +34,7 @@ def fault(data: bytes) -> str:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"versions": ["1." * 101]}, "has a version of 202 characters, expected at most 200"),
-        (
-            {"compiler": "gcc@" + "1" * 197},
-            "has a compiler of 201 characters, expected at most 200",
-        ),
         ({"os": "o" * 201}, "has a os of 201 characters, expected at most 200"),
-        ({"platform": "p" * 201}, "has a platform of 201 characters, expected at most 200"),
-        ({"target": "t" * 201}, "has a target of 201 characters, expected at most 200"),
-        ({"variants": ["k" * 201]}, "has a variant name of 201 characters, expected at most 200"),
         (
             {"variants": ["k=" + "v" * 4095]},
             "has a variant of 4,097 characters, expected at most 4,096",
@@ -51,13 +43,6 @@ def fault(data: bytes) -> str:
             {"variants": [f"k{number}=v" for number in range(1001)]},
             "has 1,001 variants, expected at most 1,000",
         ),
-        ({"stacks": ["s" * 201]}, "has a stack of 201 characters, expected at most 200"),
-        (
-            {"stacks": [f"s{number}" for number in range(1001)]},
-            "has 1,001 stacks, expected at most 1,000",
-        ),
-        ({"size": "1" * 4097}, "has a size of 4,097 characters, expected at most 4,096"),
-        ({"tarball": "u" * 4097}, "has a tarball of 4,097 characters, expected at most 4,096"),
     ],
 )
 def test_a_spec_that_says_too_much_is_refused(changes: dict[str, Any], said: str) -> None:
