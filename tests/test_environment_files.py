@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -49,33 +48,6 @@ def test_files_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert notes[0].startswith("one include is missing; their requirements are unknown: $env/no")
     with pytest.raises(UnreadableEnvironment, match="one include is missing"):
         required(tmp_path / "e" / "spack.yaml", is_strict=True)
-
-
-@pytest.mark.parametrize("kind", ["pipe", "device", "loop", "large", "socket"])
-def test_what_is_no_file(kind: str, tmp_path: Path) -> None:
-    """A pipe, a device, a link to itself and a huge file end no reading, and hold none up."""
-    place = tmp_path / "x.yaml"
-    if kind == "pipe":
-        os.mkfifo(place)
-    elif kind == "device":
-        place.symlink_to("/dev/zero")
-    elif kind == "loop":
-        place.symlink_to(place)
-    elif kind == "large":
-        with place.open("wb") as file:
-            file.truncate(2**34)
-    else:
-        place = Path("/dev/null")
-    path = environment(tmp_path, str(place))
-
-    if kind == "loop":
-        assert required(path)[1][0].startswith("one include is missing")
-        return
-    with pytest.raises(UnreadableEnvironment, match=r"regular file|at most 16,777,216"):
-        required(path)
-    if kind != "large":
-        with pytest.raises(UnreadableEnvironment, match=r"is a (pipe|device), expected a regular"):
-            required(place)
 
 
 def test_the_command_reads_includes(tmp_path: Path, samples_file: Path) -> None:

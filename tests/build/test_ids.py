@@ -1,11 +1,16 @@
-"""build.ids: ids depend on what the input says, and on nothing else."""
+"""What is stored of each thing, by which number, and which contradictions are recorded."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from spack_cache_db.build import build
+from spack_cache_db.build.problems import differing
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash, write
 
@@ -67,3 +72,69 @@ def test_pages_are_numbered_by_release_then_package(built: Build) -> None:
     )
     rows = connection.execute("SELECT path FROM pages ORDER BY id").fetchall()
     assert [path for (path,) in rows] == ["c.md", "b.md", "a.md"]
+
+
+@pytest.mark.parametrize(
+    "specs",
+    [
+        [spec(1, variants=["a b"]), spec(2, variants=["a", "b"])],
+        [spec(1, variants=[]), spec(2, variants=[""])],
+        [spec(1, stacks=["a", "b"]), spec(2, stacks=['a","b'])],
+        [spec(1, versions=["01"]), spec(2, versions=["1"])],
+        [spec(1, compiler="gcc"), spec(2, compiler="none")],
+        [spec(1, tarball="x"), spec(2, tarball="y"), spec(3)],
+        [
+            spec(1, tarball="https://x"),
+            spec(
+                2,
+                tarball="https://x/build_cache/linux-ubuntu24.04-x86_64_v3/gcc-13.2.0/zlib-1.0/"
+                f"linux-ubuntu24.04-x86_64_v3-gcc-13.2.0-zlib-1.0-{spec_hash(2)}.spack",
+            ),
+        ],
+    ],
+)
+def test_what_reads_alike_stays_apart(specs: list[dict[str, Any]], built: Build) -> None:
+    """Two things whose texts look the same are two rows."""
+    rows = built(a=page(specs=specs)).execute(
+        "SELECT hash, version, compiler, tarball, stacks, variants FROM build_listings"
+    )
+    found = {row[0]: row[1:4] for row in rows}
+    assert found == {
+        each["hash"]: (each["versions"][0], each["compiler"], each.get("tarball")) for each in specs
+    }
+
+
+ROWS = "SELECT source, code, message, hash, value FROM problems ORDER BY id"
+
+
+def test_sources_that_add_up_have_no_problems(built: Build) -> None:
+    """The table is empty."""
+    assert built(a=page(), b=page(release="v0.20")).execute(ROWS).fetchall() == []
+
+
+def test_problems_of_a_page_come_before_those_with_other_pages(built: Build) -> None:
+    """Each has its page, and the hash and the value that no other table has."""
+    found = built(
+        c=page(release="v0.9", specs=[spec(1, target="zen2"), spec(2, target="zen2")]),
+        a=page(meta={"num_specs": 7}, specs=[spec(1), spec(2)]),
+        b=page(release="v0.20", specs=[spec(1, target="zen2")], meta={"targets": ["zen3"]}),
+    ).execute(ROWS)
+    other = "has another configuration here than in a.md: target zen2, not x86_64_v3"
+    one, two = spec_hash(1), spec_hash(2)
+    rows = [(*row[:4], row[4] and json.loads(row[4])) for row in found]
+    assert [row[:4] for row in rows] == [
+        ("a.md", "num_specs", "meta declares num_specs 7, the page lists 2", None),
+        ("b.md", "targets", "meta.targets declares zen3, which no spec has and does not declare "
+                            "zen2, which specs have", None),
+        ("b.md", "two_configurations", f"the spec {one} {other}", one),
+        ("c.md", "two_configurations", f"the spec {one} {other}", one),
+        ("c.md", "two_configurations", f"the spec {two} {other}", two),
+    ]  # fmt: skip
+    assert [row[4] for row in rows[:2]] == [7, ["zen3"]]
+    assert {row[4]["target"] for row in rows[2:]} == {"zen2"}
+
+
+def test_a_part_that_one_source_does_not_say_is_told() -> None:
+    """A record may get a field that only some sources know."""
+    said, stored = {"a": None, "b": "x", "c": ("+x",)}, {"a": "y", "b": "x", "c": ()}
+    assert differing(said, stored) == "a None, not y; c +x, not without"

@@ -1,16 +1,25 @@
-"""One package as records, for Python and for JSON."""
+"""One package: its record, what Spack has of it beside binaries, and where its recipe is."""
 
 from __future__ import annotations
 
 import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import spack_cache_db
 from spack_cache_db.build import build
+from spack_cache_db.query.configurations import Candidates
+from spack_cache_db.query.database import read_lookups
+from spack_cache_db.query.explanation import why_not
+from spack_cache_db.query.packages import recipe_links, recipe_notes
+from spack_cache_db.spack.parser import parse_query
+from tests.indexes import index, node, record
 from tests.package_data import REAL, listed, published, write_packages
-from tests.pagetexts import SAMPLES
+from tests.pagetexts import SAMPLES, page, spec, write
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +78,89 @@ def test_no_address_of_a_recipe_is_a_dead_one(tmp_path: Path) -> None:
         found = spack_cache_db.package_data(tmp_path / "x.db", name)
         assert found is not None
         assert found.recipe_url == url, name
+
+
+@pytest.fixture(scope="module")
+def conn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    """A database of one binary, and of what Spack has beside it."""
+    folder = tmp_path_factory.mktemp("notes")
+    variants = [
+        {"name": name, "default": False, "description": ""} for name in ("mpi", "shared", "cuda")
+    ]
+    virtual = [{"name": "blas", "description": "The package b."}]
+    a = published("a", "3.0", "2.1", "1.0", "main", variants=variants, dependencies=virtual)
+    data = write_packages(folder / "data", a, published("b", "1.0"), published("bare"))
+    one = spec(1, versions=["1.0"], variants=["~mpi", "+shared"])
+    build([write(folder / "pages", a=page("a", "develop", [one])), data], folder / "x.db")
+    connection = sqlite3.connect(folder / "x.db")
+    yield connection
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a@5.0", ["Spack has no version 5.0 of a, its newest is 3.0"]),
+        ("a@2:3", ["Spack has version 3.0 of a, no binary has it"]),
+        ("a@1.0 +mpi", []),
+        ("a+mpl", ["Spack has no variant 'mpl' of a (near: mpi)"]),
+        ("a+cuda", ["Spack has the variant 'cuda' of a, no binary has it"]),
+        ("a patches=0123", []),
+        ("b", []),
+        ("b@2", ["Spack has no version 2 of b, its newest is 1.0"]),
+        ("bare@2 +x", []),
+        ("blas", []),
+        ("unknown", []),
+        ("+mpi", []),
+    ],
+)
+def test_what_spack_lacks_is_told(text: str, expected: list[str], conn: sqlite3.Connection) -> None:
+    """Nothing is said of what the data does not tell."""
+    assert [*recipe_notes(read_lookups(conn), parse_query(text))] == expected
+
+
+def test_the_reasons_of_an_empty_answer_have_it(conn: sqlite3.Connection) -> None:
+    """Behind what the binaries tell."""
+    lookups = read_lookups(conn)
+    for text in ("a@5.0", "b@2"):
+        query = parse_query(text)
+        why = why_not(Candidates(lookups), query)
+        assert why.sentences()[-1] == recipe_notes(lookups, query)[-1]
+
+
+PUBLIC = "https://packages.spack.io/package.html?name="
+
+
+@pytest.mark.parametrize(
+    ("recipes", "links"),
+    [
+        ({}, [{"builtin": f"{PUBLIC}a"}, {}, {"builtin": f"{PUBLIC}both"}]),
+        (
+            {"ours": "https://x.org/{package}/package.py"},
+            [
+                {"builtin": f"{PUBLIC}a"},
+                {"ours": "https://x.org/own/package.py"},
+                {"builtin": f"{PUBLIC}both", "ours": "https://x.org/both/package.py"},
+            ],
+        ),
+        (
+            {"builtin": "https://mine.org/"},
+            [{"builtin": "https://mine.org/"}, {}, {"builtin": "https://mine.org/"}],
+        ),
+    ],
+)
+def test_a_recipe_is_of_the_packages_own_namespace(
+    tmp_path: Path, recipes: dict[str, str], links: list[dict[str, str]]
+) -> None:
+    """None for a namespace that nothing is known of; the address that was given, or Spack's own."""
+    specs = [node("a"), node("own", namespace="ours"), node("both")]
+    specs.append(node("both", namespace="ours", version="2.0", hash="2" * 32))
+    (tmp_path / "index.json").write_bytes(index(*map(record, specs)))
+    build(tmp_path / "index.json", tmp_path / "x.db", recipes=recipes)
+    with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
+        assert [recipe_links(conn, each) for each in ("a", "own", "both")] == links
+
+
+def test_what_only_pages_know_is_of_spacks_own_recipes(samples: sqlite3.Connection) -> None:
+    """Pages say no namespace: they are those of Spack's public cache."""
+    assert recipe_links(samples, "py-torch") == {"builtin": f"{PUBLIC}py-torch"}

@@ -17,9 +17,9 @@ from spack_cache_db.query.conditions import UnsupportedQuery
 from spack_cache_db.query.configurations import Candidates
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.explanation import why_not
-from spack_cache_db.query.records import question_of
+from spack_cache_db.query.records import SpecRecords, question_of
 from spack_cache_db.spack.parser import parse_query
-from tests.indexes import edge, hash_of, node, real, record
+from tests.indexes import MIRRORS, REAL_FILE, edge, hash_of, node, real, record
 from tests.paths import DATA
 from tests.small_sources import LOOK_ALIKES, Sources, hashes, opened
 from tests.spackrecords import SPACK
@@ -136,3 +136,22 @@ def test_why_nothing_has_such_a_dependency(mixed: sqlite3.Connection) -> None:
         ("builtin.app@1.0 os=debian12", 1),
     ]
     assert why.sentences()[0].startswith("without ^mpich@9: 1 configuration; there is ")
+
+
+@pytest.mark.slow
+def test_whole_mirrors(tmp_path: Path) -> None:
+    """Of mirrors without an index, those of Spack before 0.21 do not tell of virtual packages."""
+    build([str(MIRRORS), str(REAL_FILE)], tmp_path / "out.db")
+    conn = sqlite3.connect(tmp_path / "out.db")
+    mute = SpecRecords(read_lookups(conn)).without_virtuals
+    releases = {
+        row[0]
+        for row in conn.execute(
+            "SELECT releases.name, spec FROM records JOIN mirrors ON mirrors.id = mirror "
+            "JOIN releases ON releases.id = release"
+        )
+        if row[1] in mute
+    }
+    conn.close()
+
+    assert releases == {"v2-0.16", "v2-0.17", "v2-0.20"}
