@@ -105,7 +105,7 @@ def load_coverage(lookups: Lookups, name: str, filters: CoverageFilters) -> Cove
         return CoverageRow(package, tuple(counts))
 
     if filters.by not in ("", *COLUMN_KINDS):
-        fault = f"There are no columns by {filters.by}."
+        fault = f"There are no columns by {filters.by}: choose {', '.join(COLUMN_KINDS)}."
     return CoveragePage(
         release=release,
         filters=filters,
