@@ -31,7 +31,7 @@ from spack_cache_db.build.verification import verify
 from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.errors import TRACEBACK, BuilderError
 from spack_cache_db.sources.fetch.addresses import FetchFault, read_release_manifest
-from spack_cache_db.sources.fetch.remote_indexes import read_layer
+from spack_cache_db.sources.fetch.remote_indexes import read_layers
 from spack_cache_db.sources.fetch.stack_folder import stacks_of
 from spack_cache_db.sources.indexes import IndexFault, read_address, read_manifest
 from tests.indexes import (
@@ -266,7 +266,7 @@ def targets() -> dict[str, tuple[bytes, Callable[[Path, bytes], None]]]:
             json.dumps(
                 {"schemaVersion": 2, "layers": [{"digest": f"sha256:{'0' * 64}", "size": 1}]}
             ).encode(),
-            lambda _, data: _ignored(lambda each: read_layer("oci://h/a", each), data),
+            lambda _, data: _ignored(lambda each: read_layers("oci://h/a", each), data),
         ),
         "state": (json.dumps(state).encode(), _state),
         "releases": (

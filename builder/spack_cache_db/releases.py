@@ -22,10 +22,7 @@ PUBLIC_SITE = "https://cache.spack.io/"
 def release_kind(name: str, branches: Collection[str] = ()) -> str:
     """Return `branch`, `snapshot` (a name that ends in a date), `release` or `other`.
 
-    Args:
-        name: the release.
-        branches: the branches that have snapshots (`snapshot_branches`): one of them is a branch,
-            unless its name is that of a snapshot or a release.
+    Names in `branches`, which have snapshots, are branches rather than others.
     """
     if name in _BRANCHES:
         return "branch"
@@ -98,14 +95,17 @@ def releases_before(names: Iterable[str]) -> dict[str, str]:
     return before
 
 
-def thinned(dates: Iterable[date], newest: int) -> set[date]:
-    """Return the dates that are kept: daily for `newest` dates, then weekly, then monthly.
+def thinned_out(names: Iterable[str], newest: int) -> set[str]:
+    """Return the snapshots that are not kept: daily for `newest`, then weekly, then monthly.
 
-    Of the dates before the newest ones, the first of each ISO week is kept for as many weeks, and
-    of these first ones before them, the first of each month.
+    Of the snapshots of a branch before its newest ones, the first of each ISO week is kept for as
+    many weeks, and of these first ones before them, the first of each month.
     """
-    ordered = sorted({*dates}, reverse=True)
-    # The last value of a key stays, which is the oldest date.
-    weekly = [*{day.isocalendar()[:2]: day for day in ordered[newest:]}.values()]
-    monthly = {(day.year, day.month): day for day in weekly[newest:]}
-    return {*ordered[:newest], *weekly[:newest], *monthly.values()}
+    removed = set[str]()
+    for snapshots in snapshot_branches(names).values():
+        days = {name: date.fromisoformat(str(release_date(name))) for name in snapshots}
+        # The last value of a key stays, which is the oldest snapshot.
+        weekly = [*{days[name].isocalendar()[:2]: name for name in snapshots[newest:]}.values()]
+        monthly = {(days[name].year, days[name].month): name for name in weekly[newest:]}
+        removed |= {*snapshots} - {*snapshots[:newest], *weekly[:newest], *monthly.values()}
+    return removed

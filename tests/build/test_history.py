@@ -47,7 +47,6 @@ def test_nights_become_a_history(tmp_path: Path) -> None:
         night(mirrors, *names)
         result = run(*command, day, "--keep-snapshots", 2)
         assert result.exit_code == 0, result.output
-        assert ("its history begins" in result.stderr) == (day == "2026-11-23")
         mirrors.rename(tmp_path / day)
     assert "x.db: snapshots: site-2026-11-26\n" in result.stdout
     assert {name: len(rows) for name, rows in listed(file).items()} == {
@@ -78,7 +77,6 @@ def test_nothing_new_is_nothing_to_do(tmp_path: Path) -> None:
     night(mirrors, "a", release="other")
     result = run(*command, "2026-11-26")
     assert f"{file}: snapshots: other-2026-11-26\n" in result.stdout
-    assert "the newest one has the same binaries: site\n" in result.stdout
     night(mirrors, "b")
     assert "snapshots: other-2026-11-26, site-2026-11-26\n" in run(*command, "2026-11-26").stdout
     address = mirrors / "site" / "root" / "mirror.json"
@@ -96,7 +94,7 @@ def test_all_that_is_of_today_replaces_what_was(tmp_path: Path) -> None:
         data = published("tool", version)
         write_files(today, {"tool.json": str(data).replace("'", '"').encode()})
         result = run("build", file, today, "-o", file, "--snapshot", "2026-11-25")
-        assert (result.exit_code, "there is no mirror" in result.stderr) == (0, True)
+        assert (result.exit_code, "no snapshot, because " in result.stdout) == (0, True)
     with closing(sqlite3.connect(file)) as db:
         assert db.execute("SELECT hash FROM installations").fetchall() == [(hash_of("2.0"),)]
         assert db.execute("SELECT version FROM known_versions").fetchall() == [("2.0",)]

@@ -26,31 +26,15 @@ Progress = Callable[[float, int], None]
 
 
 class Snapshots(NamedTuple):
-    """The options about snapshots, and what they caused.
+    """The options about snapshots, and the snapshots that they added and removed.
 
-    Attributes:
-        day: the day of today's snapshots, `YYYY-MM-DD`; None for none.
-        keep: how many of the newest snapshots of a branch are not thinned; None for all.
-        added: the snapshots of this day, which may replace others of that name.
-        unchanged: releases of mirrors whose binaries are those of their newest snapshot.
-        removed: the snapshots that are thinned.
+    Snapshots are added on a `day`, `YYYY-MM-DD`; of each branch, the newest `keep` are not thinned.
     """
 
     day: str | None = None
     keep: int | None = None
     added: tuple[str, ...] = ()
-    unchanged: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-
-    @classmethod
-    def checked(cls, day: str | date | None, keep: int | None) -> Snapshots:
-        """Return the options that a caller gives; `ArgumentError` for a wrong one."""
-        text = None if day is None else str(day)
-        if text is not None and release_date(f"x-{text}") != text:
-            raise ArgumentError(f"snapshot is {text!r}, expected a day such as 2026-11-25")
-        if keep is not None and keep < 1:
-            raise ArgumentError(f"keep_snapshots is {keep!r}, expected a number from 1")
-        return cls(text, keep)
 
 
 NO_SNAPSHOTS = Snapshots()
@@ -81,9 +65,16 @@ class Input(NamedTuple):
         release: str | None,
         stack: str | None,
         progress: Progress | None,
-        installations: Iterable[tuple[str, AnyPath]] = (),
+        installations: Iterable[tuple[str, AnyPath]],
+        snapshot: str | date | None,
+        keep_snapshots: int | None,
     ) -> Input:
-        """Return the input that a caller names; `ArgumentError` for a wrong path or name."""
+        """Return the input that a caller names; `ArgumentError` for a wrong path, name or day."""
+        day = None if snapshot is None else str(snapshot)
+        if day is not None and release_date(f"x-{day}") != day:
+            raise ArgumentError(f"snapshot is {day!r}, expected a day such as 2026-11-25")
+        if keep_snapshots is not None and keep_snapshots < 1:
+            raise ArgumentError(f"keep_snapshots is {keep_snapshots}, expected a number from 1")
         named = tuple((name, checked_paths(path)[0]) for name, path in installations)
         names = (("installation", name) for name, _ in named)
         for kind, name in (("release", release), ("stack", stack), *names):
@@ -92,7 +83,7 @@ class Input(NamedTuple):
                 raise ArgumentError(f"{kind} is {name!r}, expected a name: {expected}")
         checked = checked_paths(paths) if paths or not named else []
         given = cls(checked, jobs, max_page_size, release, stack, progress)
-        return given._replace(installations=named)
+        return given._replace(installations=named, snapshots=Snapshots(day, keep_snapshots))
 
     @property
     def every_path(self) -> list[str]:
@@ -182,10 +173,9 @@ def build(
         recipes: by namespace, the address of the recipes of its packages; `{package}` in it stands
             for the name of one.
         without_paths: leave out where installed specs and externals lie.
-        snapshot: a day, `YYYY-MM-DD`. The releases of all other sources then replace those of
+        snapshot: a day, `YYYY-MM-DD`. The releases of other sources then replace those of
             databases, and each mirror is also listed in the snapshot `<release>-<snapshot>`, unless
-            its newest snapshot has the same binaries. A database to build on that is the output
-            need not exist yet.
+            its newest snapshot has the same binaries. The output, if built on, may be missing.
         keep_snapshots: keep so many of the newest snapshots of each branch, of older ones the first
             of each week for as many weeks, and of still older ones the first of each month.
         installations: pairs of a release and the path of an installation. An upstream has the
@@ -202,13 +192,13 @@ def build(
             case the old file stays.
     """
     given = Input.checked(
-        paths, jobs, max_page_size, release, stack, progress, installations
+        *(paths, jobs, max_page_size, release, stack, progress),
+        *(installations, snapshot, keep_snapshots),
     )._replace(
         first=first,
         recipes=_checked_recipes(recipes or {}),
         without_paths=without_paths,
         executor=executor,
-        snapshots=Snapshots.checked(snapshot, keep_snapshots),
     )
     file = checked_file("output", output, "the database to write")
     from spack_cache_db.build import pipeline
@@ -224,6 +214,8 @@ def check(
     release: str | None = None,
     stack: str | None = None,
     installations: Iterable[tuple[str, AnyPath]] = (),
+    snapshot: str | date | None = None,
+    keep_snapshots: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
     """Return (faults, problems) of the input without building; a problem comes as a `Fault`.
@@ -234,7 +226,10 @@ def check(
         ArgumentError: a path has a wrong type, or a name is not one.
         InputError: a path does not exist, or it has no files.
     """
-    given = Input.checked(paths, jobs, max_page_size, release, stack, progress, installations)
+    given = Input.checked(
+        *(paths, jobs, max_page_size, release, stack, progress),
+        *(installations, snapshot, keep_snapshots),
+    )
     from spack_cache_db.build import pipeline
 
     return pipeline.check(given)

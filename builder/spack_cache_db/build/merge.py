@@ -157,7 +157,7 @@ class Merge:
             first: the release that stands before all others.
             snapshots: the options about snapshots.
         """
-        documents, replaced = self._documents, frozenset[int]()
+        documents, replaced = self._documents, set[int]()
         whole: Tables = {table: joined(self._parts.pop(table)) for table in TABLES}
         if snapshots != NO_SNAPSHOTS:
             old = {number for numbers, _ in self._left_out for number in numbers}

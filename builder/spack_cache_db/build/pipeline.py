@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from spack_cache_db.bounded_files import sha256_of
 from spack_cache_db.build import Input, Report, Snapshots, publication, sqlite_file
 from spack_cache_db.build.counts import count
-from spack_cache_db.build.fingerprint import fingerprint
 from spack_cache_db.build.ids import Numbered, number
 from spack_cache_db.build.known_packages import (
     PackageCatalogue,
@@ -29,12 +31,13 @@ from spack_cache_db.build.search_words import (
     package_tokens,
 )
 from spack_cache_db.build.workers import program_versions, read_units, uncollected
-from spack_cache_db.errors import ArgumentError, Fault, InputError
+from spack_cache_db.errors import ArgumentError, BuilderError, Fault, InputError
 from spack_cache_db.records import FILTERED, Problem
 from spack_cache_db.releases import release_date
-from spack_cache_db.schema import AS_OF, COUNTED, LEFT_OUT, PATHS
+from spack_cache_db.schema import AS_OF, COUNTED, LEFT_OUT, PATHS, STATEMENTS_SHA256
 from spack_cache_db.sources import plan
 from spack_cache_db.sources.columns import Origin, Texts
+from spack_cache_db.sources.indexes.mirrors import files_to_read
 from spack_cache_db.sources.strictness import as_json
 
 Problems = Sequence[tuple[int | str, Problem]]
@@ -53,10 +56,12 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
     inspect_path = publication.inspect_path(output)
     if not os.path.isdir(inspect_path):  # noqa: PTH112 - Path.is_dir raises for a long name
         publication.require_replaceable(inspect_path, given.every_path, force=force)
-    given, notes = _begun(given, output)
-    mark = fingerprint(given, output) if given.snapshots.day else None
-    if mark and (report := _unchanged(mark, given.snapshots, output)):
-        return report
+    mark = None
+    if given.snapshots.day:
+        given = given._replace(paths=_begun(given, output))
+        mark = _fingerprint(given, output)
+        if mark and (report := _unchanged(mark, given.snapshots, output)):
+            return report
     merged, given = read(given)
     packages = package_catalogue(merged.packages)
     faults = faults_of(merged)
@@ -71,15 +76,13 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
     numbered, bytes_read = number(merged), merged.bytes_read
     found = problems(merged)
     old = tuple(f"{each.location}/" for each in merged.origins)
-    notes |= {
+    notes = {
         f"{location}: {problem.message}"
         for document, problem in found
         if problem.code == FILTERED
         and not (location := merged.documents[document - 1].location).startswith(old)
     }
     snapshots = merged.snapshots
-    if snapshots.day and not (snapshots.added or snapshots.unchanged):
-        notes.add(f"no snapshot of {snapshots.day}, because there is no mirror to list in it")
     every: list[tuple[int | str, Problem]] = [*found]
     every += [(facts.path, problem) for facts, problem in package_problems(packages)]
     every += refused(merged, given.every_path)
@@ -91,7 +94,7 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
         sqlite_file.require_intact(temporary)
         clock.stage("check")
         counts |= {"package_entries": sum(map(len, packages.facts.values()))}
-        record = {"input": mark, "snapshot": snapshots.day, "counts": counts}
+        record = {"input": mark, "day": snapshots.day, "counts": counts}
         sha256, is_same = publication.publish(temporary, output, record if not faults else {})
     clock.stage("publish")
     return Report(
@@ -108,38 +111,53 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
     )
 
 
-def _begun(given: Input, output: Path) -> tuple[Input, set[str]]:
-    """Return the input of the first build of a history without the output, and a note of that."""
+def _begun(given: Input, output: Path) -> list[str]:
+    """Return the paths of a history that begins: without the output, which does not exist yet."""
     place = os.path.abspath(output)  # noqa: PTH100 - the same for paths as they were typed
     others = [path for path in given.paths if os.path.abspath(path) != place]  # noqa: PTH100
-    is_built_on = len(others) < len(given.paths) and bool(others or given.installations)
-    if not (given.snapshots.day and is_built_on) or os.path.exists(output):  # noqa: PTH110
-        return given, set()
-    return given._replace(paths=others), {f"{output} does not exist yet: its history begins"}
+    is_new = not os.path.exists(output) and (others or given.installations)  # noqa: PTH110
+    return others if is_new else given.paths
+
+
+def _fingerprint(given: Input, output: Path) -> str | None:
+    """Return the checksum of all that decides a database's content; None if a file is unreadable.
+
+    Without news in the other sources, the output itself, if it is built on, and the day of the
+    snapshots change nothing: both are left out.
+    """
+    options = given._replace(paths=[], jobs=0, progress=None, executor=None)
+    snapshots, recipes = given.snapshots._replace(day=None), {**given.recipes}
+    options = options._replace(snapshots=snapshots, recipes=recipes)
+    parts: list[object] = [options, STATEMENTS_SHA256, program_versions()]
+    try:
+        for file in chain.from_iterable(plan(given.paths, given.installations)):
+            if isinstance(file, Fault):
+                return None
+            place = Path(file.location)
+            if file.kind == "database" and output.exists() and place.samefile(output):
+                parts.append("output")
+                continue
+            for path in files_to_read(place) if file.kind == "mirror" else [place]:
+                parts.append([file.path, os.path.relpath(path, place), sha256_of(path)])
+        return hashlib.sha256(as_json(parts).encode()).hexdigest()
+    except (OSError, ValueError, InputError):
+        return None
 
 
 def _unchanged(mark: str, snapshots: Snapshots, output: Path) -> Report | None:
     """Return the report of a build that has nothing new to read; None if it has."""
-    started = time.perf_counter()
-    inspected = publication.stored_inspection(output, output) or {}
+    clock = _Clock()
     try:
-        found = inspected[publication.NAME]
+        found = publication.current_inspection(output)[publication.NAME]
         record = found[publication.RECORD]
-        if record["input"] != mark or record["snapshot"] > snapshots.day:
+        if mark != record["input"] or snapshots.day < record["day"]:
             return None
-        return Report(
-            **record["counts"],
-            faults=(),
-            notes=(),
-            bytes_read=0,
-            file_size=found["size"],
-            sha256=found["hash"],
-            seconds=round(time.perf_counter() - started, 3),
-            snapshots=snapshots,
-            is_unchanged=True,
-        )
-    except (KeyError, TypeError):
-        return None  # The inspect file is of another program or version.
+    except (BuilderError, KeyError, TypeError):
+        return None  # There is no database, or its inspect file has no record.
+    clock.stage("compare")
+    values: dict[str, Any] = {**record["counts"], "file_size": found["size"]}
+    values |= {"sha256": found["hash"], "seconds": clock.last - clock.start, "bytes_read": 0}
+    return Report(**values, faults=(), notes=(), snapshots=snapshots, is_unchanged=True)
 
 
 @uncollected()

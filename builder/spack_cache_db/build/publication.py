@@ -110,8 +110,7 @@ def replacing(output: Path) -> Iterator[Path]:
 def publish(built: Path, output: Path, record: Mapping[str, Any]) -> tuple[str, bool]:
     """Put a finished database in its place, then its inspect file, with a record of the build.
 
-    Returns:
-        The sha256 in hex, and whether the old file has the same bytes and therefore stays.
+    Returned are its sha256 in hex, and whether the old file has the same bytes and stays.
 
     Raises:
         OutputError: a folder has the name of the inspect file.
@@ -165,22 +164,17 @@ def current_inspection(database: Path, published: Path | None = None) -> dict[st
         DatabaseError: it has no inspect file and is damaged.
     """
     published = published or database
-    if inspected := stored_inspection(database, published):
-        return inspected
+    try:
+        inspected = json.loads(read_file(inspect_path(published), _MAX_INSPECTION))
+        if inspected[NAME]["hash"] == sha256_of(database):
+            return dict(inspected)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        pass
     try:
         _check(database)
         return inspect(database)
     except sqlite3.DatabaseError as error:
         raise DatabaseError(f"{published}: is damaged: {error}; build it again") from None
-
-
-def stored_inspection(database: Path, published: Path) -> dict[str, Any] | None:
-    """Return the inspect file's content (as `current_inspection`); None if it is of another one."""
-    try:
-        inspected = json.loads(read_file(inspect_path(published), _MAX_INSPECTION))
-        return inspected if inspected[NAME]["hash"] == sha256_of(database) else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
 
 
 def _check(database: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from spack_cache_db import schema
 from spack_cache_db.arguments import DEFAULT_MAX_PAGE_SIZE, AnyPath, checked_file
-from spack_cache_db.build import Input, Progress, Snapshots
+from spack_cache_db.build import Input, Progress
 from spack_cache_db.database_file import damage_as_error, open_database
 from spack_cache_db.errors import ArgumentError, Fault, printable
 
@@ -126,8 +126,10 @@ def verify(
         DatabaseError: the file is not a database of this program, or is damaged.
         InputError: a path does not exist, or none of the sources can be read.
     """
-    source = Input.checked(paths, jobs, max_page_size, release, stack, progress, installations)
-    source = source._replace(snapshots=Snapshots.checked(snapshot, keep_snapshots))
+    source = Input.checked(
+        *(paths, jobs, max_page_size, release, stack, progress),
+        *(installations, snapshot, keep_snapshots),
+    )
     database = checked_file("file", file)
     source = _as_built(source, database)
     from spack_cache_db.build import pipeline  # Its imports take longer than all others.

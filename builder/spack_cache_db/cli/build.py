@@ -6,41 +6,22 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from spack_cache_db.cli.options import F, GivenPath, flag, input_options, named, pairs
+from spack_cache_db.cli.options import GivenPath, flag, input_options, named, pairs
 from spack_cache_db.cli.output import fail, print_json, progress_bar, say, say_faults, say_notes
 from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.errors import counted, reason
-
-if TYPE_CHECKING:
-    from spack_cache_db.build import Snapshots
 
 
 def _by_namespace(ctx: click.Context, parameter: Any, given: tuple[str, ...]) -> dict[str, str]:
     return dict(pairs(ctx, parameter, given))
 
 
-def _history_options(command: F) -> F:
-    """Add what `build` and `verify` share about snapshots."""
-    for option in (
-        click.option(
-            "--keep-snapshots",
-            type=click.IntRange(1),
-            metavar="N",
-            help="Keep N daily snapshots of a branch, then N weekly ones, then monthly ones.",
-        ),
-        named("--snapshot", "DATE", "Also list mirrors as snapshots of this day, 2026-11-25."),
-    ):
-        command = option(command)
-    return command
-
-
 @click.command()
 @input_options
-@_history_options
 @click.option(
     "-o",
     "--output",
@@ -115,23 +96,14 @@ def build(
             f"{report.file_size / 1e6:.1f} MB in {report.seconds:.1f} s",
         ]
         say(f"{output}: {', '.join(totals)}")
-        for line in _history_lines(report.snapshots):
-            say(f"{output}: {line}")
+        if report.snapshots.day:
+            names = ", ".join(report.snapshots.added)
+            why = "no mirror has other binaries than its newest snapshot"
+            say(f"{output}: {f'snapshots: {names}' if names else f'no snapshot, because {why}'}")
         if (inspected := inspect_path(output)).is_file():
             say(f"{inspected}: counts that let `serve` start sooner")
         if is_new:
             say_notes([f"{folder} is a new folder"])
-
-
-def _history_lines(snapshots: Snapshots) -> Iterator[str]:
-    """Yield what the options about snapshots changed."""
-    if snapshots.added:
-        yield f"snapshots: {', '.join(snapshots.added)}"
-    if snapshots.unchanged:
-        names = ", ".join(snapshots.unchanged)
-        yield f"no new snapshot, because the newest one has the same binaries: {names}"
-    if snapshots.removed:
-        yield f"{counted(len(snapshots.removed), 'older snapshot')} removed"
 
 
 def _documents(pages: int, indexes: int, records: int, packages: int) -> list[str]:
@@ -173,7 +145,6 @@ def check(paths: tuple[str, ...], as_json: bool, **options: Any) -> None:
 @click.command()
 @click.argument("file", type=GivenPath(path_type=Path))
 @input_options
-@_history_options
 def verify(file: Path, paths: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Verify that a database is what its sources give.
 

@@ -96,6 +96,7 @@ def _limit_options(command: F) -> F:
     metavar="FILE",
     help="Download the mirrors in Spack's configuration: a mirrors.yaml or spack.yaml.",
 )
+@flag("--sizes", "Also download the sizes of binaries: one small request for each new binary.")
 @flag("--keep-going", "Exit with status 0 if at least one mirror was downloaded.")
 @flag("--plain-http", "Use HTTP for OCI registries on this machine.")
 @_limit_options

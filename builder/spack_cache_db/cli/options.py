@@ -237,6 +237,13 @@ def input_options(command: F) -> F:
             callback=pairs,
             is_eager=True,
         ),
+        click.option(
+            "--keep-snapshots",
+            type=click.IntRange(1),
+            metavar="N",
+            help="Keep N daily snapshots of a branch, then N weekly ones, then monthly ones.",
+        ),
+        named("--snapshot", "DATE", "Also list mirrors as snapshots of this day, 2026-11-25."),
         named("--stack", "NAME", "Stack of the indexes and mirrors; else their folder."),
         named("--release", "NAME", "Release of the indexes and mirrors; else their folder."),
     ):

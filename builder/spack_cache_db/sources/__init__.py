@@ -82,6 +82,9 @@ def is_database(path: Path) -> bool:
 ADDRESS_FILE = "mirror.json"
 """The file with the address of a mirror, beside an index that was fetched from it."""
 
+SIZES_FILE = "sizes.json"
+"""The file with the bytes of each binary by its hash, in the same place."""
+
 ENTRIES_PER_UNIT = 800
 """Enough that handing a unit to a process costs nothing beside reading it."""
 

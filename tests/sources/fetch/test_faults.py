@@ -238,7 +238,7 @@ def test_no_index_and_no_view(site: Site, output: Path) -> None:
     assert faults(report, site) == [
         f"/m: has neither {LAYOUT_3} nor {LAYOUT_2}, expected a mirror with an index: "
         "`spack buildcache update-index` makes one, --view names a view, "
-        "and `spack-cache-db build FOLDER` reads a mirror without an index in a folder"
+        "and `spack-cache-db build FOLDER` reads a copy of the mirror without one"
     ]
     assert files_in(output, hidden=True) == {}
 

@@ -58,6 +58,7 @@ class FetchOptions:
         mirrors: a `mirrors.yaml` or `spack.yaml` whose mirrors are wanted as well; a mirror's name
             is then its release, unless `release` says another.
         packages: where package data comes from: an archive, a list, or a packages site.
+        sizes: whether the sizes of binaries are wanted, which takes a request for each new one.
         package_names: the packages whose files of a packages site are wanted.
     """
 
@@ -69,6 +70,7 @@ class FetchOptions:
     mirrors: AnyPath | None = None
     packages: str | None = None
     package_names: tuple[str, ...] | None = None
+    sizes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,14 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from spack_cache_db.arguments import checked_file
 from spack_cache_db.bounded_files import alone_in
 from spack_cache_db.errors import Fault, InputError, faults_of, reason
+from spack_cache_db.sources import SIZES_FILE
 from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, Progress
 from spack_cache_db.sources.fetch.addresses import (
     ConfiguredMirror,
@@ -29,11 +31,12 @@ from spack_cache_db.sources.fetch.addresses import (
     read_release_manifest,
     shown,
 )
+from spack_cache_db.sources.fetch.binary_sizes import bring_sizes, manifest_size
 from spack_cache_db.sources.fetch.package_site import fetch_packages, package_request
 from spack_cache_db.sources.fetch.remote_indexes import Outcome, Registry, fetch_mirror
 from spack_cache_db.sources.fetch.stack_folder import StackFolder, stacks_of
 from spack_cache_db.sources.fetch.web import Access, SilenceFault, Web
-from spack_cache_db.sources.indexes.mirrors import binaries_left_out
+from spack_cache_db.sources.indexes.mirrors import Binary, binaries_left_out
 
 T = TypeVar("T", ConfiguredMirror, MirrorRequest)
 _MANIFEST_SIZE = 16 * 2**20
@@ -174,6 +177,7 @@ class _Run:
         try:
             folder = StackFolder(self._output, mirror)
             outcome = await self._fetch(web, folder, mirror)
+            folder.keep(SIZES_FILE)
             self.changed += outcome.changed
             for fault in outcome.faults:
                 self.faults.update(fault.faults)
@@ -192,11 +196,18 @@ class _Run:
         if mirror.is_package_data:
             return await fetch_packages(web, folder, mirror.url, self._options.package_names)
         if not mirror.url.startswith("oci:"):
-            return await fetch_mirror(web, folder, mirror)
-        if mirror.views:
+            outcome = await fetch_mirror(web, folder, mirror)
+            size_of: Callable[[Binary], Awaitable[int]] = partial(manifest_size, web, mirror.url)
+        elif mirror.views:
             raise FetchFault(mirror.url, "is an image, which has no views: no --view")
-        registry = Registry(web, mirror.url, plain_http=self._options.plain_http)
-        return Outcome(await registry.fetch(folder))
+        else:
+            registry = Registry(web, mirror.url, plain_http=self._options.plain_http)
+            outcome, size_of = Outcome(await registry.fetch(folder)), registry.size
+        if not self._options.sizes or outcome.faults:
+            return outcome
+        changed, notes = await bring_sizes(folder, mirror.url, size_of, self._limits.jobs)
+        self.notes += notes
+        return Outcome(outcome.changed or changed)
 
     def _look_for_vanished(self, manifest: str, stacks: frozenset[tuple[str, str]]) -> None:
         for folder in stacks_of(self._output, manifest):

@@ -15,12 +15,12 @@ import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import parse_http_list, parse_keqv_list, url2pathname
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from spack_cache_db.errors import faults_of
 from spack_cache_db.sources.fetch.addresses import FetchFault, Login, MirrorRequest
@@ -39,11 +39,12 @@ from spack_cache_db.sources.indexes import (
     MANIFESTS,
     MAX_MANIFEST,
     Blob,
+    Bytes,
     IndexFault,
     is_sum,
     read_manifest,
 )
-from spack_cache_db.sources.indexes.mirrors import files_without_index
+from spack_cache_db.sources.indexes.mirrors import Binary, files_without_index
 from spack_cache_db.sources.strictness import BROKEN, said
 
 T = TypeVar("T")
@@ -52,8 +53,9 @@ LAYOUT_3 = f"{MANIFESTS}/index.manifest.json"
 _SUM_SIZE = 1024
 _ADVICE = (
     "`spack buildcache update-index` makes one, --view names a view, "
-    "and `spack-cache-db build FOLDER` reads a mirror without an index in a folder"
+    "and `spack-cache-db build FOLDER` reads a copy of the mirror without one"
 )
+_NO_BINARIES = "a folder without spec files has no binaries; `spack buildcache push` adds some"
 _TRIES = 3
 """How often a mirror that changes while it is read is read."""
 
@@ -97,8 +99,11 @@ def _local_names(url: str) -> list[str]:
     """Return the files that `build` reads of a folder of this machine without a mirror's index."""
     if not url.startswith("file://"):
         return []
+    folder = Path(url2pathname(urlsplit(url).path))
     with faults_of(url):
-        return files_without_index(Path(url2pathname(urlsplit(url).path)))
+        if not folder.is_dir():
+            raise FetchFault(url, "there is no such folder, expected a mirror")
+        return files_without_index(folder)
 
 
 async def _copy(web: Web, folder: StackFolder, url: str, names: list[str]) -> bool:
@@ -171,7 +176,8 @@ async def _layout_2(web: Web, folder: StackFolder, url: str) -> bool:
         message = f"has neither {LAYOUT_3} nor {LAYOUT_2_INDEX}, expected a mirror with an index"
         if fault.is_closed:
             raise FetchFault(url, f"{message}, or a login that may read it") from None
-        raise FetchFault(url, f"{message}: {_ADVICE}") from None
+        advice = _NO_BINARIES if url.startswith("file:") else _ADVICE
+        raise FetchFault(url, f"{message}: {advice}") from None
 
 
 async def _steady(web: Web, attempt: Callable[[], Awaitable[bool]]) -> bool:
@@ -207,11 +213,11 @@ class Layer(Struct, frozen=True):
     """The one blob of an image: its sum, with the algorithm before it, and its length in bytes."""
 
     digest: str
-    size: int
+    size: Bytes
 
 
 class _Image(Struct, frozen=True):
-    layers: tuple[Layer, ...]
+    layers: Annotated[tuple[Layer, ...], Meta(min_length=1)]
 
 
 class _Token(Struct, frozen=True):
@@ -244,17 +250,12 @@ def read_reference(url: str) -> Reference:
     return Reference(match["host"], match["name"], match["tag"] or TAG)
 
 
-def read_layer(url: str, data: bytes) -> Layer:
-    """Return the layer of the image at a URL, from its manifest; `FetchFault` if it has not one."""
+def read_layers(url: str, data: bytes) -> tuple[Layer, ...]:
+    """Return the layers of the image at a URL, from its manifest; `FetchFault` if it is none."""
     try:
-        layers = _IMAGE.decode(data).layers
+        return _IMAGE.decode(data).layers
     except BROKEN as error:
         raise FetchFault(url, f"is not an image: {said(error)}") from None
-    if len(layers) != 1:
-        raise FetchFault(url, f"has {len(layers)} layers, expected one, the index")
-    if not is_sum(layers[0].digest.removeprefix("sha256:")):
-        raise FetchFault(url, "has a layer without a sha256, expected one")
-    return layers[0]
 
 
 def _basic(login: Login | None) -> Headers:
@@ -278,12 +279,9 @@ class Registry:
     """One image of a registry, as anybody may read it, or with the login of its mirror."""
 
     def __init__(self, web: Web, url: str, *, plain_http: bool) -> None:
-        """Name it; `FetchFault` if `url` names no image.
+        """Name an image, `oci://host/name[:tag]`; `FetchFault` if `url` names none.
 
-        Args:
-            web: the client.
-            url: `oci://host/name[:tag]`.
-            plain_http: whether a registry on this machine is asked without TLS.
+        With `plain_http`, a registry on this machine is asked without TLS.
         """
         self._web = web
         self._url = url
@@ -298,19 +296,34 @@ class Registry:
         Raises:
             FetchFault: there is none that can be read.
         """
-        at = f"{self._place}/manifests/{self._image.tag}"
-        try:
-            answer = await self._allowed(
-                lambda login: self._web.read(at, _IMAGE_SIZE, {"Accept": _ACCEPT, **login})
-            )
-        except NotThereFault as fault:
-            raise FetchFault(self._url, f"has no tag {self._image.tag}: {fault}") from None
-        layer = read_layer(self._url, answer.data or b"")
+        layers = await self._layers(self._image.tag)
+        if len(layers) != 1:
+            raise FetchFault(self._url, f"has {len(layers)} layers, expected one, the index")
+        (layer,) = layers
+        if not is_sum(layer.digest.removeprefix("sha256:")):
+            raise FetchFault(self._url, "has a layer without a sha256, expected one")
         require_size(self._url, layer.size, self._web.limits.max_size)
         url, sha256 = f"{self._place}/blobs/{layer.digest}", layer.digest.removeprefix("sha256:")
         return await self._allowed(
             lambda login: folder.bring(self._web, INDEX_NAME, url, sha256, login)
         )
+
+    async def size(self, binary: Binary) -> int:
+        """Return the size of a tarball, the last layer of an image; `FetchFault` if unknown."""
+        # As Spack 1.2 names it (`binary_distribution.py`, `_oci_default_tag`).
+        tag = re.sub(r"[^\w.-]", "_", f"{'-'.join(binary)}.spack", flags=re.ASCII)
+        return (await self._layers(tag if len(tag) <= 128 else tag[:64] + tag[-64:]))[-1].size
+
+    async def _layers(self, tag: str) -> tuple[Layer, ...]:
+        """Return the layers of an image; `FetchFault` if it is not there."""
+        at = f"{self._place}/manifests/{tag}"
+        try:
+            answer = await self._allowed(
+                lambda login: self._web.read(at, _IMAGE_SIZE, {"Accept": _ACCEPT, **login})
+            )
+        except NotThereFault as fault:
+            raise FetchFault(self._url, f"has no tag {tag}: {fault}") from None
+        return read_layers(self._url, answer.data or b"")
 
     async def _allowed(self, ask: Callable[[Headers], Awaitable[T]]) -> T:
         """Ask, and once more with a login or a token if the registry wants one."""

@@ -10,12 +10,13 @@ import hashlib
 import re
 import zlib
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import zstandard
-from msgspec import Struct, structs
+from msgspec import Meta, Struct, structs
 
+from spack_cache_db.sources import SIZES_FILE
 from spack_cache_db.sources.strictness import BROKEN, said
 from spack_cache_db.spack.nodes import require_known
 
@@ -74,6 +75,20 @@ def write_address(address: Address) -> bytes:
     return msgspec.json.format(msgspec.json.encode(address), indent=2) + b"\n"
 
 
+Bytes = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+"""A size that SQLite can store."""
+
+_SIZES = msgspec.json.Decoder(dict[str, Bytes])
+
+
+def read_sizes(data: bytes) -> dict[str, int]:
+    """Return the bytes of each binary by its hash; `IndexFault` if it is another file."""
+    try:
+        return _SIZES.decode(data)
+    except BROKEN as error:
+        raise IndexFault(f"broken {SIZES_FILE}: {said(error)}; remove it") from None
+
+
 MANIFESTS = "v3/manifests/index"
 """Where a mirror of layout 3 has the manifests of its indexes."""
 
@@ -99,7 +114,7 @@ class Blob(
 ):
     """One blob: its length in bytes, what it is, and the sum that names it."""
 
-    length: int
+    length: Bytes
     media_type: str
     compression: str
     checksum_algorithm: str

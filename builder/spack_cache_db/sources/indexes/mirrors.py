@@ -11,14 +11,14 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.errors import Fault, InputError, LineFault, counted, faults_of
 from spack_cache_db.records import FILTERED, Problem
-from spack_cache_db.sources import ADDRESS_FILE, File, Place, RawFile, Share
+from spack_cache_db.sources import ADDRESS_FILE, SIZES_FILE, File, Place, RawFile, Share
 from spack_cache_db.sources.columns import (
     SPEC_FILE,
     Document,
@@ -39,6 +39,7 @@ from spack_cache_db.sources.indexes import (
     decompressed,
     read_address,
     read_manifest,
+    read_sizes,
 )
 from spack_cache_db.sources.indexes.binary_filter import BinaryFilter, Graph
 from spack_cache_db.sources.indexes.index_reader import BinaryPlace, IndexReader, unknown_keys
@@ -128,10 +129,7 @@ def open_file(file: RawFile, place: Place) -> OpenIndex:
 def open_mirror(mirror: File, place: Place) -> Iterator[OpenIndex | Fault]:
     """Yield all indexes of a mirror, or one made of its spec files, and what is wrong with others.
 
-    Where its address cannot be read, binaries have no URL.
-
-    Raises:
-        InputError: the folder cannot be listed.
+    Where its address cannot be read, binaries have no URL. `InputError` if it cannot be listed.
     """
     with _faults_of(mirror.location):
         found = _Mirror(mirror, place)
@@ -151,10 +149,7 @@ def files_without_index(folder: Path) -> list[str]:
     """Return the files that a folder without an index of a mirror is read from, by their names.
 
     They are the index of an installation, an index alone, or spec files. None if the folder has an
-    index of a mirror.
-
-    Raises:
-        InputError: a manifest cannot be read.
+    index of a mirror; `InputError` if a manifest cannot be read.
     """
     found = _Mirror(File(str(folder), "", "mirror"), Place())
     paths = found.index_paths()
@@ -175,9 +170,31 @@ def files_to_read(folder: Path) -> list[Path]:
     """Return the files of a mirror's folder that decide what it has; manifests name the blobs."""
     found = _Mirror(File(str(folder), "", "mirror"), Place())
     paths = found.index_paths()
-    beside = [folder / ADDRESS_FILE, *(path.with_name(f"{path.name}.hash") for path in paths)]
-    specs = found.manifests() if paths else found.spec_paths()[1]
+    beside = [
+        folder / ADDRESS_FILE,
+        folder / SIZES_FILE,
+        *(path.with_name(f"{path.name}.hash") for path in paths),
+    ]
+    specs = sorted(found.spec_manifests) if paths else found.spec_paths()[1]
     return [*paths, *specs, *(path for path in beside if path.is_file())]
+
+
+Binary = tuple[str, str, str]
+"""The package, the version and the hash of a binary."""
+
+
+def listed_binaries(folder: Path) -> list[Binary]:
+    """Return the binaries that the indexes of a mirror list; `build` reports faulty records."""
+    found: set[Binary] = set()
+    for opened in open_mirror(File(str(folder), "", "mirror"), Place()):
+        if isinstance(opened, Fault):
+            continue
+        for dag_hash in opened.records:
+            with suppress(IndexFault):
+                entry = opened.records.entry(dag_hash)
+                if opened.listed(entry) is not None:
+                    found.add((entry.node.name, entry.node.version, dag_hash))
+    return sorted(found)
 
 
 def binaries_left_out(folder: Path) -> list[str]:
@@ -214,24 +231,27 @@ class _Mirror:
         self.url: str | None = None
         self.faults: tuple[Fault, ...] = ()
         self._filter = BinaryFilter()
-        if _has(folder, ADDRESS_FILE):
-            try:
-                with _faults_of(mirror.location):
+        self._sizes: dict[str, int] = {}
+        try:
+            with _faults_of(mirror.location):
+                if _has(folder, ADDRESS_FILE):
                     address = read_address(read_file(folder / ADDRESS_FILE, MAX_ADDRESS))
                     self._filter = BinaryFilter.parsed(address)
                     self.url = address.url
-            except InputError as error:
-                self.faults = error.faults
+                if _has(folder, SIZES_FILE):
+                    self._sizes = read_sizes(read_file(folder / SIZES_FILE, MAX_INDEX))
+        except InputError as error:
+            self.faults = error.faults
         self._base = self.url.rstrip("/") if self.url else None
         self._mirror = mirror
         self._place = place
         # The folders of the mirror itself say which release and stack it is of.
         self._place_path = f"{mirror.path}/index.json".lstrip("/")
-        self._spec_manifests = [*folder.glob(f"v3/manifests/spec/*/*{_SPEC_MANIFEST}")]
+        self.spec_manifests = [*folder.glob(f"v3/manifests/spec/*/*{_SPEC_MANIFEST}")]
         # The last part of their names is the hash.
         self._by_hash = {
             path.name.removesuffix(_SPEC_MANIFEST).rpartition("-")[2]: path
-            for path in self._spec_manifests
+            for path in self.spec_manifests
         }
         is_layout_2 = not self._by_hash and not (folder / "v3").is_dir()
         self._prefix = Tarball(self._base, is_whole=False) if self._base and is_layout_2 else None
@@ -240,7 +260,8 @@ class _Mirror:
         """Return where the binary of a spec lies; `IndexFault` if its manifest cannot be read."""
         path = self._by_hash.get(dag_hash)
         if path is None:
-            return BinaryPlace(tarball=self._prefix)
+            size = self._sizes.get(dag_hash)
+            return BinaryPlace(None if size is None else str(size), self._prefix)
         try:
             manifest = read_manifest(read_file(path, MAX_MANIFEST))
         except (IndexFault, OSError) as error:
@@ -262,23 +283,15 @@ class _Mirror:
             return sorted(folder / _INDEX_MANIFEST for folder in _folders_with_an_index(manifests))
         return [self.folder / name for name in _PLAIN if _has(self.folder, name)]
 
-    def manifests(self) -> list[Path]:
-        """Return the manifests of its specs, sorted."""
-        return sorted(self._spec_manifests)
-
     def spec_paths(self) -> tuple[str, list[Path]]:
         """Return the layout of a mirror without an index, and its spec files or their manifests."""
         if (self.folder / "v3" / "manifests" / "spec").is_dir():
-            return "3", self.manifests()
+            return "3", sorted(self.spec_manifests)
         below = sorted((self.folder / "build_cache").rglob("*"))
         return "2", [path for path in below if path.name.endswith(_SPEC_SUFFIXES)]
 
     def left_out(self, records: IndexRecords) -> frozenset[str]:
-        """Return the hashes of the binaries that the mirror's filters leave out.
-
-        Raises:
-            IndexFault: a filter asks for what no index knows.
-        """
+        """Return the hashes of binaries that filters leave out; `IndexFault` for a wrong filter."""
         if self._filter == BinaryFilter():
             return frozenset()
         graph, found = Graph(records), set()
@@ -403,19 +416,7 @@ def _opened(
     records: IndexRecords,
     mirror: _Mirror | None = None,
 ) -> OpenIndex:
-    """Return an index whose binaries are those that its mirror does not leave out.
-
-    Args:
-        file: where it lies.
-        digest: the sha256 of its bytes.
-        facts: what it is.
-        release: its release.
-        records: its records.
-        mirror: the mirror in which it lies; None for an index alone.
-
-    Raises:
-        IndexFault: its names cannot be stored.
-    """
+    """Return an index without what its mirror leaves out; `IndexFault` if it has a wrong name."""
     try:
         require_name("release", release)
         require_name("stack", facts.stack)
