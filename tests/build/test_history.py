@@ -43,6 +43,8 @@ def test_nights_become_a_history(tmp_path: Path) -> None:
     mirrors, file = tmp_path / "mirrors", tmp_path / "x.db"
     nights = {"2026-11-23": "ab", "2026-11-24": "ab", "2026-11-25": "bc", "2026-11-26": "c"}
     command = ("build", file, mirrors, "-o", file, "--snapshot")
+    assert run(*command, "2026-11-22").exit_code == 1
+    assert not file.exists()
     for day, names in nights.items():
         night(mirrors, *names)
         result = run(*command, day, "--keep-snapshots", 2)

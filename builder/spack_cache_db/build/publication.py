@@ -144,7 +144,7 @@ def inspect(database: Path) -> dict[str, Any]:
 
 
 def _connected(database: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{database.resolve().as_uri()}?immutable=1", uri=True)
+    return sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
 
 
 def _count(connection: sqlite3.Connection, table: str) -> int:
