@@ -48,15 +48,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def attached(folder: Path) -> Iterator[Any]:
-    """A connection of DuckDB on which the documented block was run, but for its download."""
-    (found,) = Path(extension.__file__).parent.rglob("sqlite.duckdb_extension")
-    # It is loaded by the name of its file.
-    library = shutil.copy(found, folder / "sqlite_scanner.duckdb_extension")
-    (block,) = documented("")
-    block = block.replace("INSTALL sqlite; LOAD sqlite", f"LOAD '{library}'")
+    """A connection of DuckDB on which the documented block was run; its extension was copied."""
+    block, copying = documented("")
+    block = block.replace("INSTALL sqlite; ", "")
     for name in ("spack-cache.db", "listings"):
         block = block.replace(f"'{name}'", f"'{folder / name}'")
-    connection = duckdb.connect()
+    (found,) = Path(extension.__file__).parent.rglob("sqlite.duckdb_extension")
+    places = folder / "extensions"
+    connection = duckdb.connect(config={"extension_directory": str(places)})
+    (version, *_), (platform,) = (
+        connection.execute(f"PRAGMA {name}").fetchone() for name in ("version", "platform")
+    )
+    documented_place = copying.split("~/.duckdb/extensions/")[-1].strip()
+    place = documented_place.replace("VERSION", version).replace("PLATFORM", platform)
+    target = places / place
+    target.parent.mkdir(parents=True)
+    shutil.copy(found, target)
     connection.execute(block)
     yield connection
     connection.close()

@@ -68,6 +68,27 @@ def test_a_notebook_shows_a_table(samples_file: Path) -> None:
     assert "&lt;b&gt;" in spack_cache_db.FoundList([odd])._repr_html_()
 
 
+def test_every_result_is_a_table(cache: spack_cache_db.Cache) -> None:
+    """In a notebook and as a data frame: a row for each record, as its command prints them."""
+    polars = pytest.importorskip("polars")
+    results = {
+        "cover": cache.cover([SPEC, "hdf5"]),
+        "history": cache.history("py-mpi4py"),
+        "diff": cache.diff("develop-2025-04-20", "develop"),
+        "find": cache.find(SPEC),
+        "info": cache.info(),
+    }
+    for name, found in results.items():
+        columns, records = found.rows
+        rows = [*records]
+        assert rows, name
+        assert found._repr_html_().count("<tr>") == min(len(rows), 50) + 1
+        assert f"<tr><th>{columns[0]}</th>" in found._repr_html_()
+        if name != "info":
+            frame = polars.DataFrame(rows, infer_schema_length=None)
+            assert (frame.height, {*frame.columns}) == (len(rows), {*columns}), name
+
+
 def test_an_open_file_answers_as_the_functions_do(
     cache: spack_cache_db.Cache, samples_file: Path
 ) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from typing import Any, NamedTuple
 
 WORDS = ("variants", "releases", "stacks", "modules")
 """Columns whose lists are separated by blanks in CSV; others have texts with blanks in them."""
+
+MOST_SHOWN = 50
+"""Rows of a notebook's table."""
 
 
 class Rows(NamedTuple):
@@ -14,6 +18,29 @@ class Rows(NamedTuple):
 
     columns: Sequence[str]
     records: Iterable[Mapping[str, Any]]
+
+
+class NotebookTable:
+    """A result that notebooks show as a table of its `rows` (IPython docs: "Rich display")."""
+
+    __slots__ = ()
+
+    @property
+    def rows(self) -> Rows:
+        """The rows that the command prints with `--csv`."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        columns, records = self.rows
+        table = [[f"<th>{escape(name)}</th>" for name in columns]]
+        records = [*records]
+        for record in records[:MOST_SHOWN]:
+            values = [_cell(name, record.get(name)) for name in columns]
+            texts = ["" if value is None else escape(str(value)) for value in values]
+            table.append([f"<td>{text}</td>" for text in texts])
+        lines = "".join(f"<tr>{''.join(cells)}</tr>" for cells in table)
+        more = len(records) - MOST_SHOWN
+        return f"<table>{lines}</table>" + (f"<p>and {more:,} more</p>" if more > 0 else "")
 
 
 def json_text(value: Any) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, fields, replace
-from html import escape
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -50,14 +49,10 @@ from spack_cache_db.query.database import (
 from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.records import explicitly, question_of
 from spack_cache_db.records import Configuration
-from spack_cache_db.row_forms import Rows
+from spack_cache_db.row_forms import NotebookTable, Rows
 from spack_cache_db.spack.parser import parse_query, parser_of
 
 _WHERE = (*(field.name for field in fields(Presence)), "is_external", "prefix", "modules")
-
-
-MOST_SHOWN = 50
-"""Rows of a notebook's table."""
 _IN_STACK = IN_STACK.format("shown")
 # Only (release, spec) is a key of listings, and the specs of a configuration lie side by side.
 SHOWN = f"""
@@ -135,7 +130,7 @@ def _where(place: Found | FoundSpec) -> dict[str, Any]:
     return {name: getattr(place, name) for name in _WHERE}
 
 
-class FoundList(list[Found]):
+class FoundList(list[Found], NotebookTable):
     """The configurations that satisfy a query, which notebooks show as a table.
 
     Attributes:
@@ -144,18 +139,10 @@ class FoundList(list[Found]):
 
     notes: tuple[str, ...] = ()
 
-    def _repr_html_(self) -> str:
-        """Return the table that IPython shows (its docs: "Rich display")."""
-        columns = (*Configuration._fields, "spec_count", *_WHERE)
-        head = "".join(f"<th>{name}</th>" for name in columns)
-        rows = ""
-        for each in self[:MOST_SHOWN]:
-            values = each.as_dict().values()
-            texts = (" ".join(x) if isinstance(x, tuple) else str(x or "") for x in values)
-            rows += "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in texts) + "</tr>"
-        more = len(self) - MOST_SHOWN
-        note = f"<p>and {more:,} more</p>" if more > 0 else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{note}"
+    @property
+    def rows(self) -> Rows:
+        """The rows that `find --csv` prints."""
+        return found_rows(self, hashes=False)
 
 
 def find(
@@ -303,7 +290,7 @@ class HistoryRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class History(NotebookTable):
     """The answer to a query in every release.
 
     Attributes:

@@ -30,6 +30,7 @@ from spack_cache_db.query.lockfiles import CoveredNode
 from spack_cache_db.query.names import known_names, scope_of
 from spack_cache_db.query.packages import behind, package_data
 from spack_cache_db.records import Configuration
+from spack_cache_db.row_forms import NotebookTable, Rows
 
 CONFIGURATIONS_AT_ONCE = 1_000
 
@@ -45,7 +46,16 @@ FROM dropped_versions
 WITH_HASHES = "SELECT id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))"
 
 
-def info(file: AnyPath) -> dict[str, Any]:
+class Info(dict[str, Any], NotebookTable):
+    """What is in a file and where it came from, as plain values by name."""
+
+    @property
+    def rows(self) -> Rows:
+        """A row for each value."""
+        return Rows(("name", "value"), [{"name": name, "value": self[name]} for name in self])
+
+
+def info(file: AnyPath) -> Info:
     """Return what is in a file and where it came from, as plain values.
 
     Raises:
@@ -73,19 +83,19 @@ def info(file: AnyPath) -> dict[str, Any]:
         kinds = dict(conn.execute("SELECT kind, count(*) FROM releases GROUP BY kind"))
         first, last = conn.execute("SELECT min(date), max(date) FROM releases").fetchone()
         origin = dict(conn.execute("SELECT name, value FROM origin ORDER BY name"))
-    return {
-        "file": str(path),
-        "size": path.stat().st_size,
-        "schema_version": schema.SCHEMA_VERSION,
+    return Info(
+        file=str(path),
+        size=path.stat().st_size,
+        schema_version=schema.SCHEMA_VERSION,
         **counts,
         **formats,
-        "compared_with_spack": beside_spack,
-        "releases_by_kind": kinds,
-        "first_snapshot": first,
-        "last_snapshot": last,
-        schema.AS_OF: origin.pop(schema.AS_OF, None),
-        "origin": origin,
-    }
+        compared_with_spack=beside_spack,
+        releases_by_kind=kinds,
+        first_snapshot=first,
+        last_snapshot=last,
+        as_of=origin.pop(schema.AS_OF, None),
+        origin=origin,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +283,6 @@ class Cache(OpenFile):
     package_data = package_data
     retention = retention
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> Info:
         """Return what is in the file and where it came from."""
         return info(self.path)

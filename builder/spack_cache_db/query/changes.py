@@ -22,7 +22,7 @@ from spack_cache_db.query.configurations import (
 from spack_cache_db.query.database import Database, Lookups, opened, select, select_in
 from spack_cache_db.query.names import UnknownNameError, read_spellings, scope_of
 from spack_cache_db.records import Configuration
-from spack_cache_db.row_forms import Rows
+from spack_cache_db.row_forms import NotebookTable, Rows
 from spack_cache_db.schema import CHANGE_WORDS, CHANGES
 from spack_cache_db.spack.versions import version_key
 
@@ -77,7 +77,7 @@ class ChangedConfiguration:
 
 
 @dataclass(frozen=True, slots=True)
-class Diff:
+class Diff(NotebookTable):
     """The difference between two releases, or two stacks.
 
     Attributes:
@@ -152,7 +152,7 @@ class Diff:
 
 
 @dataclass(frozen=True, slots=True)
-class DatabaseDiff:
+class DatabaseDiff(NotebookTable):
     """The difference between two databases, release by release.
 
     Attributes:

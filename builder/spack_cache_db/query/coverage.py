@@ -49,7 +49,7 @@ from spack_cache_db.query.names import UnknownNameError, known_name, known_names
 from spack_cache_db.query.records import SpecRecords, has_records, read_query, respelled
 from spack_cache_db.query.requirements import CheckedRules
 from spack_cache_db.records import Configuration
-from spack_cache_db.row_forms import Rows
+from spack_cache_db.row_forms import NotebookTable, Rows
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.parser import parser_of
 
@@ -119,7 +119,7 @@ Answer = CoveredSpec | CoveredNode
 
 
 @dataclass(frozen=True, slots=True)
-class Cover:
+class Cover(NotebookTable):
     """The answers for all specs of an environment, in its order.
 
     Attributes:
