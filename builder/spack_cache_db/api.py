@@ -18,8 +18,8 @@ from spack_cache_db.query.cache import Binary, Cache, Retention, binaries, info,
 from spack_cache_db.query.changes import Diff, diff
 from spack_cache_db.query.conditions import UnsupportedQuery
 from spack_cache_db.query.configurations import FoundSpec
-from spack_cache_db.query.coverage import Cover, CoveredSpec, cover
-from spack_cache_db.query.lockfiles import CoveredNode
+from spack_cache_db.query.coverage import Cover, cover
+from spack_cache_db.query.covered_spec import CoveredSpec
 from spack_cache_db.query.names import UnknownNameError
 from spack_cache_db.query.packages import PackageData, PackageStatus, behind, package_data
 from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
@@ -31,7 +31,6 @@ __all__ = [
     "BuilderError",
     "Cache",
     "Cover",
-    "CoveredNode",
     "CoveredSpec",
     "DatabaseError",
     "Diff",

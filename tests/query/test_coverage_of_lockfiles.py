@@ -14,8 +14,8 @@ import pytest
 from spack_cache_db.cli.cover import cover_table
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.query.coverage import Cover, cover_environment
+from spack_cache_db.query.covered_spec import CoveredSpec
 from spack_cache_db.query.database import read_lookups
-from spack_cache_db.query.lockfiles import CoveredNode
 from spack_cache_db.query.names import scope_of
 from spack_cache_db.row_forms import csv_text
 from tests.conftest import Build
@@ -68,15 +68,15 @@ def covered(conn: sqlite3.Connection, data: bytes = b"", **names: Any) -> Cover:
     return cover_environment(lookups, read, scope_of(lookups, **names))
 
 
-def nodes_of(found: Cover) -> list[CoveredNode]:
+def nodes_of(found: Cover) -> list[CoveredSpec]:
     """Return the answers for nodes."""
-    return [each for each in found.specs if isinstance(each, CoveredNode)]
+    return [each for each in found.specs if each.is_root is not None]
 
 
 def test_each_node_has_its_answer(conn: sqlite3.Connection) -> None:
     """By its hash a node has a binary; by its configuration others; or nothing is there."""
     found = covered(conn)
-    hdf5, gcc, zlib = (each for each in found.specs if isinstance(each, CoveredNode))
+    hdf5, gcc, zlib = (each for each in found.specs if each.is_root is not None)
 
     assert (hdf5.spec, hdf5.status, hdf5.is_root) == ("hdf5@1.0", "binary", True)
     assert (gcc.spec, gcc.status, gcc.hash) == ("gcc@13.2.0", "missing", hash_of("gcc"))
@@ -102,7 +102,6 @@ def test_a_release_and_a_stack_must_have_it(
     """Binaries count where they are asked for, and so do the others."""
     hdf5 = covered(conn, lock(), **names).specs[0]
 
-    assert isinstance(hdf5, CoveredNode)
     assert (hdf5.status, hdf5.other_count, len(hdf5.others)) == (status, others, min(others, 5))
 
 

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.environments.formats import read_environment
-from spack_cache_db.query.coverage import CoveredSpec, cover_environment
+from spack_cache_db.query.coverage import cover_environment
+from spack_cache_db.query.covered_spec import CoveredSpec
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import version_matches
@@ -32,7 +33,7 @@ def covered(
     """Return the answers for specs under what `packages:` requires, by the texts of the specs."""
     text = json.dumps({"spack": {"specs": specs, "packages": packages}})
     found = cover_environment(read_lookups(conn), read_environment(text.encode(), "-")).specs
-    return {each.spec: each for each in found if isinstance(each, CoveredSpec)}
+    return {each.spec: each for each in found if each.is_root is None}
 
 
 @pytest.fixture

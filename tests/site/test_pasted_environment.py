@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from spack_cache_db.cli import cli
+from spack_cache_db.query.covered_spec import CoveredSpec
 from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.lockfiles import CoveredNode
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.pasted_environment import (
     LIMITS,
@@ -114,7 +114,7 @@ async def test_one_block_installs_all_that_have_a_binary(datasette: Any) -> None
         assert each["hash"].startswith(prefix) and len(prefix) >= 7
 
 
-def covered_node(number: int, **words: Any) -> CoveredNode:
+def covered_node(number: int, **words: Any) -> CoveredSpec:
     """Return a node of a lockfile with a binary in a release."""
     configuration = Configuration(f"p{number}", "1", "gcc", "rhel8", "linux", "zen3", ())
     values: dict[str, Any] = {
@@ -123,7 +123,7 @@ def covered_node(number: int, **words: Any) -> CoveredNode:
         "is_root": True,
         "mirror": "https://m",
     }
-    return CoveredNode(f"p{number}@1", configuration=configuration, **(values | words))
+    return CoveredSpec(f"p{number}@1", configuration=configuration, **(values | words))
 
 
 def test_commands_of_several_mirrors(lookups: Lookups) -> None:

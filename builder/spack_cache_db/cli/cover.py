@@ -31,11 +31,10 @@ from spack_cache_db.row_forms import Rows
 
 if TYPE_CHECKING:
     from spack_cache_db.query.conditions import Conditions
-    from spack_cache_db.query.coverage import Baseline, Cover, CoveredSpec
+    from spack_cache_db.query.coverage import Baseline, Cover
+    from spack_cache_db.query.covered_spec import CoveredSpec
     from spack_cache_db.query.database import Lookups
-    from spack_cache_db.query.lockfiles import CoveredNode
 
-    Answer = CoveredSpec | CoveredNode
     Names = dict[str, str | None]
 
 _COLOURS = {
@@ -209,14 +208,12 @@ def _covered(
 
 def _cases(covered: Iterable[_Covered]) -> Iterator[Case]:
     """Yield a test case for each spec; with a baseline, specs without a binary are skipped."""
-    from spack_cache_db.query.lockfiles import CoveredNode
-
     for path, found, error in covered:
         if found is None:
             yield Case(path, path, failure=error)
             continue
         for spec in found.specs:
-            name = f"{spec.spec}/{spec.hash}" if isinstance(spec, CoveredNode) else spec.spec
+            name = spec.title
             text, is_met = f"{spec.status}: {_text(spec)}", spec.status in _MET
             if is_met or (found.baseline and spec.status != "lost"):
                 yield Case(path, name, skipped="" if is_met else text)
@@ -331,7 +328,7 @@ def _value(found: Cover, only: Sequence[str]) -> dict[str, Any]:
     return found.as_dict() | {"specs": _shown(found, only).as_dict()["specs"]}
 
 
-def _in_order(specs: Iterable[Answer]) -> list[Answer]:
+def _in_order(specs: Iterable[CoveredSpec]) -> list[CoveredSpec]:
     """Return specs without a binary, then those with one, each in its order."""
     return sorted(specs, key=lambda spec: _ORDER.index(spec.status))
 
@@ -376,12 +373,10 @@ def _markdown(found: Cover, only: Sequence[str] = ()) -> Iterator[str]:
         yield f"| {spec.status} | `` {next(cells)} `` | {next(cells)} |"
 
 
-def _text(spec: Answer) -> str:
+def _text(spec: CoveredSpec) -> str:
     """Return the answer for one spec, on one line."""
-    from spack_cache_db.query.lockfiles import CoveredNode
-
     release = f" in {spec.release}" if spec.release else ""
-    if isinstance(spec, CoveredNode):
+    if spec.is_root is not None:
         if not spec.others:
             return f"/{spec.hash}{release}" + (" (root)" if spec.is_root else "")
         more = f" and {spec.other_count - 1:,} more" if spec.other_count > 1 else ""

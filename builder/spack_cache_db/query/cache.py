@@ -23,10 +23,10 @@ from spack_cache_db.query.configurations import (
     found_specs,
     specs_in_scope,
 )
-from spack_cache_db.query.coverage import Cover, CoveredSpec, cover, cover_environment
+from spack_cache_db.query.coverage import Cover, cover, cover_environment
+from spack_cache_db.query.covered_spec import CoveredSpec
 from spack_cache_db.query.database import Database, Lookups, OpenFile, connected, opened, select
 from spack_cache_db.query.graph import externals, read_nodes, read_run_time
-from spack_cache_db.query.lockfiles import CoveredNode
 from spack_cache_db.query.names import known_names, scope_of
 from spack_cache_db.query.packages import behind, package_data
 from spack_cache_db.records import Configuration
@@ -243,20 +243,16 @@ def retained(lookups: Lookups, covers: Sequence[Cover], scope: Conditions) -> Re
         prune=tuple(sorted(every - needed)),
         missing=tuple(sorted(needed - every)),
         unmet=(
-            *(
-                f"{answer.spec}/{answer.hash}" if isinstance(answer, CoveredNode) else answer.spec
-                for answer in answers
-                if not is_met(answer, every)
-            ),
+            *(answer.title for answer in answers if not is_met(answer, every)),
             *(line for found in covers for line in found.others),
         ),
         notes=tuple(dict.fromkeys(note for found in covers for note in found.notes)),
     )
 
 
-def is_met(answer: CoveredSpec | CoveredNode, kept: Set[str]) -> bool:
+def is_met(answer: CoveredSpec, kept: Set[str]) -> bool:
     """Return whether one of the hashes kept, or an external, satisfies the spec of an answer."""
-    is_provided = isinstance(answer, CoveredSpec) and answer.external != ""
+    is_provided = answer.external != ""
     return answer.hash in kept or is_provided or answer.status == "external"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,15 +40,15 @@ from spack_cache_db.query.configurations import (
     configuration_ids,
     misses_of,
 )
+from spack_cache_db.query.covered_spec import CoveredSpec
 from spack_cache_db.query.database import Database, Lookups, opened, select
 from spack_cache_db.query.explanation import WhyNot, explained
 from spack_cache_db.query.graph import externals, read_nodes
 from spack_cache_db.query.installation import foremost_places
-from spack_cache_db.query.lockfiles import OF_NODES, CoveredNode, cover_lock
+from spack_cache_db.query.lockfiles import OF_NODES, cover_lock
 from spack_cache_db.query.names import UnknownNameError, known_name, known_names, scope_of
 from spack_cache_db.query.records import SpecRecords, has_records, read_query, respelled
 from spack_cache_db.query.requirements import CheckedRules
-from spack_cache_db.records import Configuration
 from spack_cache_db.row_forms import NotebookTable, Rows
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.parser import parser_of
@@ -73,52 +73,6 @@ MOST_UNKNOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class CoveredSpec:
-    """The answer for one spec that is asked for.
-
-    Attributes:
-        spec: the spec as it stands in the environment.
-        status: `installed`, where an installed tree has it; `binary`; `near`, where leaving out one
-            or two conditions finds some; `none`; `unknown`, where binaries satisfy all of it that
-            the database shows; `external`, where Spack takes an external and nothing else, or an
-            installation has one and no binary satisfies it; `unanswerable`; or `lost`, where it has
-            none of these and had a binary in the baseline.
-        line: where it stands, counted from 1; 0 where it stands in no text.
-        query: the spec with what is required of it, as one would ask `find`.
-        configurations: how many satisfy it.
-        spec_count: how many specs these have.
-        configuration: the newest of them, or the nearest where there is none.
-        hash: the current spec of the newest configuration that satisfies it.
-        why: why there is none; None where there is one, or nothing can be said.
-        reasons: the same in sentences, or why it cannot be answered.
-        corrected: the spec to type instead.
-        group: the group of specs in which it stands.
-        external: the environment's external that satisfies it, or where an installation has it.
-        release: the first release that has that spec, an installed tree where one has it.
-        mirror: the URL of the mirror that has it; None where nothing says it, or it is installed.
-    """
-
-    spec: str
-    status: str
-    line: int
-    query: str
-    configurations: int = 0
-    spec_count: int = 0
-    configuration: Configuration | None = None
-    hash: str | None = None
-    why: WhyNot | None = None
-    reasons: tuple[str, ...] = ()
-    corrected: str | None = None
-    group: str = ""
-    external: str = ""
-    release: str | None = None
-    mirror: str | None = None
-
-
-Answer = CoveredSpec | CoveredNode
-
-
-@dataclass(frozen=True, slots=True)
 class Cover(NotebookTable):
     """The answers for all specs of an environment, in its order.
 
@@ -131,7 +85,7 @@ class Cover(NotebookTable):
         baseline: the older database that it is compared with; empty for none.
     """
 
-    specs: tuple[Answer, ...]
+    specs: tuple[CoveredSpec, ...]
     is_lock: bool
     notes: tuple[str, ...] = ()
     is_of_trees: bool = False
@@ -197,7 +151,7 @@ class Cover(NotebookTable):
     def groups(self) -> tuple[str, ...]:
         """Each group's total, in words, if there are several."""
         texts = []
-        specs = [each for each in self.specs if isinstance(each, CoveredSpec)]
+        specs = [each for each in self.specs if each.is_root is None]
         groups = dict.fromkeys(each.group for each in specs)
         for group in groups if len(groups) > 1 else ():
             part = Cover(tuple(each for each in specs if each.group == group), is_lock=False)
@@ -215,29 +169,17 @@ class Cover(NotebookTable):
             counts |= {status: count for status, count in nodes.items() if count}
         if self.baseline:
             counts[LOST] = self.counted(LOST)
-        return {"specs": [*map(_record, self.specs)], **counts, "notes": [*self.notes]}
+        return {"specs": [each.as_dict() for each in self.specs], **counts, "notes": [*self.notes]}
 
     @property
     def rows(self) -> Rows:
         """The rows that `cover --csv` prints: the records of the JSON, configurations as texts."""
         records = [
-            _record(each) | {"configuration": each.configuration and each.configuration.summary}
+            each.as_dict() | {"configuration": each.configuration and each.configuration.summary}
             for each in self.specs
         ]
         columns = dict.fromkeys(name for record in records for name in record)
         return Rows([*columns] or ["spec", "status"], records)
-
-
-def _record(each: Answer) -> dict[str, Any]:
-    values = {field.name.removeprefix("is_"): getattr(each, field.name) for field in fields(each)}
-    record = {
-        name: [*value] if type(value) is tuple else value
-        for name, value in values.items()
-        if name != "why"
-    }
-    if isinstance(each, CoveredSpec):
-        record |= {name: record[name] or None for name in ("line", "query", "group", "external")}
-    return record | {"configuration": each.configuration and each.configuration._asdict()}
 
 
 def cover(
@@ -330,7 +272,7 @@ def cover_environment(
     if unchecked and not has_records(lookups.conn):
         notes = (*notes, f"packages: {', '.join(sorted(unchecked))}: {UNCHECKED}")
     candidates = Candidates(lookups, scope)
-    specs, found = _Specs(candidates, scope, roots), list[Answer]()
+    specs, found = _Specs(candidates, scope, roots), list[CoveredSpec]()
     for spec in asked_specs:
         found.append(specs.answer(spec))
         after_each()
@@ -356,11 +298,11 @@ def cover_environment(
     return replace(covered, specs=compared, baseline=older.path)
 
 
-def _with_loss(now: Answer, before: Answer) -> Answer:
+def _with_loss(now: CoveredSpec, before: CoveredSpec) -> CoveredSpec:
     """Return the answer for a spec, which is `lost` if it had a binary and has none."""
     if before.status not in AVAILABLE or now.status in (*AVAILABLE, "external"):
         return now
-    if isinstance(now, CoveredNode) or before.configuration is None:
+    if now.is_root is not None or before.configuration is None:
         return replace(now, status=LOST)
     release = f" in {before.release}" if before.release else ""
     was = f"was {before.configuration.summary} /{before.hash}{release}"

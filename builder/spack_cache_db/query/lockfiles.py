@@ -9,7 +9,6 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
 from operator import or_
@@ -24,6 +23,7 @@ from spack_cache_db.query.configurations import (
     Spec,
     specs_in_scope,
 )
+from spack_cache_db.query.covered_spec import CoveredSpec
 from spack_cache_db.query.database import json_pieces, select
 from spack_cache_db.query.graph import (
     Edge,
@@ -34,7 +34,6 @@ from spack_cache_db.query.graph import (
     read_run_time,
     recorded_specs,
 )
-from spack_cache_db.records import Configuration
 
 OF_NODES = ("missing", "alike", "rebuilt")
 """The statuses of nodes without a binary."""
@@ -52,39 +51,9 @@ MOST_OTHERS = 5
 A_NODE = "it is another node of this lockfile"
 
 
-@dataclass(frozen=True, slots=True)
-class CoveredNode:
-    """The answer for one node of a lockfile.
-
-    Attributes:
-        spec: the name and version of the node.
-        status: `installed`; `binary`; `rebuilt`, if an equivalent binary exists; `alike`, if only
-            binaries of its configuration exist; or `missing`.
-        hash: the hash of the node.
-        is_root: whether it is a root of the lockfile.
-        configuration: its configuration in the lockfile.
-        others: the hashes of the first other binaries: current ones, or the most similar, first.
-        other_count: the number of other binaries.
-        differences: the differences between the node and the first of `others`.
-        release: the first release that has the node's hash, or else the first of `others`.
-        mirror: the URL of the mirror that has it; None if it is unknown, or for an installation.
-    """
-
-    spec: str
-    status: str
-    hash: str
-    is_root: bool
-    configuration: Configuration
-    others: tuple[str, ...] = ()
-    other_count: int = 0
-    differences: tuple[str, ...] = ()
-    release: str | None = None
-    mirror: str | None = None
-
-
 def cover_lock(
     candidates: Candidates, locked: tuple[LockedSpec, ...], scope: Conditions
-) -> Iterator[CoveredNode]:
+) -> Iterator[CoveredSpec]:
     """Yield the answers for the nodes of a lockfile, in their order."""
     lookups, hashes = candidates.lookups, [node.hash for node in locked]
     release, stack = asked(scope, "release"), asked(scope, "stack")
@@ -119,17 +88,17 @@ def cover_lock(
 
 def _covered(
     node: LockedSpec, status: str, others: Iterable[Spec] = (), differences: Iterable[str] = ()
-) -> CoveredNode:
+) -> CoveredSpec:
     hashes = tuple(other.hash for other in others)
-    return CoveredNode(
+    return CoveredSpec(
         f"{node.configuration.package}@{node.configuration.version}",
         status,
-        node.hash,
-        node.is_root,
-        node.configuration,
-        hashes[:MOST_OTHERS],
-        len(hashes),
-        tuple(differences),
+        hash=node.hash,
+        is_root=node.is_root,
+        configuration=node.configuration,
+        others=hashes[:MOST_OTHERS],
+        other_count=len(hashes),
+        differences=tuple(differences),
     )
 
 
@@ -165,7 +134,7 @@ class _Comparison:
         }
         self._of_nodes = Reach(Needs(edges, frozenset()), bits)
 
-    def answer(self, node: LockedSpec, others: list[Spec]) -> CoveredNode:
+    def answer(self, node: LockedSpec, others: list[Spec]) -> CoveredSpec:
         """Return the answer for a node without a binary, given specs of its configuration."""
         needs = self._of_nodes.run_time(self._numbers[node.hash])
         # Specs without an index record count as equal.

@@ -16,7 +16,8 @@ from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.environments import Limits, Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.errors import BuilderError, Fault
-from spack_cache_db.query.coverage import Cover, CoveredSpec, cover_environment
+from spack_cache_db.query.coverage import Cover, cover_environment
+from spack_cache_db.query.covered_spec import CoveredSpec
 from spack_cache_db.query.database import Lookups, select
 from spack_cache_db.query.installation import (
     INSTALL,
@@ -25,7 +26,6 @@ from spack_cache_db.query.installation import (
     TRUST_KEYS,
     short_spec,
 )
-from spack_cache_db.query.lockfiles import CoveredNode
 from spack_cache_db.query.names import known_names
 from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing
 from spack_cache_db.site.sandbox.sql_functions import LONGEST, LOOK_AT_THE_TIME
@@ -37,7 +37,6 @@ NAME = "pasted text"
 HAVING = ("binary", "external", "installed")
 """The statuses of specs that need no further binary."""
 
-Covered = CoveredSpec | CoveredNode
 
 TOO_LONG = "takes too long for a web page: check fewer specs at once, or use the command line"
 
@@ -74,8 +73,8 @@ class CoverPage:
     """
 
     found: Cover | None = None
-    lacking: tuple[Covered, ...] = ()
-    having: tuple[Covered, ...] = ()
+    lacking: tuple[CoveredSpec, ...] = ()
+    having: tuple[CoveredSpec, ...] = ()
     install: Commands | None = None
     error: str | None = None
 
@@ -132,12 +131,12 @@ def load_cover(lookups: Lookups, pasted: PastedText) -> CoverPage:
     )
 
 
-def commands_of(conn: sqlite3.Connection, having: Sequence[Covered]) -> Commands | None:
+def commands_of(conn: sqlite3.Connection, having: Sequence[CoveredSpec]) -> Commands | None:
     """Return the commands that install all binaries from their mirrors, and load installed specs.
 
     For a lockfile, they name only the roots, because Spack adds the dependencies.
     """
-    roots = [spec for spec in having if getattr(spec, "is_root", True)] or having
+    roots = [spec for spec in having if spec.is_root is not False] or having
 
     def specs_of(status: str) -> list[str]:
         texts = (
