@@ -38,32 +38,33 @@ def answered(
     raise AssertionError(f"{len(found)} of {count} requests were answered with {status}")
 
 
-@pytest.mark.parametrize(
-    ("address", "neighbour", "other"),
-    [
-        ("192.0.2.1", "192.0.2.1", "192.0.2.2"),
-        ("2001:db8:1:2::1", "2001:db8:1:2:3:4:5:6", "2001:db8:1:3::1"),
-        ("2001:db8::1", "2001:db8::2:3:4:a0a", "2001:db8:0:1::1"),
-        ("2001:db8:0:0:1::", "2001:db8::ffff:0:0:0", "2001:db8:1::"),
-        ("::1:0:0:a", "0:0:0:0:2:3:4:5", "0:0:0:1::"),
-    ],
+VISITORS = (
+    ("192.0.2.1", "192.0.2.1", "192.0.2.2"),
+    ("2001:db8:1:2::1", "2001:db8:1:2:3:4:5:6", "2001:db8:1:3::1"),
+    ("2001:db8::1", "2001:db8::2:3:4:a0a", "2001:db8:0:1::1"),
+    ("2001:db9:0:0:1::", "2001:db9::ffff:0:0:0", "2001:db9:1::"),
+    ("::1:0:0:a", "0:0:0:0:2:3:4:5", "0:0:0:1::"),
 )
-def test_one_visitor_cannot_ask_without_end(
-    start: Callable[..., Front], address: str, neighbour: str, other: str
-) -> None:
+"""Two addresses of one visitor, and the address of another one."""
+
+
+def test_one_visitor_cannot_ask_without_end(start: Callable[..., Front]) -> None:
     """After 60 at once the rest are told 429, and no server hears of them; others are answered."""
     site = start(limits=True)
     with httpx.Client(
         verify=False, base_url=f"http://127.0.0.1:{site.port}", timeout=PATIENCE
     ) as client:
-        found = [
-            client.get(f"/spec/{n}", headers={"X-Visitor": (address, neighbour)[n % 2]}).status_code
-            for n in range(120)
-        ]
-    assert set(found) == {200, 429}
-    assert found[:50] == [200] * 50
-    assert len(site.targets()) == found.count(200)
-    assert site.get("/spec/1", other).status_code == 200
+        for number, (*addresses, other) in enumerate(VISITORS):
+            before = len(site.targets())
+            found = [
+                client.get(f"/spec/{number}-{n}", headers={"X-Visitor": addresses[n % 2]})
+                for n in range(120)
+            ]
+            statuses = [each.status_code for each in found]
+            assert set(statuses) == {200, 429}, addresses
+            assert statuses[:50] == [200] * 50
+            assert len(site.targets()) - before == statuses.count(200)
+            assert site.get(f"/spec/{number}", other).status_code == 200
 
 
 def test_one_address_cannot_hold_all_connections(start: Callable[..., Front]) -> None:
