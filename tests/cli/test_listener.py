@@ -24,8 +24,7 @@ def test_it_listens_where_it_says(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host",
-    ["192.0.2.7", "no.such.host.invalid", "", "a..b", "a\0b", "\ud800", "x" * 300],
+    "host", ["192.0.2.7", "no.such.host.invalid", "", "a..b", "a\0b", "\ud800", "x" * 300]
 )
 def test_an_odd_host_is_told(host: str) -> None:
     """A host that is none, or not of this machine: one line that says what to do."""

@@ -19,13 +19,7 @@ from datasette.plugins import pm
 
 from benchmarks.server import free_port
 from spack_cache_db.build.publication import inspect_path
-from spack_cache_db.cli.server import (
-    SiteOptions,
-    datasette,
-    read_metadata,
-    served,
-    site_settings,
-)
+from spack_cache_db.cli.server import SiteOptions, datasette, read_metadata, served, site_settings
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.site import plugin, site_folder
 from tests.paths import ROOT

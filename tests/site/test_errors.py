@@ -11,12 +11,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.site.answers import SiteSettings
-from spack_cache_db.site.error_pages import (
-    RETRY_AFTER_SECONDS,
-    UNKNOWN,
-    UNREADABLE,
-    failure_of,
-)
+from spack_cache_db.site.error_pages import RETRY_AFTER_SECONDS, UNKNOWN, UNREADABLE, failure_of
 from spack_cache_db.site.middleware import NO_PAGE
 from spack_cache_db.site.workers import execute, pool
 from spack_cache_db.site.workers.worker import NO_MEMORY

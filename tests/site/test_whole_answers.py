@@ -32,8 +32,7 @@ NUMBERS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 
 
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize(
-    "query",
-    ["", "?_size=max", "?_stream=", "?_size=2&_size=max", "?_sort=name", "?name__not=zlib"],
+    "query", ["", "?_size=max", "?_stream=", "?_size=2&_size=max", "?_sort=name", "?name__not=zlib"]
 )
 async def test_csv_of_a_table_has_all_rows(query: str, many: Any) -> None:
     """However it is asked for; who names a number of rows gets so many."""

@@ -170,10 +170,7 @@ def test_axe_finds_nothing(place: str, host: Host, page: Page) -> None:
 
 @pytest.mark.parametrize(
     ("sql", "said"),
-    [
-        ("SELECT nonsense", "no such column: nonsense"),
-        ("DELETE FROM packages", "readonly"),
-    ],
+    [("SELECT nonsense", "no such column: nonsense"), ("DELETE FROM packages", "readonly")],
 )
 def test_an_error_is_told(sql: str, said: str, host: Host, page: Page) -> None:
     """What SQLite says stands on the page, and nothing is written anywhere."""

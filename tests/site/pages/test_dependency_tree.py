@@ -52,10 +52,7 @@ def test_what_is_shared_is_unfolded_once() -> None:
 
 def test_build_only_stands_apart() -> None:
     """What is used to build or to test alone is the second tree, without what that needs."""
-    assert both(a="b c:build d:build,link e:test", b="f", c="b g:build f:run") == (
-        "b(f )d",
-        "c e",
-    )
+    assert both(a="b c:build d:build,link e:test", b="f", c="b g:build f:run") == ("b(f )d", "c e")
 
 
 def test_a_cycle_ends() -> None:

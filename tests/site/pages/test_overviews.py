@@ -77,11 +77,7 @@ def held(release: str, by: str) -> Counter[tuple[str, str]]:
     """Return how many specs of each package a release has for each column."""
     found: Counter[tuple[str, str]] = Counter()
     for each in BUILDS:
-        columns = {
-            "family": (family(each.target),),
-            "target": (each.target,),
-            "stack": each.stacks,
-        }
+        columns = {"family": (family(each.target),), "target": (each.target,), "stack": each.stacks}
         for column in columns[by] if release in each.releases else ():
             found[each.package, column] += len(each.in_page())
     return found

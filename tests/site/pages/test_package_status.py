@@ -79,10 +79,7 @@ def test_most_comes_first(file: Path) -> None:
     counts = [row["behind"] for row in found.in_order()]
     assert counts == sorted(counts, reverse=True)
     asked = ListFilters(missing="1", q="p1", sort="name")
-    assert [row["name"] for row in load_package_list(lookups, asked).in_order()] == [
-        "p10",
-        "p11",
-    ]
+    assert [row["name"] for row in load_package_list(lookups, asked).in_order()] == ["p10", "p11"]
     rows = list_rows(load_package_list(lookups, asked), "/package/")
     assert "&lt;b&gt;What&lt;/b&gt; it is.<" in rows
     text = asked_of(open_site(SiteSettings(file.as_uri())), f"/packages.csv{asked.address()}").body
