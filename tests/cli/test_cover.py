@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from spack_cache_db import machine
 from spack_cache_db.cli import cli
 from spack_cache_db.cli.cover import _COLOURS
-from spack_cache_db.machine import Machine
 from spack_cache_db.query.coverage import LOST, STATUSES
 from spack_cache_db.query.lockfiles import OF_NODES
 
@@ -142,15 +140,6 @@ def test_the_exit_status(
     assert "Traceback" not in result.output
 
 
-def test_here(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With --here only what the machine can run counts, and the machine is named."""
-    monkeypatch.setattr(machine, "this_machine", lambda: Machine("zen3", "ubuntu24.04", "linux"))
-    result = run("py-mpi4py\npy-mpi4py %intel-oneapi-compilers\n", samples_file, "--here", "--json")
-
-    assert [each["status"] for each in json.loads(result.stdout)["specs"]] == ["binary", "near"]
-    assert "this machine is zen3, ubuntu24.04, linux" in result.stderr
-
-
 def test_a_machine_that_the_file_does_not_know(samples_file: Path) -> None:
     """It may be a typo, or one for which nothing is built yet: a note, and no error."""
     result = run("py-mpi4py", samples_file, "--os", "ubunto24.04", "--platform", "solaris")
@@ -241,22 +230,6 @@ def test_a_folder_as_data(samples_file: Path, environments: Path) -> None:
         *(("a/spack.yaml", "binary"), ("a/spack.yaml", "near"), ("b/c/spack.yaml", "binary")),
     ]
     assert run_on(path, samples_file, "--markdown").stdout in markdown + "\n"
-
-
-def test_another_machine(samples_file: Path, tmp_path: Path) -> None:
-    """An operating system and a platform narrow the answer, and conditions ask for them."""
-    path = tmp_path / "spack.yaml"
-    path.write_text(
-        "spack: {specs: [$x], definitions: [{x: [py-mpi4py], when: os == 'ubuntu24.04'},"
-        " {x: [py-numpy], when: platform == 'darwin'}]}"
-    )
-
-    def specs(*options: str) -> list[tuple[str, str | None]]:
-        said = json.loads(run_on(path, samples_file, "--json", *options).stdout)["specs"]
-        return [(each["spec"], (each["configuration"] or {}).get("os")) for each in said]
-
-    assert specs("--os", "ubuntu24.04", "--platform", "linux") == [("py-mpi4py", "ubuntu24.04")]
-    assert specs("--os", "rhel8", "--platform", "darwin")[0][0] == "py-numpy"
 
 
 def test_every_status_has_a_place_in_the_table() -> None:

@@ -114,22 +114,6 @@ def test_a_row_for_a_spec_is_of_that_spec_alone(all_samples_file: Path) -> None:
     assert sorted(rows, key=lambda row: str(row[0])) == expected
 
 
-@pytest.mark.parametrize(
-    ("options", "first"),
-    [
-        (("--limit", "2"), "2 of 7 configurations, "),
-        (("--limit", "1", "--release", "develop"), "1 of 7 configurations, "),
-        (("--release", "develop", "--stack", "e4s"), "1 configuration, 23 specs"),
-        (("--limit", "7"), "7 configurations, "),
-    ],
-)
-def test_a_limit_says_how_many_match(
-    samples_file: Path, options: tuple[str, ...], first: str
-) -> None:
-    """The table's first line counts all configurations that match, beside those that it shows."""
-    assert run("py-mpi4py", samples_file, *options).stdout.startswith(first)
-
-
 def test_install(samples_file: Path, tmp_path: Path) -> None:
     """With --install the commands follow that install the first row, and what they lack."""
     mirror, trust, install = run("py-mpi4py@3", samples_file, "--install").stdout.splitlines()[-3:]
@@ -205,16 +189,6 @@ def test_what_people_paste(pasted: str, spec: str, note: str, samples_file: Path
     assert note in result.stderr
 
 
-def test_specs_of_before_spack_1_0(samples_file: Path) -> None:
-    """With `--spack 0.23` what follows a compiler is asked of the package."""
-    old = run("py-mpi4py %gcc@13 target=:zen3", samples_file, "--spack", "0.23")
-    assert (old.exit_code, old.stdout) == (
-        0,
-        run("py-mpi4py target=:zen3 %gcc@13", samples_file).stdout,
-    )
-    assert run("py-mpi4py", samples_file, "--spack", "new").exit_code == 2
-
-
 @pytest.mark.parametrize(
     ("spec", "options", "status", "said"),
     [
@@ -241,12 +215,3 @@ def test_no_rows(
     assert (result.exit_code, result.stdout) == (status, "")
     assert said in result.stderr
     assert isinstance(result.exception, SystemExit)
-
-
-def test_a_damaged_file(samples_file: Path, tmp_path: Path) -> None:
-    """A file that is damaged inside is an error, not a traceback."""
-    whole = samples_file.read_bytes()
-    file = tmp_path / "damaged.db"
-    file.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
-    result = run("hdf5", file)
-    assert (result.exit_code, "damaged" in result.stderr) == (2, True)

@@ -75,7 +75,6 @@ def test_what_reads_a_file_needs_sqlite_alone(samples_file: Path, tmp_path: Path
     [
         ("cover MANIFEST FILE", {"yaml"}, HEAVY - {"yaml"}),
         ("build PAGES -o OUTPUT --jobs 1", {"numpy", "msgspec", "sqlite_utils"}, SERVERS),
-        ("check PAGES --jobs 1", {"msgspec"}, SERVERS),
         ("verify FILE PAGES --jobs 1", {"msgspec"}, SERVERS),
         ("fetch http://127.0.0.1:1/v1 -o OUT --retries 0", {"httpx"}, {"numpy", "datasette"}),
         ("serve OUTPUT", {"uvicorn"}, set()),

@@ -14,14 +14,13 @@ import httpx
 import pytest
 import yaml
 from datasette import utils
-from datasette.app import Datasette
 from datasette.plugins import pm
 
 from benchmarks.server import free_port
 from spack_cache_db.build.publication import inspect_path
 from spack_cache_db.cli.server import SiteOptions, datasette, read_metadata, served, site_settings
 from spack_cache_db.errors import DatabaseError
-from spack_cache_db.site import plugin, site_folder
+from spack_cache_db.site import site_folder
 from tests.paths import ROOT
 from tests.processes import completed
 from tests.serving import running
@@ -166,23 +165,6 @@ async def test_what_is_given_comes_first(samples_file: Path, tmp_path: Path) -> 
     assert len(rows.json()["rows"]) == 2
     assert settings == [3, 9, False]
     assert "hidden" not in shown.text or hasattr(site, "metadata")
-
-
-@pytest.mark.slow
-@pytest.mark.asyncio
-async def test_files_can_be_asked_together(samples_file: Path, tmp_path: Path) -> None:
-    """With --crossdb a statement reads two files, and each has its pages."""
-    files = [str(shutil.copy(samples_file, tmp_path / f"{name}.db")) for name in "ab"]
-    if not pm.is_registered(plugin):
-        pm.register(plugin)
-    site = Datasette([], immutables=files, crossdb=True)
-    path = "/_memory.json" if hasattr(site, "metadata") else "/_memory/-/query.json"
-    sql = "select (select count(*) from a.specs) - (select count(*) from b.specs) as d"
-    found = await site.client.get(path, params={"sql": sql, "_shape": "array"})
-
-    assert found.json() == [{"d": 0}]
-    assert (await site.client.get("/package/py-mpi4py")).status_code == 200
-    assert "/_memory" in (await site.client.get("/about")).text
 
 
 @pytest.mark.slow

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+
+from tests.deploy.tools import listening
 
 BROKEN = b"broken"
 """A server that starts with a database of these bytes answers 500."""
@@ -65,18 +66,6 @@ def fleet(folder: Path, count: int = 2) -> Iterator[Fleet]:
 
     with ExitStack() as stack:
         for _ in range(count):
-            found.shown[stack.enter_context(_listening(Page))] = b""
-        found.control = stack.enter_context(_listening(Control))
+            found.shown[stack.enter_context(listening(Page))] = b""
+        found.control = stack.enter_context(listening(Control))
         yield found
-
-
-@contextmanager
-def _listening(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield server.server_address[1]
-        finally:
-            server.shutdown()
-            thread.join()

@@ -6,15 +6,15 @@ import shlex
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 from tests.deploy.sandbox import Unit, read_unit, template_of
+from tests.deploy.tools import listening
 from tests.paths import ROOT
 from tests.processes import PATIENCE, completed
 
@@ -137,15 +137,15 @@ def _sandboxed(file: Path, command: str) -> list[str]:
 
 
 @contextmanager
-def listening(manager: Manager) -> Iterator[int]:
+def asked(manager: Manager) -> Iterator[int]:
     """Let the manager be asked over HTTP while the context lasts; give the port."""
 
     class Call(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            asked = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            words = self.rfile.read(int(self.headers["Content-Length"])).decode()
             status, said = 200, ""
             try:
-                manager.do(asked.split())
+                manager.do(words.split())
             except RefusedError as error:
                 status, said = 500, str(error)
             self.send_response(status)
@@ -155,12 +155,5 @@ def listening(manager: Manager) -> Iterator[int]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Call) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield server.server_address[1]
-        finally:
-            server.shutdown()
-            thread.join()
-            manager.close()
+    with closing(manager), listening(Call) as port:
+        yield port

@@ -13,18 +13,18 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Thread
 
 import httpx
 import pytest
 
 from benchmarks.server import free_port, wait_until_up
 from tests.deploy.machine import Machine, checkout, machine
-from tests.deploy.manager import listening
+from tests.deploy.manager import asked
 from tests.deploy.sandbox import read_unit
+from tests.deploy.tools import listening
 from tests.indexes import index, node, record, write_layout3
 from tests.pagetexts import SAMPLE_PAGES
 from tests.paths import ROOT
@@ -93,7 +93,7 @@ def reading() -> Iterator[Reader]:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="spack-cache-machine-")))
         folder.chmod(0o755)
         made = machine(folder)
-        port = stack.enter_context(listening(made.manager))
+        port = stack.enter_context(asked(made.manager))
         yield Reader(made, port, checkout(made))
 
 
@@ -197,15 +197,8 @@ class _Quiet(SimpleHTTPRequestHandler):
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """Serve a folder; give the address of what is `v1.0` in it."""
-    handler = partial(_Quiet, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}/v1.0"
-        finally:
-            server.shutdown()
-            thread.join()
+    with listening(partial(_Quiet, directory=str(folder))) as port:
+        yield f"http://127.0.0.1:{port}/v1.0"
 
 
 def a_timer_brings_what_the_mirror_has(reader: Reader, mirror: Path) -> None:
@@ -255,12 +248,8 @@ def test_three_commands_make_a_site(tmp_path: Path, mirror: Path) -> None:
     )
     try:
         wait_until_up(port, process)
-        assert (
-            "hdf5"
-            in httpx.get(
-                f"http://127.0.0.1:{port}/release/v1.0", verify=False, timeout=PATIENCE
-            ).text
-        )
+        address = f"http://127.0.0.1:{port}/release/v1.0"
+        assert "hdf5" in httpx.get(address, verify=False, timeout=PATIENCE).text
     finally:
         process.terminate()
         process.wait(PATIENCE)

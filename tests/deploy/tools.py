@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
 
@@ -13,3 +18,16 @@ def write_command(folder: Path, name: str, text: str) -> None:
     command = folder / name
     command.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
     command.chmod(0o755)
+
+
+@contextmanager
+def listening(handler: Callable[..., Any]) -> Iterator[int]:
+    """Run a server on a free port while the context lasts; give the port."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()

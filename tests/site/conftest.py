@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +14,6 @@ from weakref import WeakKeyDictionary
 import pytest
 from datasette.app import Datasette
 
-from benchmarks.server import free_port
 from spack_cache_db.build import build
 from spack_cache_db.cli import server as cli_server
 from spack_cache_db.query.database import Lookups, read_lookups
@@ -28,7 +25,7 @@ from spack_cache_db.site.workers.worker import open_site
 from tests.many import build_many
 from tests.metadata import METADATA
 from tests.paths import ROOT
-from tests.serving import Server, running, serving
+from tests.serving import Server, serving
 from tests.shared import built_once
 from tests.site.cache import write_pages
 
@@ -152,20 +149,6 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Any:
     file = built_once(tmp_path_factory, "many", build_many) / "spack-cache.db"
     # Time enough on the slowest of machines: these tests are about rows.
     return site(file, sql_time_limit_ms=20_000)
-
-
-@contextmanager
-def serving_directory(database: Path, *options: str) -> Iterator[Server]:
-    """Serve the site as plain `datasette` does, from the files of a checkout, on a free port."""
-    port = free_port()
-    command = [sys.executable, "-m", "datasette", "serve", "--immutable", str(database)]
-    command += ["--inspect-file", str(database.with_suffix(".inspect.json"))]
-    command += ["--metadata", "metadata.yml", "--template-dir", "templates"]
-    command += ["--plugins-dir", "plugins", "--static", "static:static", "--port", str(port)]
-    for name, value in cli_server.site_settings().items():
-        command += ["--setting", name, str(int(value))]
-    with running([*command, *options], port, cwd=ROOT) as started:
-        yield started
 
 
 @pytest.fixture(scope="session")

@@ -122,20 +122,6 @@ async def test_planted_changes_are_shown(served: Any) -> None:
 
 
 @pytest.mark.asyncio
-async def test_counted_tabs_lead_to_the_parts(served: Any) -> None:
-    """What is new comes first; each tab leads to a section, and unchanged parts have none."""
-    whole, narrowed = [
-        re.findall(r'href="#(\w+)">\w+ <strong>(\d+)<', (await get(served, address)).text)
-        for address in (f"/diff/{OLD}...{NEW}", f"/diff/{OLD}...{NEW}?stack=hep")
-    ]
-    assert whole == [
-        *(("added", "2"), ("upgraded", "1"), ("removed", "3")),
-        *(("rebuilt", "1"), ("grown", "1"), ("shrunk", "1")),
-    ]
-    assert narrowed == [("removed", "1"), ("grown", "1"), ("shrunk", "1")]
-
-
-@pytest.mark.asyncio
 @pytest.mark.parametrize("narrowing", ["", "?package=narrows", "?stack=e4s", "?host=zen4"])
 async def test_page_command_and_python_say_the_same(
     served: Any, planted: Path, narrowing: str

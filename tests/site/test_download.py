@@ -58,24 +58,6 @@ async def test_download_is_the_file(datasette: Any, database: Path) -> None:
     assert hashlib.sha256(answer.content).hexdigest() in answer.headers["etag"]
 
 
-@pytest.mark.asyncio
-async def test_download_is_not_sent_twice(datasette: Any) -> None:
-    """Who has the file already gets nothing again."""
-    first = await datasette.client.head("/spack-cache.db")
-    again = await get(datasette, "/spack-cache.db", **{"if-none-match": first.headers["etag"]})
-
-    assert first.content == b""
-    assert (again.status_code, again.content) == (304, b"")
-
-
-@pytest.mark.asyncio
-async def test_download_can_be_turned_off(database: Path) -> None:
-    """Datasette's own setting turns the download off."""
-    answer = await get(site(database, allow_download=False), "/spack-cache.db")
-
-    assert answer.status_code == 403
-
-
 def copied(database: Path, file: Path) -> Path:
     """Copy a database and its inspect file."""
     file.write_bytes(database.read_bytes())

@@ -244,17 +244,3 @@ async def test_specs_of_before_spack_1_0(datasette: Any, path: str) -> None:
     else:
         assert '<option value="0.23" selected>' in answer.text
         assert '<option value="0.23" selected>' not in new.text
-
-
-@pytest.mark.asyncio
-async def test_files_that_are_pasted_together(datasette: Any) -> None:
-    """An environment and what it includes stand in one text; the answer is that of both."""
-    text = "spack: {specs: [hdf5, zlib], include: [packages.yaml, /no/other.yaml]}\n"
-    required = "--- # packages.yaml\npackages: {hdf5: {require: '@99'}}\n"
-    alone, both = [
-        (await get(datasette, ".json", q=each)).json() for each in (text, text + required)
-    ]
-
-    assert [each["status"] for each in alone["specs"]] == ["binary", "binary"]
-    assert [each["status"] for each in both["specs"]] == ["near", "binary"]
-    assert both["notes"][0].startswith("one include is missing")

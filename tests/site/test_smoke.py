@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.serving import serving
+from tests.serving import Server
 from tests.site.cache import MPI, spec_hash
 from tests.site.conftest import IS_065, SQL
 
@@ -82,12 +81,9 @@ async def test_what_is_refused_says_so(datasette: Any, path: str, status: int) -
 
 
 @pytest.mark.slow
-def test_a_server_starts_and_ends(database: Path) -> None:
-    """`serve` gives pages, the file with its digest, and a part of it, and ends when told."""
-    with (
-        serving(database) as server,
-        httpx.Client(base_url=server.address, verify=False, timeout=60) as ask,
-    ):
+def test_a_server_starts(server: Server) -> None:
+    """`serve` gives pages, the file with its digest, and a part of it."""
+    with httpx.Client(base_url=server.address, verify=False, timeout=60) as ask:
         whole = ask.get("/spack-cache.db")
         part = ask.get("/spack-cache.db", headers={"Range": "bytes=0-15"})
 

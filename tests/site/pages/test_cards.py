@@ -163,14 +163,3 @@ async def test_no_words_lead_in_a_circle(packages: Any) -> None:
     for first in words:
         for second in words:
             assert (await answer(packages, f"{first} {second}")).status_code == 200
-
-
-@pytest.mark.asyncio
-async def test_a_search_page_has_one_form_to_search(packages: Any) -> None:
-    """Options below belong to the search in the bar, and keep what the address says."""
-    found = (await answer(packages, "libhdf5-dev zen3")).text
-
-    assert found.count('action="/find"') == 1
-    assert found.count('name="host"') == 1
-    options = re.search(r'<select id="host" name="host" form="search">.*?</select>', found)
-    assert options is not None and "selected>zen3<" in options[0]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from dataclasses import replace
 from itertools import product
 
 import pytest
 
-from spack_cache_db.query.database import Lookups, read_lookups
+from spack_cache_db.query.database import Lookups
 from spack_cache_db.site.pages.lists import (
     ListFilters,
     ListPage,
@@ -77,18 +76,6 @@ def test_a_long_list_comes_in_pages(lookups: Lookups, order: str) -> None:
     assert page.window.page_count > 1
 
 
-def test_only_binaries_are_listed(conn: sqlite3.Connection) -> None:
-    """A package that is known, but of which nothing can be installed, is no row."""
-    copy = sqlite3.connect(":memory:")
-    conn.backup(copy)
-    copy.execute("UPDATE packages SET spec_count = 0 WHERE name = 'zlib'")
-    page = packages(read_lookups(copy))
-    copy.close()
-
-    assert "zlib" not in names(page)
-    assert page.total == 5
-
-
 def test_what_is_not_known_is_told(lookups: Lookups) -> None:
     """A release or target that the file does not have is named."""
     page = packages(lookups, release="v9", has="zen9", host="zen8")
@@ -98,17 +85,6 @@ def test_what_is_not_known_is_told(lookups: Lookups) -> None:
         "No package in this database runs on zen8.",
         "No package in this database is for the target zen9.",
     ]
-
-
-def test_an_address_keeps_what_is_asked(lookups: Lookups) -> None:
-    """A heading sorts by its column and then the other way round, and keeps the filters."""
-    page = packages(lookups, q="py torch", sort="specs")
-    by_name, version, _, by_specs, *_ = page.columns
-
-    assert page.sorted_by(by_name) == "?q=py+torch&sort=name&order=asc"
-    assert page.sorted_by(by_specs) == "?q=py+torch&sort=specs&order=asc"
-    assert page.sorted_by(version) is None
-    assert (page.sort, page.is_descending) == (by_specs, True)
 
 
 def test_releases(lookups: Lookups) -> None:

@@ -42,27 +42,6 @@ def test_no_commands_where_nothing_runs(lookups: Lookups) -> None:
     assert (page.install, page.first, page.rows) == (None, None, ())
 
 
-@pytest.mark.parametrize("chosen", [Filters(), Filters(host="zen3"), Filters(variants=("+mpi",))])
-def test_offered_filters_narrow(lookups: Lookups, chosen: Filters) -> None:
-    """Each filter that is offered above the rows leaves as many as it says, and fewer than now."""
-    page = hdf5(lookups, chosen)
-    assert page.offers
-
-    for offer in page.offers:
-        narrowed = hdf5(lookups, chosen.with_value(offer.name, offer.value))
-        assert 0 < narrowed.configuration_count == offer.configurations < page.configuration_count
-
-
-def test_a_package_that_is_known_as_a_dependency_only(real_index: sqlite3.Connection) -> None:
-    """Its page has no configuration, no version and nothing to choose."""
-    lookups = read_lookups(real_index)
-    page = load_package(lookups, "gcc", Filters.parse([]))
-
-    assert page is not None
-    assert (page.package.release_count, page.package.newest_version) == (0, None)
-    assert (page.rows, page.choices, page.runs.versions, page.spec_count) == ((), (), (), 0)
-
-
 def test_externals_are_no_configurations_of_a_package(real_index: sqlite3.Connection) -> None:
     """Rows, versions and filters of a package that also has an external have its binaries only."""
     lookups = read_lookups(real_index)

@@ -59,22 +59,6 @@ def test_command_hash_is_unambiguous(lookups: Lookups) -> None:
     assert page.install.commands[-1] == "spack install --cache-only zlib/aaaaaaab"
 
 
-def test_look_alikes_are_compared(real_index: sqlite3.Connection) -> None:
-    """Each hash of a configuration says in what it differs from the one that is shown."""
-    page = load_spec(read_lookups(real_index), "dyheadhjccf4dd3wofittcndk263tjmh")
-
-    assert page is not None and page.trees is not None
-    assert page.trees.node_count == 9
-    told = {
-        each.spec.hash[:7]: (each.differences.is_build_only, *map(str, each.differences.changes))
-        for each in page.others
-        if each.differences is not None
-    }
-    assert told["f3mzlis"] == (False, "gcc-runtime target x86_64_v3 → x86_64_v4")
-    assert told["hllltqw"] == (True, "gmake target x86_64_v4 → x86_64_v3")
-    assert len(told) == page.other_count == 5
-
-
 def test_candidates_are_all_that_a_hash_may_mean(real_index: sqlite3.Connection) -> None:
     """A short hash may also mean an external, which is no row of the view of binaries."""
     found = load_candidates(read_lookups(real_index), "")
