@@ -269,3 +269,13 @@ def test_only_the_proxy_is_believed(shared: Server, file: Path) -> None:
         for server, scheme in ((shared, "http"), (behind, "https"), (elsewhere, "http")):
             found = server.get(page, **forwarded).json()
             assert found["next_url"].startswith(f"{scheme}://127.0.0.1:{server.port}/")
+
+
+def test_csv_that_is_too_large_breaks_the_connection(file: Path) -> None:
+    """So no program takes a part of the rows for all of them."""
+    many = ENDLESS.replace("+FROM+n)", "+FROM+n+LIMIT+900)").replace(".json", ".csv")
+    rows = many.replace("count(*)", "x")
+    with serving(file, "--setting", "max_csv_mb", "1") as server:
+        assert len(server.get(rows).text.splitlines()) == 901
+        with pytest.raises(httpx.RemoteProtocolError, match="incomplete"):
+            server.get(many.replace("count(*)", f"'{'x' * 2_000}'"))
