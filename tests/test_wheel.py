@@ -47,6 +47,7 @@ ARGUMENTS = {
     "history": ("history", SPEC, FILE, "--json"),
     "info": ("info", FILE),
     "releases": ("releases", FILE),
+    "retention": ("retention", FILE, "--newest", "1"),
     "site": ("site",),
     "stacks": ("stacks", FILE),
     "verify": ("verify", FILE, SAMPLES),

@@ -14,7 +14,7 @@ from spack_cache_db.errors import (
     OutputError,
 )
 from spack_cache_db.query.answers import Found, FoundList, History, HistoryRow, find, history
-from spack_cache_db.query.cache import Binary, Cache, Retention, binaries, info, retention
+from spack_cache_db.query.cache import Binary, Cache, binaries, info
 from spack_cache_db.query.changes import Diff, diff
 from spack_cache_db.query.conditions import UnsupportedQuery
 from spack_cache_db.query.configurations import FoundSpec
@@ -22,6 +22,7 @@ from spack_cache_db.query.coverage import Cover, cover
 from spack_cache_db.query.covered_spec import CoveredSpec
 from spack_cache_db.query.names import UnknownNameError
 from spack_cache_db.query.packages import PackageData, PackageStatus, behind, package_data
+from spack_cache_db.query.retention import Retention, retention
 from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
 from spack_cache_db.spack.lexer import QuerySyntaxError
 

@@ -39,6 +39,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "history": ("history py-ml-dtypes all.db",),
     "info": ("info all.db", "info e4s.db"),
     "releases": ("releases all.db",),
+    "retention": ("retention all.db --newest 1 --environment spack.yaml --allow-missing",),
     "stacks": ("stacks all.db",),
     "verify": ("verify pages.db pages", "verify pages.db broken.md pages/_cache/develop"),
 }

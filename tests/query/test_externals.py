@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from spack_cache_db.build import build
 from spack_cache_db.build.verification import verify
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.cache import binaries, retention
+from spack_cache_db.query.cache import binaries
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.database import opened
+from spack_cache_db.query.retention import retention
 from spack_cache_db.site.pages.filters import Filters
 from spack_cache_db.site.pages.package import load_badge, load_package
 from tests.commands import run

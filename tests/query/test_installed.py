@@ -11,7 +11,6 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.errors import ArgumentError
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.cache import retention
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.installation import (
     Installation,
@@ -22,6 +21,7 @@ from spack_cache_db.query.installation import (
     installations_of,
     read_origin,
 )
+from spack_cache_db.query.retention import retention
 from tests.commands import run
 from tests.indexes import edge, hash_of, index, node, record
 from tests.trees import installed, write_tree

@@ -50,6 +50,7 @@ COMMANDS: Mapping[str, Command] = {
     "history": Command("find", "Show how many binaries of each release satisfy a spec."),
     "info": Command("contents", "Summarize the content and the sources of a database."),
     "releases": Command("contents", "List the releases of a database."),
+    "retention": Command("retention", "Show which binaries of a mirror can be pruned."),
     "serve": Command("serve", "Serve a database with Datasette, read-only.", "site"),
     "site": Command("serve", "Print the path of the folder with the site's files."),
     "stacks": Command("contents", "List the stacks of a database."),

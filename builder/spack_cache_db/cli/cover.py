@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from spack_cache_db.query.coverage import Baseline, Cover
     from spack_cache_db.query.covered_spec import CoveredSpec
     from spack_cache_db.query.database import Lookups
+    from spack_cache_db.query.retention import Retention
 
     Names = dict[str, str | None]
 
@@ -62,7 +63,7 @@ _SHORTEST = 30
 _THE_SAME = "(the same)"
 
 
-class _Covered(NamedTuple):
+class Covered(NamedTuple):
     """The answers for one environment; None, and an error, if it cannot be read."""
 
     path: str
@@ -107,8 +108,6 @@ def cover(environment: str, file: Path, **options: Any) -> None:
 
     Example: spack-cache-db cover spack.yaml dist/spack-cache.db --release develop
     """
-    from spack_cache_db.environment_files import environments_in
-    from spack_cache_db.environments import UnreadableEnvironment
     from spack_cache_db.query.coverage import opened_baseline
     from spack_cache_db.query.names import scope_of
 
@@ -118,19 +117,18 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     if is_keeplist and (options["baseline"] or options["junit"]):
         raise click.UsageError("--keeplist goes with neither --baseline nor --junit")
     options["strict"] |= is_keeplist and not options["allow_missing"]
-    is_folder = environment != "-" and os.path.isdir(environment)  # noqa: PTH112 - any text may be a path
     names = scope_names(options)
     names |= {name: options[name] for name in ("os", "platform") if options[name]}
-    try:
-        paths = environments_in(Path(environment)) if is_folder else [Path(environment)]
-    except UnreadableEnvironment as error:
-        fail(str(error))
+    is_folder, paths = environment_paths(environment)
     with opened(file) as lookups, opened_baseline(options["baseline"], names) as older:
         scope = scope_of(lookups, **names)
         say_notes(_notes_on_names(lookups, names))
-        covered = [_covered(lookups, str(path), scope, names, options, older) for path in paths]
+        covered = [read_cover(lookups, path, scope, names, options, older) for path in paths]
         if is_keeplist:
-            _end_keeplist(lookups, covered, scope, options)
+            allow_missing = options["allow_missing"]
+            retention = checked_retention(lookups, covered, scope, allow_missing=allow_missing)
+            click.echo("\n".join(retention.keep))
+            sys.exit(1 if retention.missing and not allow_missing else 0)
     if options["junit"]:
         write_junit(options["junit"], "cover", _cases(covered))
     if is_folder:
@@ -168,14 +166,27 @@ def _notes_on_names(lookups: Lookups, names: Names) -> list[str]:
     return notes
 
 
-def _covered(
+def environment_paths(environment: str) -> tuple[bool, list[str]]:
+    """Return whether a path is a folder of environments, and the paths of its environments."""
+    from spack_cache_db.environment_files import environments_in
+    from spack_cache_db.environments import UnreadableEnvironment
+
+    if environment == "-" or not os.path.isdir(environment):  # noqa: PTH112 - any text may be a path
+        return False, [environment]
+    try:
+        return True, [*map(str, environments_in(Path(environment)))]
+    except UnreadableEnvironment as error:
+        fail(str(error))
+
+
+def read_cover(
     lookups: Lookups,
     path: str,
     scope: Conditions,
     names: Names,
     options: dict[str, Any],
     older: Baseline | None = None,
-) -> _Covered:
+) -> Covered:
     """Return the answers for one environment, or why it cannot be read."""
     from spack_cache_db.environment_files import read_environment_file, surroundings
     from spack_cache_db.environments import UnreadableEnvironment
@@ -202,11 +213,11 @@ def _covered(
         else:
             environment = read_environment_file(Path(path), *given, is_strict=options["strict"])
     except UnreadableEnvironment as error:
-        return _Covered(path, None, str(error))
-    return _Covered(path, cover_environment(lookups, environment, scope, older=older))
+        return Covered(path, None, str(error))
+    return Covered(path, cover_environment(lookups, environment, scope, older=older))
 
 
-def _cases(covered: Iterable[_Covered]) -> Iterator[Case]:
+def _cases(covered: Iterable[Covered]) -> Iterator[Case]:
     """Yield a test case for each spec; with a baseline, specs without a binary are skipped."""
     for path, found, error in covered:
         if found is None:
@@ -221,27 +232,31 @@ def _cases(covered: Iterable[_Covered]) -> Iterator[Case]:
                 yield Case(path, name, failure=text)
 
 
-def _end_keeplist(
-    lookups: Lookups, covered: list[_Covered], scope: Conditions, options: dict[str, Any]
-) -> NoReturn:
-    """Print the hashes that a mirror has to keep, if they keep every spec."""
-    from spack_cache_db.query.cache import is_met, retained
+def checked_retention(
+    lookups: Lookups,
+    covered: Sequence[Covered],
+    scope: Conditions,
+    *rules: Any,
+    allow_missing: bool,
+) -> Retention:
+    """Return which binaries are kept for some environments and by rules, if every spec is kept."""
+    from spack_cache_db.query.retention import is_met, retained
 
     if errors := [error for _, found, error in covered if found is None]:
         fail(errors[0])
     covers = {path: found for path, found, _ in covered if found is not None}
-    retention = retained(lookups, [*covers.values()], scope)
+    retention = retained(lookups, [*covers.values()], scope, *rules)
     say_notes(retention.notes)
-    kept = {*retention.keep}
+    keep = {*retention.keep}
     for path, found in covers.items():
         for spec in found.specs:
-            if not is_met(spec, kept):
+            if not is_met(spec, keep):
                 number = getattr(spec, "line", 0)
                 place = "standard input" if path == "-" else path
                 place += f":{number}" if number else ""
                 say_notes([f"{place}: nothing keeps {spec.spec}: {spec.status}: {_text(spec)}"])
         say_notes(f"{path}: nothing keeps {line}: it is not a spec" for line in found.others)
-    if retention.unmet and not options["allow_missing"]:
+    if retention.unmet and not allow_missing:
         fail(
             f"no hash keeps {counted(len(retention.unmet), 'spec')}, so no keep list is printed: "
             "correct the environment, or use --allow-missing to keep the rest only",
@@ -249,14 +264,12 @@ def _end_keeplist(
         )
     if not retention.keep:
         fail("the keep list is empty, and pruning with it would delete every binary of the mirror")
-    for dag_hash in retention.keep:
-        click.echo(dag_hash)
     missing = retention.missing
     say_notes(f"no binary here has the hash {dag_hash}, which is needed" for dag_hash in missing)
-    sys.exit(1 if missing and not options["allow_missing"] else 0)
+    return retention
 
 
-def _end_folder(folder: str, covered: list[_Covered], options: dict[str, Any]) -> NoReturn:
+def _end_folder(folder: str, covered: list[Covered], options: dict[str, Any]) -> NoReturn:
     """Print the answers for the environments of a folder, each with its path in the folder."""
     from spack_cache_db.query.coverage import Cover
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from spack_cache_db import schema
 from spack_cache_db.arguments import AnyPath, checked_file
-from spack_cache_db.environment_files import read_environment_file
-from spack_cache_db.errors import ArgumentError
 from spack_cache_db.query.answers import find, history
 from spack_cache_db.query.changes import diff
-from spack_cache_db.query.conditions import Conditions, asked
+from spack_cache_db.query.conditions import Conditions
 from spack_cache_db.query.configurations import (
     Presence,
     configuration_ids,
@@ -23,12 +20,12 @@ from spack_cache_db.query.configurations import (
     found_specs,
     specs_in_scope,
 )
-from spack_cache_db.query.coverage import Cover, cover, cover_environment
-from spack_cache_db.query.covered_spec import CoveredSpec
-from spack_cache_db.query.database import Database, Lookups, OpenFile, connected, opened, select
-from spack_cache_db.query.graph import externals, read_nodes, read_run_time
-from spack_cache_db.query.names import known_names, scope_of
+from spack_cache_db.query.coverage import cover
+from spack_cache_db.query.database import Database, OpenFile, connected, opened
+from spack_cache_db.query.graph import externals
+from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.packages import behind, package_data
+from spack_cache_db.query.retention import retention
 from spack_cache_db.records import Configuration
 from spack_cache_db.row_forms import NotebookTable, Rows
 
@@ -43,7 +40,6 @@ SELECT
   count(*) FILTER (WHERE status = 'unknown') AS versions_unknown
 FROM dropped_versions
 """
-WITH_HASHES = "SELECT id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))"
 
 
 class Info(dict[str, Any], NotebookTable):
@@ -161,99 +157,6 @@ def _read(db: Database, ids: list[int], scope: Conditions) -> Iterator[Binary]:
             for configuration, spec in zip(words, found, strict=True):
                 where = spec.releases, spec.stacks, spec.first_seen, spec.last_seen
                 yield Binary(*where, spec.hash, configuration)
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """The binaries of a database, by whether some environments need them.
-
-    Attributes:
-        keep: the hashes that they need, sorted.
-        prune: the hashes that they do not need, sorted.
-        missing: the hashes that they lock, or would need to run, without a binary, sorted.
-        unmet: the specs that neither a hash of `keep` nor an external satisfies, in order.
-        notes: what of the environments was left aside, and why.
-    """
-
-    keep: tuple[str, ...]
-    prune: tuple[str, ...]
-    missing: tuple[str, ...]
-    unmet: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the lists as an object of JSON."""
-        return asdict(self)
-
-
-def retention(
-    db: Database,
-    environments: Iterable[AnyPath],
-    *,
-    release: str | None = None,
-    stack: str | None = None,
-) -> Retention:
-    """Return what a mirror has to keep for some environments, and what it could lose.
-
-    Every node of a `spack.lock` is kept. Of a `spack.yaml` or a list, the binary that `cover` names
-    for each spec is kept. So are the run-time dependencies of both, where the database has them.
-
-    Do not prune while `unmet` has specs: `prune` may have binaries that they were meant to keep.
-
-    Args:
-        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
-        environments: the paths of the environments; an empty list keeps nothing.
-        release: the mirror's release, if the database has others.
-        stack: the mirror's stack.
-
-    Raises:
-        ArgumentError: a path has a wrong type, or the release is needed and missing.
-        UnreadableEnvironment: an environment cannot be read.
-        UnknownNameError: the database has no such release or stack.
-        DatabaseError: the database was not made by this builder.
-    """
-    paths = [checked_file("environments", path) for path in environments]
-    with opened(db) as lookups:
-        known = known_names(lookups)
-        read = [read_environment_file(path, known=known) for path in paths]
-        scope = scope_of(lookups, release, stack)
-        covers = [cover_environment(lookups, environment, scope) for environment in read]
-        return retained(lookups, covers, scope)
-
-
-def retained(lookups: Lookups, covers: Sequence[Cover], scope: Conditions) -> Retention:
-    """Return which binaries the answers for some environments need; see `retention`."""
-    mirror = tuple(condition for condition in scope if condition.kind in ("release", "stack"))
-    if asked(mirror, "release") is None and lookups.trees() and not lookups.is_installed:
-        raise ArgumentError(
-            "this database has installed trees beside build caches, and a spec that is installed "
-            "keeps no binary of a mirror: give the mirror's release (--release, or release=)"
-        )
-    answers = [answer for found in covers for answer in found.specs]
-    named = {answer.hash for answer in answers if answer.hash and answer.status != "external"}
-    given = json.dumps(sorted(named))
-    ids = [spec for (spec,) in select(lookups.conn, WITH_HASHES, hashes=given)]
-    nodes = read_nodes(lookups.conn, read_run_time(lookups, ids).edges).values()
-    needed = named | {each.hash for each in nodes if each.kind != "external"}
-    specs = specs_in_scope(lookups.conn, configuration_ids(lookups, mirror), mirror)
-    provided = externals(lookups)
-    every = {spec.hash for some in specs.values() for spec in some if spec.id not in provided}
-    return Retention(
-        keep=tuple(sorted(needed & every)),
-        prune=tuple(sorted(every - needed)),
-        missing=tuple(sorted(needed - every)),
-        unmet=(
-            *(answer.title for answer in answers if not is_met(answer, every)),
-            *(line for found in covers for line in found.others),
-        ),
-        notes=tuple(dict.fromkeys(note for found in covers for note in found.notes)),
-    )
-
-
-def is_met(answer: CoveredSpec, kept: Set[str]) -> bool:
-    """Return whether one of the hashes kept, or an external, satisfies the spec of an answer."""
-    is_provided = answer.external != ""
-    return answer.hash in kept or is_provided or answer.status == "external"
 
 
 class Cache(OpenFile):

@@ -1,0 +1,97 @@
+"""The command `retention`, and what it prints for people."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spack_cache_db.cli.cover import checked_retention, environment_paths, read_cover
+from spack_cache_db.cli.options import GivenPath, file_argument, flag, named, opened, shared_options
+from spack_cache_db.cli.output import form_of, print_json, print_rows, say
+from spack_cache_db.errors import counted
+
+if TYPE_CHECKING:
+    from spack_cache_db.query.retention import Retention
+
+_RULES = ("environment", "newest", "newer_than", "stack")
+
+
+@click.command()
+@file_argument
+@click.option(
+    "--environment",
+    type=GivenPath(),
+    multiple=True,
+    metavar="PATH",
+    help="Keep what an environment needs, or each environment of a folder. Repeatable.",
+)
+@click.option(
+    "--newest",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Keep the newest N versions of each package.",
+)
+@named(
+    "--newer-than",
+    "DATE|DAYS",
+    "Keep the snapshots since a day, or since so many days before the newest one; and all releases "
+    "without a date.",
+)
+@named("--stack", "NAME", "Keep the binaries in this stack. Repeatable.", multiple=True)
+@named("--release", "NAME", "The release of the mirror, if the database has others.")
+@flag("--keeplist", "Print the hashes that are kept, for `spack buildcache prune --keeplist`.")
+@flag("--allow-missing", "Print an answer although nothing keeps some specs of an environment.")
+@shared_options("json", "csv", "all")
+def retention(file: Path, release: str | None, **options: Any) -> None:
+    """Show which binaries of a mirror can be pruned.
+
+    A binary is kept if one of the rules --environment, --newest, --newer-than and --stack keeps it,
+    or if a kept binary needs it at run time. FILE is a database of the mirror. Nothing is deleted.
+
+    Exit status: 0 if all that is needed is kept, 1 if not, 2 for an error. Nothing is printed if
+    nothing keeps some specs of an environment.
+
+    Example: spack-cache-db retention dist/spack-cache.db --newest 2 --environment envs/
+    """
+    from spack_cache_db.query.names import scope_of
+
+    form, allow_missing = form_of(options, "keeplist"), options["allow_missing"]
+    if not any(options[name] for name in _RULES):
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in _RULES)
+        raise click.UsageError(f"no rule keeps a binary: give one or more of {names}")
+    since = options["newer_than"]
+    days = int(since) if since and since.isdecimal() and len(since) < len("20261125") else since
+    reading = {"spack": None, "strict": not allow_missing}
+    with opened(file) as lookups:
+        scope = scope_of(lookups, release)
+        covered = [
+            read_cover(lookups, path, scope, {"release": release}, reading)
+            for environment in options["environment"]
+            for path in environment_paths(environment)[1]
+        ]
+        rules = options["newest"], days, options["stack"]
+        found = checked_retention(lookups, covered, scope, *rules, allow_missing=allow_missing)
+    if form == "keeplist":
+        click.echo("\n".join(found.keep))
+    elif form == "json":
+        print_json(found.as_dict())
+    else:
+        if form is None:
+            say(_totals(found))
+        print_rows(found.rows, options, "")
+    sys.exit(1 if found.missing and not allow_missing else 0)
+
+
+def _totals(found: Retention) -> str:
+    """Return how many binaries are kept by which rule, and what pruning frees."""
+    reasons = Counter(each.reason for each in found.binaries if each.reason)
+    texts = ", ".join(f"{reason} {count:,}" for reason, count in reasons.items())
+    keep, prune = (counted(len(some), "binary", "binaries") for some in (found.keep, found.prune))
+    freed = f", which frees {found.freed_bytes / 1e6:,.1f} MB" if found.freed_bytes else ""
+    unknown = counted(found.unknown_sizes, "size is", "sizes are")
+    more = f"; {unknown} unknown" if found.unknown_sizes else ""
+    return f"keep {keep} ({texts}); prune {prune}{freed}{more}"
