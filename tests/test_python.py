@@ -42,6 +42,7 @@ def test_a_record_is_what_json_prints(samples_file: Path) -> None:
     assert json.loads(json.dumps(covered.as_dict()))["binary"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_result_is_a_data_frame(samples_file: Path, library: str) -> None:
     """A row for each configuration, a column for each field, and values as they are."""

@@ -39,8 +39,10 @@ ORDERED = [
 ]
 NAMES = st.one_of(
     st.sampled_from(ORDERED),
-    st.from_regex(r"v[0-9]{1,2}(\.[0-9]{1,2}){0,2}", fullmatch=True),
-    st.from_regex(r"develop-20[0-9]{2}-[01][0-9]-[0-3][0-9]", fullmatch=True),
+    st.lists(st.integers(0, 12), min_size=1, max_size=3).map(
+        lambda parts: "v" + ".".join(map(str, parts))
+    ),
+    st.dates(date(2020, 1, 1), date(2029, 12, 31)).map("develop-{}".format),
     st.text(max_size=8),
 )
 

@@ -157,6 +157,7 @@ def test_missing_and_superfluous_rows_are_reported(tmp_path: Path) -> None:
     assert [each.row for each in found[::2]] == ["name mine", "mine (id 1000)"]
 
 
+@pytest.mark.slow
 def test_of_very_many_rows_the_number_is_reported(tmp_path: Path) -> None:
     """A database of other sources has one line for each table of which nearly all is different."""
     specs = [spec(number, size=str(number)) for number in range(MOST_ROWS + 1)]

@@ -30,6 +30,7 @@ def loaded(program: str, *arguments: object) -> set[str]:
     return {*python(f"{program}\n{names}", *arguments).splitlines()[-1].split()}
 
 
+@pytest.mark.slow
 def test_the_package_loads_nothing_heavy() -> None:
     """Whoever only reads a file waits for nothing that builds one."""
     assert loaded("import spack_cache_db") == set()
@@ -42,6 +43,7 @@ def test_the_package_knows_its_version() -> None:
         _ = spack_cache_db.nothing  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_every_public_name_is_there() -> None:
     """Also those that are loaded when they are used: listed before, and the same afterwards."""
     program = (

@@ -141,6 +141,7 @@ def test_what_multiplies_is_refused(text: str, said: str) -> None:
         read_environment(text.encode(), "x", Limits(specs=50))
 
 
+@pytest.mark.slow
 def test_groups_with_packages_are_refused() -> None:
     """Every group has the packages of the environment as well."""
     group = {"group": "g", "specs": ["x"], "override": {"packages": {"a": {}}}}

@@ -270,6 +270,7 @@ ENTRY = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(st.dictionaries(st.sampled_from(NAMES), ENTRY, max_size=3))
 def test_a_walk_over_the_real_index_says_the_same(

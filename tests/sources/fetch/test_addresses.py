@@ -97,7 +97,7 @@ def test_names_that_lead_elsewhere(name: str) -> None:
             mirror_request("https://host/a", *asked)
 
 
-@given(st.text(max_size=300))
+@given(st.builds(str.__mul__, st.text(max_size=6), st.integers(1, 60)))
 def test_every_name_is_a_folder_or_refused(name: str) -> None:
     """Whatever the network says, a name is one part of a path or a fault."""
     try:

@@ -67,6 +67,7 @@ ANSWERS: dict[str, list[tuple[str, list[int]]]] = json.loads(
 )["answers"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ANSWERS))
 def test_answers_are_those_of_spack(name: str) -> None:
     """Of two real indexes, one from before Spack 1.0, the binaries that Spack 1.2 finds."""
