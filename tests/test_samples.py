@@ -1,19 +1,24 @@
-"""The sample pages of every era: the views and counts of their database, held against the pages."""
+"""The sample pages of every era, held against their database; pages beside an index of the same."""
 
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spack_cache_db.build import build
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.versions import version_key
 from tests.conftest import Build
 from tests.contradictions import Listing
+from tests.indexes import REAL_FILE
 from tests.oracle import Oracle
 from tests.pagetexts import MORE_SAMPLES, SAMPLE_PAGES, SAMPLES, front_matter, page, spec
+from tests.spackrecords import records, write_records
 from tests.test_counts import (
     facets_follow_the_rule,
     the_tables_follow_the_rule,
@@ -110,3 +115,19 @@ def test_a_size_is_a_number_or_null(built: Build) -> None:
     specs = [spec(number, size=text) for number, text in enumerate(sizes)]
     connection = built(a=page("a", specs=specs))
     assert dict(connection.execute("SELECT size, size_bytes FROM build_listings")) == sizes
+
+
+@pytest.mark.slow
+def test_pages_and_an_index_of_the_same_hashes_do_not_contradict(tmp_path: Path) -> None:
+    """A real index, and what Spack prints of its specs: each spec has one configuration."""
+    pages = write_records(tmp_path / "pages")
+    build(pages, tmp_path / "pages.db")
+    report = build([pages, REAL_FILE], tmp_path / "x.db", release="cache", stack="e4s")
+
+    assert (report.indexes, report.problems, report.records) == (1, 0, len(records()))
+    found = []
+    for name in ("pages", "x"):
+        with closing(sqlite3.connect(tmp_path / f"{name}.db")) as conn:
+            words = "hash, package, version, compiler, os, platform, target, variants"
+            found.append({*conn.execute(f"SELECT {words} FROM builds")})
+    assert found[0] == found[1]

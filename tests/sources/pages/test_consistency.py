@@ -63,17 +63,6 @@ def problems(data: bytes) -> list[Problem]:
             "stacks",
             "meta.stacks declares tutorial, which no spec has",
         ),
-        (
-            {"targets": ["x86_64_v3"]},
-            "targets",
-            "meta.targets does not declare zen3, which specs have",
-        ),
-        (
-            {"versions": ["2.0"]},
-            "versions",
-            "meta.versions declares 2.0, which no spec has "
-            "and does not declare 1.0, which specs have",
-        ),
         ({"oss": ["ubuntu24.04"] * 2}, "oss", "meta.oss has a repeated entry"),
         (
             {"num_specs_by_stack": {"e4s": 1, "root": 3}},
