@@ -303,9 +303,9 @@ def _compose(text: str, bounds: YamlBounds, loader_of: Any, path: str = "") -> y
         last = text.removesuffix("\n").count("\n")
         mark = error.problem_mark
         line = min(text.count("\n", 0, mark.index), last) + 1 if mark else 0
-        raise LineFault(line, _said(error)) from None
+        raise LineFault(line, _message(error)) from None
     except (yaml.YAMLError, ValueError) as error:
-        raise LineFault(0, _said(error)) from None
+        raise LineFault(0, _message(error)) from None
     return node
 
 
@@ -314,10 +314,10 @@ def _value(constructor: Any, node: yaml.Node) -> Any:
         return constructor.construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        raise LineFault(mark.line + 1 if mark else 0, _said(error)) from None
+        raise LineFault(mark.line + 1 if mark else 0, _message(error)) from None
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     text = (error.problem or error.context) if isinstance(error, yaml.MarkedYAMLError) else error
     return f"broken YAML: {' '.join(str(text).split())}"
 

@@ -100,7 +100,7 @@ def number(merged: Merged) -> Numbered:
         listings=listings.where(np.argsort(packed(listings["release"], listings["spec"]))),
         document_listings=document_listings.where(by_document),
         records=records.where(np.argsort(packed(records["spec"], records["document"]))),
-        edges=_each_once(merged.edges.renumbered(TABLES["edges"], new)),
+        edges=_distinct(merged.edges.renumbered(TABLES["edges"], new)),
         configurations=_configurations(ids),
         stack_members=members(
             [(), *([stacks[merged_frame] for merged_frame in names] for names in ids["stack_sets"])]
@@ -200,7 +200,7 @@ def _in_use(values: list[Any], *columns: Numbers) -> list[Any]:
     return [values[number - 1] for number in np.flatnonzero(counts).tolist() if number]
 
 
-def _each_once(edges: Frame) -> Frame:
+def _distinct(edges: Frame) -> Frame:
     """Return the distinct edges in the order of (spec, dependency, use)."""
     keys = packed(edges["spec"], edges["dependency"])
     order = np.lexsort((edges["use"], keys))

@@ -50,7 +50,7 @@ class PackageCatalogue:
     descriptions: Mapping[str, str]
 
 
-def kept_facts(facts: Iterable[PackageFacts]) -> tuple[list[PackageFacts], list[Refusal]]:
+def distinct_facts(facts: Iterable[PackageFacts]) -> tuple[list[PackageFacts], list[Refusal]]:
     """Return the first facts of each package and form, and refusals of those that differ."""
 
     def order(entry: PackageFacts) -> tuple[object, ...]:
@@ -69,9 +69,9 @@ def kept_facts(facts: Iterable[PackageFacts]) -> tuple[list[PackageFacts], list[
 
 
 def package_catalogue(facts: Iterable[PackageFacts]) -> PackageCatalogue:
-    """Return the catalogue of all packages from the result of `kept_facts`."""
+    """Return the catalogue of all packages from the result of `distinct_facts`."""
     groups = {name: tuple(group) for name, group in groupby(facts, attrgetter("name"))}
-    packages = {name: _united(group) for name, group in groups.items()}
+    packages = {name: _merged(group) for name, group in groups.items()}
     dependencies = {name: {**package.dependencies} for name, package in packages.items()}
     dependents: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
     for name, needed in dependencies.items():
@@ -84,7 +84,7 @@ def package_catalogue(facts: Iterable[PackageFacts]) -> PackageCatalogue:
     return PackageCatalogue(packages, groups, dependents, dependencies, _descriptions(packages))
 
 
-def _united(facts: Sequence[PackageFacts]) -> PackageFacts:
+def _merged(facts: Sequence[PackageFacts]) -> PackageFacts:
     """Return the merged facts of a package; those of the richest form have precedence."""
 
     def values(field: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from spack_cache_db.build.frames import (
     varying,
 )
 from spack_cache_db.build.history import Tables, dated
-from spack_cache_db.build.known_packages import kept_facts
+from spack_cache_db.build.known_packages import distinct_facts
 from spack_cache_db.errors import Fault
 from spack_cache_db.releases import sort_releases
 from spack_cache_db.sources.columns import (
@@ -168,7 +168,7 @@ class Merge:
         documents = [documents[number - 1] for number in kept]
         forms = {each.form for each in self._packages if snapshots.day}
         old_packages = (each for each in self._old_packages if each.form not in forms)
-        packages, refused = kept_facts([*old_packages, *self._packages])
+        packages, refused = distinct_facts([*old_packages, *self._packages])
         left_out = [rows for numbers, rows in self._left_out if replaced.isdisjoint(numbers)]
         release_number = {name: at for at, name in enumerate(releases, start=1)}
         document_release = numbers([0, *[release_number[each.release] for each in documents]])

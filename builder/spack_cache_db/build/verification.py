@@ -59,7 +59,7 @@ class Difference(NamedTuple):
         """Return `table: row, column: is this, expected that`, on one line."""
         stored, expected, where = self.stored, self.expected, f"{self.table}: {self.row}"
         if self.column is not None:
-            stored, expected = _shown(stored), _shown(expected)
+            stored, expected = _value_text(stored), _value_text(expected)
             where = f"{where}, {self.column}"
         return printable(f"{where}: is {stored}, expected {expected}")
 
@@ -248,16 +248,16 @@ def _cell(conn: sqlite3.Connection, table: str, column: str, row: Row) -> str:
     columns = schema.table(table).columns if table in schema.NAMES else ()
     to = next((reference.references for reference in columns if reference.name == column), None)
     if to is None or value is None:
-        return value if isinstance(value, str) else _shown(value)
+        return value if isinstance(value, str) else _value_text(value)
     for database in ("main", "stored"):
         cursor = conn.execute(f"SELECT * FROM {database}.[{to}] WHERE id = ?", [value])  # noqa: S608 - our own names
         names = [name for name, *_ in cursor.description]
         if values := cursor.fetchone():
-            return _names_of(conn, to, dict(zip(names, values, strict=True))) or _shown(value)
-    return _shown(value)
+            return _names_of(conn, to, dict(zip(names, values, strict=True))) or _value_text(value)
+    return _value_text(value)
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     text = "NULL" if value is None else repr(value)
     if len(text) <= MOST_CHARACTERS:
         return text

@@ -152,12 +152,12 @@ class _PastedText:
             are = "lines are dependencies" if self._below > 1 else "line is a dependency"
             yield f"{self._below:,} {are} of other specs in a tree, and skipped"
         if self._commands:
-            yield f"skipped: {_some(self._commands, '; ')}"
+            yield f"skipped: {_listed(self._commands, '; ')}"
         if other_lines:
             are = "lines are not specs" if len(other_lines) > 1 else "line is not a spec"
-            yield f"{len(other_lines):,} {are}: {_some(map(_short, other_lines), ', ')}"
+            yield f"{len(other_lines):,} {are}: {_listed(map(_short, other_lines), ', ')}"
         if self._headings:
-            yield f"headings that are not applied: {_some(map(_short, self._headings), ', ')}"
+            yield f"headings that are not applied: {_listed(map(_short, self._headings), ', ')}"
 
     def _is_heading(self, words: str) -> bool:
         """Return whether a line is a heading or message of Spack's, and apply it."""
@@ -221,7 +221,7 @@ class _PastedText:
                 self._others.append(line.strip())
         if len(valid) == len(specs) or not is_typed:
             for pasted, spec in valid:
-                self._keep(pasted, spec)
+                self._add_spec(pasted, spec)
 
     def _is_written(self, spec: UserSpec) -> bool:
         """Return whether a line is written as a spec: a name, or a known name and a mistake."""
@@ -230,7 +230,7 @@ class _PastedText:
             return attempt is not None and self._known.is_package(attempt[1])
         return _NAME.fullmatch(spec.text) is not None
 
-    def _keep(self, pasted: PastedSpec, spec: UserSpec) -> None:
+    def _add_spec(self, pasted: PastedSpec, spec: UserSpec) -> None:
         """Add a spec, and count a dependency."""
         if pasted.is_dependency:
             self._below += 1
@@ -270,7 +270,7 @@ def _is_constraint(text: str) -> bool:
         return False
 
 
-def _some(texts: Iterable[str], separator: str) -> str:
+def _listed(texts: Iterable[str], separator: str) -> str:
     """Return the first texts and the number of the others."""
     all_texts = [*texts]
     more = f" and {len(all_texts) - MOST_NAMED:,} more" if len(all_texts) > MOST_NAMED else ""

@@ -26,8 +26,8 @@ from spack_cache_db.spack.normal_forms import FLAG_NAMES
 COMPARED = tuple(name for name in CONFIGURATION if name not in ("package", "version", "variants"))
 """The columns of a configuration that are compared as one text each."""
 
-SHOWN_OF_HASH = 7
-MOST_KEPT = 10_000
+RECIPE_HASH_LENGTH = 7
+MAX_CACHED_SPECS = 10_000
 """Maximum of specs whose facts a process caches: some 6 MB."""
 _SPECS_AT_ONCE = 200
 _FORMS = {"compiler": "%{}", "variants": "{}", "flags": "{}", "recipe": "recipe {}"}
@@ -127,7 +127,7 @@ def differences(
     @cache
     def package_changes(name: str, ours: tuple[int, ...], theirs: tuple[int, ...]) -> list[Change]:
         return [
-            *_of_package(name, [facts[spec] for spec in ours], [facts[spec] for spec in theirs])
+            *_spec_changes(name, [facts[spec] for spec in ours], [facts[spec] for spec in theirs])
         ]
 
     result = {}
@@ -210,7 +210,8 @@ class _Group:
         names = {name: specs for side in sides for name, specs in side.items()}
         ranks = {name: self._rank(name, specs) for name, specs in names.items()}
         apart = {
-            name: _apart(name, facts, {side.get(name, ()) for side in sides}) for name in names
+            name: _texts_of_groups(name, facts, {side.get(name, ()) for side in sides})
+            for name in names
         }
         for side in sides:
             texts = {
@@ -228,7 +229,7 @@ class _Group:
         return "mpi" not in virtuals, not virtuals, name
 
 
-def _apart(
+def _texts_of_groups(
     name: str, facts: Mapping[int, Facts], groups: Set[tuple[int, ...]]
 ) -> dict[tuple[int, ...], str]:
     """Return the texts that distinguish groups of specs of one package."""
@@ -252,7 +253,7 @@ def _apart(
 def read_facts(lookups: Lookups, specs: Iterable[int]) -> dict[int, Facts]:
     """Return the facts of specs, from the first mirror that has a record of each."""
     specs, cached = [*specs], lookups.once(Facts, dict[int, Facts])
-    if len(cached) > MOST_KEPT:
+    if len(cached) > MAX_CACHED_SPECS:
         cached.clear()
     rows = [*select_in(lookups.conn, RECORDED, [spec for spec in specs if spec not in cached])]
     ids = sorted({configuration for _, configuration, _ in rows})
@@ -306,7 +307,7 @@ def _changes(
         yield Change(name, "", None, _versions(facts[spec] for spec in specs))
 
 
-def _of_package(name: str, ours: Sequence[Facts], theirs: Sequence[Facts]) -> Iterator[Change]:
+def _spec_changes(name: str, ours: Sequence[Facts], theirs: Sequence[Facts]) -> Iterator[Change]:
     """Yield the changes between specs of one package: their versions, or else other parts."""
     if _versions(ours) != _versions(theirs):
         yield Change(name, "", _versions(ours), _versions(theirs))
@@ -327,7 +328,7 @@ def _parts(facts: Sequence[Facts]) -> dict[str, set[str]]:
         "variants": {text for spec in configurations for text in spec.variants},
         "flags": {spec.flags for spec in facts},
         "namespace": {spec.namespace for spec in facts},
-        "recipe": {spec.recipe[:SHOWN_OF_HASH] for spec in facts},
+        "recipe": {spec.recipe[:RECIPE_HASH_LENGTH] for spec in facts},
     }
     return {part: {*filter(None, values)} for part, values in parts.items()}
 
@@ -508,7 +509,7 @@ class _Rebuilds:
     def changes(self, old: int, new: int) -> tuple[Cause, ...]:
         """Return the causes in two specs of one package, without their dependencies."""
         was, now = self._facts[old], self._facts[new]
-        differing = _of_package(was.configuration.package, [was], [now])
+        differing = _spec_changes(was.configuration.package, [was], [now])
         changes = (change for change in differing if change.part in ("", *COMPARED, "variants"))
         causes = tuple(
             Cause(package, part or "version", old_value or "nothing", new_value or "nothing")

@@ -53,7 +53,7 @@ from spack_cache_db.spack.parser import legacy_reading
 from spack_cache_db.spack.targets import is_known, runs_on
 from spack_cache_db.spack.versions import newest_version, preference
 
-MOST_LEFT_OUT = 2
+MAX_LEFT_OUT = 2
 """Maximum of conditions that are left out together."""
 
 SCOPE = ("release", "stack", "host")
@@ -61,7 +61,7 @@ SCOPE = ("release", "stack", "host")
 
 _MOST_MASKS = 200
 
-OWN = f"""
+SPECS_OF_CONFIGURATIONS = f"""
 SELECT specs.id, specs.release_count
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration = wanted.value
 WHERE {HASH_BEGINS}
@@ -240,7 +240,7 @@ def _near(
 
 def _without(misses: Misses, query: SpecQuery) -> list[Without]:
     """Return the answers without one condition, or else without two."""
-    for size in range(1, MOST_LEFT_OUT + 1):
+    for size in range(1, MAX_LEFT_OUT + 1):
         answers = [
             _found_without(misses, query, indexes, [*rows])
             for indexes in _left_out(misses, size)
@@ -409,7 +409,7 @@ def _not_counted(candidates: Candidates, conditions: Conditions) -> tuple[str, .
     conn, lookups = candidates.lookups.conn, candidates.lookups
     ids = configuration_ids(lookups, without(conditions, "release", "stack"), every=True)
     verdict = asked(conditions, "specs")
-    rows = select_in(conn, OWN, ids, hash=asked(conditions, "hash") or "")
+    rows = select_in(conn, SPECS_OF_CONFIGURATIONS, ids, hash=asked(conditions, "hash") or "")
     counts = {spec: count for spec, count in rows if verdict is None or spec in verdict.holds}
     if counts and not any(counts.values()):
         kinds = {node.kind for node in read_nodes(conn, counts).values()}

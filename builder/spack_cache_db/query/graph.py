@@ -49,7 +49,7 @@ WHERE packages.id != :package ORDER BY packages.name
 """
 MOST_EDGES = 20_000
 RECORDED = "SELECT DISTINCT spec FROM records WHERE spec IN (SELECT value FROM json_each(:ids))"
-MOST_KEPT = 20_000
+MAX_CACHED_SPECS = 20_000
 """Maximum of specs whose edges a process caches: some 8 MB."""
 RUN_TIME = frozenset(("link", "run"))
 NEEDING = """
@@ -270,7 +270,7 @@ class Dependencies:
         self._conn = conn
         self._types = _sets(select(conn, "SELECT id, types FROM dependency_types"))
         self._virtuals = _sets(select(conn, "SELECT id, virtuals FROM dependency_virtuals"))
-        self._edge = lru_cache(maxsize=MOST_KEPT)(self._of_sets)
+        self._edge = lru_cache(maxsize=MAX_CACHED_SPECS)(self._new_edge)
         self._run_time_types = self.of_any_type(RUN_TIME, is_untyped=False)
         self._run_time: dict[int, list[Edge]] = {}
         self.virtuals = frozenset(chain.from_iterable(self._virtuals.values()))
@@ -283,7 +283,7 @@ class Dependencies:
         both = ({*one, *more} for one, more in zip(edge[1:], other[1:], strict=True))
         return Edge(dependency, *(tuple(sorted(names)) for names in both))
 
-    def _of_sets(self, dependency: int, types: int, virtuals: int) -> Edge:
+    def _new_edge(self, dependency: int, types: int, virtuals: int) -> Edge:
         return Edge(dependency, self._types[types], self._virtuals[virtuals])
 
     def edges(
@@ -302,7 +302,7 @@ class Dependencies:
         self, edges_of_spec: dict[int, list[Edge]], ahead: set[int], most: int = sys.maxsize
     ) -> bool:
         """Add the run-time edges of specs and of their dependencies; False if over `most` specs."""
-        if len(self._run_time) > MOST_KEPT:
+        if len(self._run_time) > MAX_CACHED_SPECS:
             self._run_time.clear()
         while ahead and len(edges_of_spec) <= most:
             new = [spec for spec in ahead if spec not in self._run_time]

@@ -47,8 +47,8 @@ from spack_cache_db.spack.constraints import (
     Dependency,
     SpecQuery,
     VariantConstraint,
+    constraint_texts,
     flags_match,
-    own_texts,
     spec_text,
     variant_matches,
     variant_text,
@@ -416,7 +416,7 @@ class SpecRecords:
                     f"{name} is known to be provided by {', '.join(self.providers[name])}; "
                     "the indexes in this database do not say what provides it"
                 )
-            elif any(own_texts(replace(node, name=None))):
+            elif any(constraint_texts(replace(node, name=None))):
                 notes.append(f"{name} is a virtual package: only its name is asked, as in Spack")
         return tuple(notes)
 

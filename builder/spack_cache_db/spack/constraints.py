@@ -118,10 +118,10 @@ def spec_text(query: SpecQuery) -> str:
     behind a sigil belongs to the dependency.
     """
     edges = sorted(query.dependencies, key=lambda edge: not edge.direct)
-    return " ".join((*own_texts(query), *map(dependency_text, edges))) or "*"
+    return " ".join((*constraint_texts(query), *map(dependency_text, edges))) or "*"
 
 
-def own_texts(query: SpecQuery) -> Iterator[str]:
+def constraint_texts(query: SpecQuery) -> Iterator[str]:
     """Yield the constraints on the package itself, one by one; name and version are one."""
     if head := name_text(query) + version_text(query):
         yield head

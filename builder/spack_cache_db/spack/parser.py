@@ -368,7 +368,7 @@ def todays_spec(text: str, version: str | None) -> str:
 
 def legacy_reading(query: SpecQuery) -> SpecQuery | None:
     """Return a query as Spack before 1.0 reads it; None if it reads the same, or cannot."""
-    if not any(map(_asks_more_of_compiler, query.dependencies)):
+    if not any(map(_constrains_compiler, query.dependencies)):
         return None
     try:
         return parse_legacy_query(spec_text(query))
@@ -376,13 +376,13 @@ def legacy_reading(query: SpecQuery) -> SpecQuery | None:
         return None
 
 
-def _asks_more_of_compiler(edge: Dependency) -> bool:
+def _constrains_compiler(edge: Dependency) -> bool:
     """Return whether a compiler of this edge has constraints besides its name and version."""
     node = edge.node
     bare = SpecQuery(name=node.name, versions=node.versions, text=node.text)
     if edge.direct and node != bare:
         return True
-    return any(map(_asks_more_of_compiler, node.dependencies))
+    return any(map(_constrains_compiler, node.dependencies))
 
 
 def _compilers_last(words: Iterable[Token]) -> list[Token]:

@@ -133,10 +133,12 @@ def pasted_spec(text: str, known_names: KnownNames = ANY_NAME) -> PastedSpec:
     if span := _SPAN.search(text):
         text = next(filter(None, span.groups())).strip()
     text = unquoted(text)
-    if pasted := _of_command(text) or _of_prefix(text):
+    if pasted := _from_command(text) or _from_prefix(text):
         return pasted
     # A name and a version alone, such as `hdf5-1.14`, are words for the search.
-    if (pasted := _of_module(text, known_names)) and ("/" in text or len(pasted.spec) < len(text)):
+    if (pasted := _from_module(text, known_names)) and (
+        "/" in text or len(pasted.spec) < len(text)
+    ):
         return pasted
     cells = _cells(f" {text}")
     if len(cells) == 1 and (cells[0].state or cells[0].hash):
@@ -160,11 +162,11 @@ def pasted_line(
     if span and (not before.strip("-*• ") or "spack " in span[0]):
         text = next(filter(None, span.groups())).strip()
     text = unquoted(text)
-    if command := _of_command(text):
+    if command := _from_command(text):
         return tuple(replace(command, spec=spec) for spec in separate_specs(command.spec))
-    if text.startswith(("/", "[", "==>")) and (prefix := _of_prefix(text)):
+    if text.startswith(("/", "[", "==>")) and (prefix := _from_prefix(text)):
         return (prefix,)
-    if modules := _of_modules(text, known_names):
+    if modules := _from_modules(text, known_names):
         return modules
     cells = _cells(line if text == line.strip() else text)
     if heading is not None or any(cell.state or cell.hash for cell in cells):
@@ -190,7 +192,7 @@ def unquoted(text: str) -> str:
     return text
 
 
-def _of_command(text: str) -> PastedSpec | None:
+def _from_command(text: str) -> PastedSpec | None:
     """Return the spec in a command line of Spack, None for other texts."""
     words = _WORD.findall(text)
     for start, word in enumerate(words):
@@ -237,24 +239,26 @@ def _takes_value(command: str, option: str, following: list[str]) -> bool:
     return option in _VALUES or option in _SHORT_VALUES.get(command, ())
 
 
-def _of_prefix(text: str) -> PastedSpec | None:
+def _from_prefix(text: str) -> PastedSpec | None:
     """Return the spec of an installation prefix, or of a message that names one."""
     if external := _EXTERNAL.fullmatch(text):
-        pasted = _of_module(external["name"], ANY_NAME) or PastedSpec(external["name"])
+        pasted = _from_module(external["name"], ANY_NAME) or PastedSpec(external["name"])
         return replace(pasted, external=external["prefix"])
     prefix = _PREFIX.search(text)
     return PastedSpec(f"/{prefix['hash']}", is_certain=True) if prefix else None
 
 
-def _of_modules(text: str, known_names: KnownNames) -> tuple[PastedSpec, ...]:
+def _from_modules(text: str, known_names: KnownNames) -> tuple[PastedSpec, ...]:
     """Return the specs of a line in which every word is a module; empty for other lines."""
     command = _MODULE_COMMAND.match(text)
     words = text[command.end() if command else 0 :].split()
-    modules = [_of_module(word, known_names) for word in words if not _MODULE_MARK.fullmatch(word)]
+    modules = [
+        _from_module(word, known_names) for word in words if not _MODULE_MARK.fullmatch(word)
+    ]
     return tuple(filter(None, modules)) if all(modules) else ()
 
 
-def _of_module(text: str, known_names: KnownNames) -> PastedSpec | None:
+def _from_module(text: str, known_names: KnownNames) -> PastedSpec | None:
     """Return the spec of a module: its hash if that is known, else name and version."""
     if len(text) > _LONGEST_MODULE or not _MODULE.fullmatch(text):
         return None
