@@ -37,15 +37,15 @@ def run(*arguments: object) -> Result:
 def test_a_table(samples_file: Path) -> None:
     """People get totals, what all rows share, and a table whose columns are aligned."""
     assert run(SPEC, samples_file).stdout.splitlines() == [
-        "3 configurations, 55 specs",
+        "3 configurations, 55 binaries",
         "all: py-mpi4py@4.0.1 linux x86_64_v3 build_system=python_pip",
         "",
-        "version  compiler                         os           specs  releases  stacks",
-        "4.0.1    gcc@11.4.0                       ubuntu22.04  30     develop"
+        "version  compiler                         os           binaries  releases  stacks",
+        "4.0.1    gcc@11.4.0                       ubuntu22.04  30        develop"
         "   e4s e4s-rocm-external hep",
-        "4.0.1    gcc@13.2.0                       ubuntu24.04  15     develop"
+        "4.0.1    gcc@13.2.0                       ubuntu24.04  15        develop"
         "   ml-linux-x86_64-cpu ml-linux-x86_64-cuda",
-        "4.0.1    intel-oneapi-compilers@2025.1.0  ubuntu22.04  10     develop   e4s-oneapi",
+        "4.0.1    intel-oneapi-compilers@2025.1.0  ubuntu22.04  10        develop   e4s-oneapi",
     ]
 
 
@@ -53,18 +53,18 @@ def test_one_row_has_all_its_columns(samples_file: Path) -> None:
     """A single configuration is shown whole; with --hashes there is one row per spec."""
     lines = run("py-mpi4py@3", samples_file).stdout.splitlines()
     assert lines[2].split() == [
-        *("package", "version", "compiler", "os", "platform", "target", "specs", "releases"),
+        *("package", "version", "compiler", "os", "platform", "target", "binaries", "releases"),
         *("variants", "stacks"),
     ]
     hashes = run("py-mpi4py@3", samples_file, "--hashes").stdout.splitlines()
-    assert (hashes[0], len(hashes)) == ("1 configuration, 5 specs", 3 + 5)
+    assert (hashes[0], len(hashes)) == ("1 configuration, 5 binaries", 3 + 5)
 
 
 def test_a_table_fits_the_terminal(samples_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A narrow terminal leaves out the least useful columns, and names them below the table."""
     monkeypatch.setenv("COLUMNS", "80")
     shown = run(SPEC, samples_file).stdout.splitlines()
-    assert shown[3].split() == ["version", "compiler", "os", "specs", "releases"]
+    assert shown[3].split() == ["version", "compiler", "os", "binaries", "releases"]
     assert shown[-1] == "left out of this narrow table: stacks"
     monkeypatch.setenv("COLUMNS", "60")
     shown = run(SPEC, samples_file).stdout.splitlines()
@@ -166,7 +166,7 @@ def test_dependencies(tmp_path: Path) -> None:
     (row,) = csv.DictReader(io.StringIO(result.stdout))
     assert (row["hash"], row["releases"]) == (hash_of("one"), "develop")
     assert result.stderr == (
-        "Note: 1 more spec may satisfy this, but nothing in this file shows it\n"
+        "Note: 1 more binary may satisfy this, but this database cannot tell\n"
     )
     installed = run("app ^openmpi", file, "--install", "--release", "v1.9")
     assert f"app/{hash_of('two')[:7]}" in installed.stdout

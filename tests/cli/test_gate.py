@@ -112,7 +112,7 @@ def test_databases_are_compared_release_by_release(nights: Path) -> None:
     assert result.exit_code == 1, result.output
     first, *_ = lines = result.stdout.splitlines()
     assert first.startswith(
-        "From develop of old.db to develop of new.db, 1 spec was removed, 1 added"
+        "From develop of old.db to develop of new.db, 1 binary was removed, 1 added"
     )
     assert lines[-2:] == [
         *("The release v1.1 is only in new.db.", "The release v1.0 is only in old.db.")

@@ -128,7 +128,7 @@ def test_good_news_is_a_success(folder: Path) -> None:
     """No package is behind, and nothing differs: that is said, and the status is 0."""
     for words, said in (
         (("behind", folder / "both.db", "--json"), "no package is behind: 1 package compared"),
-        (("diff", "root", "root", folder / "index.db", "--csv"), "root has the same 2 specs"),
+        (("diff", "root", "root", folder / "index.db", "--csv"), "root has the same 2 binaries"),
     ):
         answer = run(*words)
         assert (answer.exit_code, said in answer.stderr) == (0, True)

@@ -48,7 +48,7 @@ def test_build_ends_with_a_line_of_totals(tmp_path: Path) -> None:
     result = run("build", SAMPLES, "-o", output)
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith(
-        f"{output}: 5 pages, 425 listings, 413 specs, 24 configurations, 0 problems, "
+        f"{output}: 5 pages, 425 listings, 413 binaries, 24 configurations, 0 problems, "
     )
     assert result.stderr == ""
 

@@ -90,7 +90,7 @@ def build(
         totals = [
             *_documents(report.pages, report.indexes, report.records, report.package_entries),
             counted(report.listings, "listing"),
-            counted(report.specs, "spec"),
+            counted(report.specs, "binary", "binaries"),
             counted(report.configurations, "configuration"),
             counted(report.problems, "problem"),
             f"{report.file_size / 1e6:.1f} MB in {report.seconds:.1f} s",

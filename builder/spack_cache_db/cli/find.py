@@ -46,9 +46,9 @@ _PATH = re.compile(r".*\s([\w./-]+[./][\w/-]+)", re.DOTALL)
 
 
 @click.command(cls=SpecCommand)
-@flag("--hashes", "Show one row per spec, with its hash.")
+@flag("--hashes", "Show one row per binary, with its hash.")
 @shared_options("release", "stack", "host", "here")
-@flag("--explicit", "Only specs that were installed explicitly.")
+@flag("--explicit", "Only binaries that were installed explicitly.")
 @shared_options("spack")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N configurations.")
 @flag("--install", "Also print the commands that install the first row.")
@@ -102,7 +102,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
 
             commands = install_found(lookups.conn, found, options["release"])
             if commands is None:
-                fail("no release lists these specs, so nothing says where to get them")
+                fail("no release lists these binaries, so they cannot be installed")
             note = commands.note
             if prefix := getattr(commands, "prefix", None):
                 machine = f" ({commands.release})" if len(lookups.trees()) > 1 else ""
@@ -188,7 +188,7 @@ def find_table(
     total = total or len(found)
     part = f"{len(found):,} of " if len(found) < total else ""
     specs = sum(each.spec_count for each in found)
-    yield f"{part}{counted(total, 'configuration')}, {counted(specs, 'spec')}"
+    yield f"{part}{counted(total, 'configuration')}, {counted(specs, 'binary', 'binaries')}"
     names, common, first = [*_WORDS], set[str](), found[0]
     if len(found) > 1:
         same = [name for name in _WORDS if len({getattr(each, name) for each in found}) == 1]
@@ -200,7 +200,7 @@ def find_table(
         if shared:
             yield from wrapped(f"all: {' '.join(shared)}")
         names = [name for name in _WORDS if name not in same or name == "version"]
-    headings = [*names, "hash" if hashes else "specs", "last seen", *_LONG]
+    headings = [*names, "hash" if hashes else "binaries", "last seen", *_LONG]
     rows = [
         row for each in found for row in _rows(each, names, common, installations, hashes=hashes)
     ]
@@ -283,7 +283,7 @@ def _history_table(found: History) -> Iterator[str]:
     if found.first_seen:
         seen = f", in snapshots from {found.first_seen} to {found.last_seen}"
     yield from (f"In {len(found.present):,} of {total}{seen}.", "")
-    rows = [["release", "specs", "configurations", "added", "removed", "replaced"]]
+    rows = [["release", "binaries", "configurations", "added", "removed", "replaced"]]
     for row in found.releases:
         counts = (row.specs, row.configurations, row.added, row.removed)
         churn = NOTHING if row.churn is None else f"{row.churn:.0%}"

@@ -26,6 +26,8 @@ MOST_ROWS = 50
 
 NOTHING = "-"
 _FORMS = ("json", "csv", "markdown")
+_HEADINGS = {"specs": "binaries", "spec_count": "binaries"}
+"""Headings of columns whose names are other words for people."""
 _GAP = "  "
 _INDENT = " " * 4
 _LABEL = re.compile(r"(?:\S+ )?(\w+)(?=  |:)")
@@ -176,7 +178,8 @@ def print_rows(rows: Rows, options: Any, nothing: str, shown: Sequence[str] = ()
     if records or form_of(options) is not None:
         names = shown or rows.columns
         cells = [[_cell(record[name]) for name in names] for record in records]
-        headings, most = [name.replace("_", " ") for name in names], most_rows(options)
+        headings = [_HEADINGS.get(name) or name.replace("_", " ") for name in names]
+        most = most_rows(options)
         left = len(cells) - len(cells[:most])
         more = more_rows(left)
         print_answer(

@@ -247,8 +247,8 @@ def notes_on(lookups: Lookups, question: Question) -> tuple[str, ...]:
     count = sum((matching(lookups, conditions).counts or {}).values())
     if not count:
         return question.notes
-    specs = counted(count, "more spec")
-    return (*question.notes, f"{specs} may satisfy this, but nothing in this file shows it")
+    binaries = counted(count, "more binary", "more binaries")
+    return (*question.notes, f"{binaries} may satisfy this, but this database cannot tell")
 
 
 def found_rows(found: Iterable[Found], *, hashes: bool) -> Rows:

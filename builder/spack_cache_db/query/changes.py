@@ -497,14 +497,14 @@ def _words(change: str, changed: ChangedConfiguration) -> dict[str, Any]:
 def sentence(found: Diff | Changes) -> str:
     """Return the totals as one sentence."""
     if found.is_empty:
-        return f"{found.new} has the same {found.specs.kept:,} specs as {found.old}."
+        return f"{found.new} has the same {found.specs.kept:,} binaries as {found.old}."
     kept, added, removed = found.specs
     by_change = found.by_change
     grown, shrunk, rebuilt = (
         f"{len(by_change[change]):,} {change}" for change in ("grown", "shrunk", "rebuilt")
     )
     return (
-        f"From {found.old} to {found.new}, {counted(removed, 'spec')} "
+        f"From {found.old} to {found.new}, {counted(removed, 'binary', 'binaries')} "
         f"{'was' if removed == 1 else 'were'} removed, {added:,} added and "
         f"{kept:,} kept; of the configurations in both, {grown}, {shrunk} and {rebuilt}."
     )

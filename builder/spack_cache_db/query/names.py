@@ -37,7 +37,7 @@ SELECT name, spec_count > 0 FROM packages UNION ALL SELECT name, 0 FROM known_pa
 """
 Kind = Literal["binary", "external", "dependency", "page", "recipe", "virtual", "unknown"]
 NO_BINARY = "no binary of it is in this database"
-NOT_INSTALLED = "no spec of it is installed"
+NOT_INSTALLED = "it is not installed"
 _TEXTS: dict[Kind, str] = {
     "external": "external",
     "dependency": KNOWN_AS_DEPENDENCY,
