@@ -96,10 +96,10 @@ def releases_before(names: Iterable[str]) -> dict[str, str]:
 
 
 def thinned_out(names: Iterable[str], newest: int) -> set[str]:
-    """Return the snapshots that are not kept: daily for `newest`, then weekly, then monthly.
+    """Return the snapshots to remove: daily ones stay for `newest`, then weekly, then monthly ones.
 
-    Of the snapshots of a branch before its newest ones, the first of each ISO week is kept for as
-    many weeks, and of these first ones before them, the first of each month.
+    Before the newest snapshots of a branch, the first of each ISO week stays for as many weeks;
+    before these weeks, the first of each month.
     """
     removed = set[str]()
     for snapshots in snapshot_branches(names).values():

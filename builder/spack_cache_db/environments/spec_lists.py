@@ -58,7 +58,7 @@ class Matrix:
 
 Item = UserSpec | Matrix
 _Combination = tuple[tuple[UserSpec, ...], UserSpec]
-"""One item of each row of a matrix, and their combination."""
+"""The chosen items of a matrix, one of each row, and their combination."""
 
 
 class SpecLists:
