@@ -37,7 +37,7 @@ from spack_cache_db.releases import release_date
 from spack_cache_db.schema import AS_OF, COUNTED, LEFT_OUT, PATHS, STATEMENTS_SHA256
 from spack_cache_db.sources import plan
 from spack_cache_db.sources.columns import Origin, Texts
-from spack_cache_db.sources.indexes.mirrors import files_to_read
+from spack_cache_db.sources.readers import input_files
 from spack_cache_db.sources.strictness import as_json
 
 Problems = Sequence[tuple[int | str, Problem]]
@@ -137,7 +137,7 @@ def _fingerprint(given: Input, output: Path) -> str | None:
             if file.kind == "database" and output.exists() and place.samefile(output):
                 parts.append("output")
                 continue
-            for path in files_to_read(place) if file.kind == "mirror" else [place]:
+            for path in input_files(file):
                 parts.append([file.path, os.path.relpath(path, place), sha256_of(path)])
         return hashlib.sha256(as_json(parts).encode()).hexdigest()
     except (OSError, ValueError, InputError):

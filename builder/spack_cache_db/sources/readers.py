@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from spack_cache_db.bounded_files import LargeFileFault, read_wanted, unreadable
 from spack_cache_db.errors import Fault, InputError, faults_of
@@ -21,7 +22,7 @@ from spack_cache_db.sources import (
 from spack_cache_db.sources.archives import MAX_PATH, read_archive
 from spack_cache_db.sources.columns import Columns, Writer
 from spack_cache_db.sources.databases import read_database
-from spack_cache_db.sources.indexes.mirrors import MirrorReader, is_spacks
+from spack_cache_db.sources.indexes.mirrors import MirrorReader, files_to_read, is_spacks
 from spack_cache_db.sources.packages import is_package_data, read_facts
 from spack_cache_db.sources.pages import PageReader
 from spack_cache_db.sources.strictness import MAX_INDEX
@@ -64,6 +65,12 @@ def read_files(
         except InputError as error:
             columns.faults.extend(_named_faults(file, error))
     return columns
+
+
+def input_files(file: File) -> list[Path]:
+    """Return the files that decide the content of a file or mirror of the input."""
+    path = Path(file.location)
+    return files_to_read(path) if file.kind == "mirror" else [path]
 
 
 def _named_faults(file: AnyFile, error: InputError) -> Iterable[Fault]:
