@@ -71,10 +71,7 @@ class Reader:
     """Somebody at a terminal in an empty folder: one shell, at most one server in front of it."""
 
     def __init__(self, folder: Path, mirrors: str) -> None:
-        """Begin in `folder/empty`, beside a checkout and Spack's packages.
-
-        Public mirrors are at a URL.
-        """
+        """Begin in `folder/empty`, beside a checkout and Spack's packages; `mirrors` is a URL."""
         self._packages = folder / "spack-packages"
         self.checkout = folder / "checkout"
         self.empty = folder / "empty"

@@ -201,11 +201,7 @@ def test_the_oldest_dependencies_are_those_that_are_asked_for() -> None:
 
 
 def _said(folder: Path, program: Path | None = None) -> dict[str, str]:
-    """Call each command in a new folder, in this process unless a program is given.
-
-    Returns:
-        The words that each printed on its standard output.
-    """
+    """Return what each command prints in a new folder, in this process or by a program."""
     folder.mkdir()
     (folder / "specs.txt").write_text(SPEC)
     said = {}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import shutil
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ from click.testing import CliRunner
 
 from attacks import neighbours, pages, requests, visitors
 from attacks.__main__ import BUILT, KINDS, SERVED, main
-from attacks.target import Target, field, serving
+from attacks.target import field, serving
 
 OTHERS = {"endings"}
 """Kinds that other tests run: tests/cli/test_serve.py ends servers with work under way."""
@@ -60,23 +58,11 @@ def test_the_command_reports_what_it_tried(samples_file: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("plain", [True, False])
-def test_an_attack_on_datasette_alone_does_harm(
-    plain: bool, samples_file: Path, tmp_path: Path
-) -> None:
-    """Without defences, an answer tells a path of the machine, and the attack notices that."""
+def test_an_attack_on_datasette_alone_does_harm(samples_file: Path, tmp_path: Path) -> None:
+    """Without defences a response contains a path of the machine, and the attack notices that."""
     # Below a folder that no answer but this one names.
     file = Path(shutil.copy(samples_file, tmp_path))
-    with serving(file, plain=plain) as target:
+    with serving(file, plain=True) as target:
         statement = field("sql", "SELECT * FROM pragma_database_list")
         reply = target.ask(f"/{file.stem}.json?{statement}")
-        assert bool(target.betrayals(reply)) is plain
-
-
-@pytest.fixture
-def target(tmp_path: Path) -> Iterator[Target]:
-    """A file that no server serves: a process that does nothing stands for it."""
-    (tmp_path / "a.db").write_bytes(b"SQLite")
-    with subprocess.Popen(["sleep", "60"]) as idle:
-        yield Target(tmp_path / "a.db", idle.pid, 1)
-        idle.kill()
+        assert target.betrayals(reply)

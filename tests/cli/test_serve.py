@@ -123,10 +123,7 @@ def test_it_ends_when_it_is_told_to(file: Path, sig: int) -> None:
 def test_without_a_terminal_it_reads_the_file_anew(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:
-    """Without a terminal it answers from the new file after SIGHUP, and meanwhile never wrongly.
-
-    A file that cannot be served changes nothing, and is told.
-    """
+    """Without a terminal SIGHUP brings the new database; a faulty one is reported."""
     file = tmp_path / "served" / "x.db"
     for name in ("old-one", "new-one"):
         build(write(tmp_path / f"pages-{name}", one=page(name)), tmp_path / f"{name}.db")

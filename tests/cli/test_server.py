@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import shlex
 import shutil
-import sys
 from pathlib import Path
 
-import httpx
 import pytest
 import yaml
-from datasette import utils
 from datasette.plugins import pm
 
-from benchmarks.server import free_port
 from spack_cache_db.build.publication import inspect_path
 from spack_cache_db.cli.server import SiteOptions, datasette, read_metadata, served, site_settings
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.site import site_folder
-from tests.paths import ROOT
-from tests.processes import completed
-from tests.serving import running
 
 
 def test_the_database_is_called_spack_cache(samples_file: Path) -> None:
@@ -165,40 +155,3 @@ async def test_what_is_given_comes_first(samples_file: Path, tmp_path: Path) -> 
     assert len(rows.json()["rows"]) == 2
     assert settings == [3, 9, False]
     assert "hidden" not in shown.text or hasattr(site, "metadata")
-
-
-@pytest.mark.slow
-def test_datasette_can_package_a_file(samples_file: Path, tmp_path: Path) -> None:
-    """What `datasette package` and `publish` put into a container starts, and shows our pages."""
-    copy = shutil.copy(samples_file, tmp_path / "mine.db")
-    nothing = dict.fromkeys(("branch", "template_dir", "plugins_dir", "version_note"))
-    with (
-        (site_folder() / "metadata.yml").open() as metadata,
-        utils.temporary_docker_directory(
-            [str(copy)],
-            "image",
-            metadata=metadata,
-            extra_options="",
-            static=(),
-            install=(),
-            spatialite=False,
-            secret="x",
-            **nothing,
-        ) as folder,
-    ):
-        said = (Path(folder) / "Dockerfile").read_text()
-        (line,) = re.findall(r"^CMD (.*)$", said, re.MULTILINE)
-        port = free_port()
-        command = shlex.split(line.replace("$PORT", str(port)).replace("0.0.0.0", "127.0.0.1"))
-        assert command[:2] == ["datasette", "serve"]
-        inspected = [sys.executable, "-m", "datasette", "inspect", "mine.db"]
-        output = ["--inspect-file", "inspect-data.json"]
-        completed([*inspected, *output], cwd=folder, check=True)
-        environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'builder'}:{ROOT}"}
-        program = "import datasette.app, spack_cache_db.site.plugin as p; "
-        program += "from datasette.cli import cli; pm = datasette.plugins.pm; "
-        program += "pm.is_registered(p) or pm.register(p); cli()"
-        command = [sys.executable, "-c", program, *command[1:]]
-        with running(command, port, cwd=Path(folder), env=environment) as server:
-            assert "/mine/builds" in httpx.get(f"{server.address}/mine", verify=False).text
-            assert httpx.get(f"{server.address}/package/py-mpi4py", verify=False).status_code == 200

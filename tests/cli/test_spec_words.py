@@ -20,12 +20,9 @@ from tests.commands import run
     [
         "py-mpi4py",
         "py-mpi4py @4:",
-        "py-mpi4py -mpi",
-        "py-mpi4py ~mpi os=ubuntu22.04",
         "py-mpi4py -hl",
         "-X target=x86_64_v3",
         "py-mpi4py build_system=python_pip % gcc @ 12:",
-        "py-mpi4py ^python",
         "py-mpi4py @@",
         "spack install -j 8 --fresh py-mpi4py",
     ],

@@ -16,14 +16,7 @@ BROKEN = b"broken"
 
 @dataclass
 class Fleet:
-    """Servers by port, and what has happened to them.
-
-    Attributes:
-        folder: where `current` lies.
-        shown: what each server found at its start.
-        restarts: the port of each restart, with the names of the files in `run/draining` then.
-        control: the port on which `restart` is asked for.
-    """
+    """Servers by port: what each read at its start, and the restarts with what drained then."""
 
     folder: Path
     shown: dict[int, bytes] = field(default_factory=dict)

@@ -20,13 +20,7 @@ class Front:
     servers: list[Upstream]
 
     def get(self, target: str, visitor: str = "192.0.2.1", **headers: str) -> httpx.Response:
-        """Ask for a target as it stands, with these headers; `_` in their names is `-`.
-
-        Args:
-            target: path and query.
-            visitor: the address from which it is asked.
-            headers: what is sent beside what httpx sends.
-        """
+        """Request a target as a visitor; `_` in the names of headers becomes `-`."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         named["X-Visitor"] = visitor
         with httpx.Client(timeout=PATIENCE, verify=False, trust_env=False) as client:

@@ -45,16 +45,7 @@ class Machine:
         return text.replace("-o spack-cache ", "")
 
     def run(self, commands: str, systemctl: int, folder: Path) -> tuple[str, Path]:
-        """Run a block of commands as a shell reads it, and stop at the first that fails.
-
-        Args:
-            commands: as they stand in the documents.
-            systemctl: the port of the stand-in for systemd.
-            folder: where to begin.
-
-        Returns:
-            What was said, and in which folder it ended.
-        """
+        """Run commands of a document; return their output and the last folder of the shell."""
         write_command(
             self.folder / "commands",
             "systemctl",

@@ -25,17 +25,7 @@ class RefusedError(Exception):
 
 @dataclass
 class Manager:
-    """Units of a folder, and their running processes.
-
-    Attributes:
-        units: the folder of unit files.
-        runtime: the folder in which a unit has its `RuntimeDirectory`.
-        nginx: the command that starts nginx.
-        path: where programs are looked for.
-        asked: the arguments of each `systemctl`.
-        running: the processes, by unit.
-        nginx_runs: whether nginx was started.
-    """
+    """The units of a folder, their running processes, and what `systemctl` was asked to do."""
 
     units: Path
     runtime: Path
@@ -46,11 +36,7 @@ class Manager:
     nginx_runs: bool = False
 
     def do(self, arguments: list[str]) -> None:
-        """Do what `systemctl` would do.
-
-        Raises:
-            RefusedError: a unit is unknown, or its process failed.
-        """
+        """Do what `systemctl` would do; raises RefusedError if a unit is unknown or fails."""
         self.asked.append(" ".join(arguments))
         verb, *names = arguments
         if verb == "daemon-reload":

@@ -46,10 +46,7 @@ class _Comparison(ctypes.Structure):
 
 
 def read_unit(path: Path) -> Unit:
-    """Return each setting of a unit file with its values, in order; `%i` is filled in.
-
-    The instance is what stands behind the `@` in the file's name.
-    """
+    """Return the values of each setting of a unit file; `%i` is what follows `@` in its name."""
     instance = path.stem.partition("@")[2]
     unit: Unit = {}
     for line in template_of(path).read_text(encoding="utf-8").splitlines():

@@ -104,10 +104,7 @@ def has_a_program(reader: Reader) -> None:
 
 
 def has_servers(reader: Reader) -> None:
-    """Both answer, under the filters of their unit, and the update has left nothing half done.
-
-    SQL of visitors is off, and the threads of each server are at most half of `TasksMax`.
-    """
+    """Both servers answer under the filters of their unit, without SQL; no litter is left."""
     (most,) = read_unit(ROOT / "deploy/systemd/spack-cache@.service")["TasksMax"]
     for port in ("8001", "8002"):
         for target in ("/package/py-mpi4py", "/find?q=%2Bshared", "/spack-cache/builds.csv"):
@@ -256,10 +253,7 @@ def test_three_commands_make_a_site(tmp_path: Path, mirror: Path) -> None:
 
 
 def test_the_documents_do_what_they_say(mirror: Path) -> None:
-    """From an empty machine to a site, through an update, back again, and to a new version.
-
-    Then to what a mirror has, as `docs/mirrors.md` says.
-    """
+    """From an empty machine to a site, its updates, a new version, and what a mirror has."""
     assert [section for section, _ in blocks()] == [section for section, _, _ in STEPS]
     with reading() as reader:
         for (_, commands), (_, before, after) in zip(blocks(), STEPS, strict=True):

@@ -23,10 +23,7 @@ class Seen:
 
 @dataclass
 class Upstream:
-    """The server: its port, what it has seen, and how to stop it.
-
-    Requests for /wait are held until `gate` is set; `gone` is when an answer was not taken.
-    """
+    """The server and its requests; `gate` releases /wait, `gone` is set if a reader left."""
 
     port: int = 0
     seen: list[Seen] = field(default_factory=list)

@@ -59,10 +59,7 @@ print(json.dumps(answers))
 
 
 def test_answers_and_pages_are_the_same(samples_file: Path, tmp_path: Path) -> None:
-    """`find` and `cover` answer what they answer here, pages show, and the time is bounded.
-
-    One test, because starting Pyodide takes far longer than asking it.
-    """
+    """`find` and `cover` give the same answers, pages are shown, and statements end in time."""
     answers = _answers(samples_file, tmp_path)
 
     found = [each.as_dict() for each in find(samples_file, SPEC)]

@@ -112,10 +112,7 @@ def site(
     config: dict[str, Any] | None = None,
     **changes: Any,
 ) -> Any:
-    """The site in process: unless told otherwise the real metadata, templates and settings.
-
-    What Datasette 1.0 reads in `config`, 0.65 reads in the metadata.
-    """
+    """Return the site in process, with the real metadata, templates and settings unless given."""
     inspected = json.loads(database.with_suffix(".inspect.json").read_text(encoding="utf-8"))
     return Datasette(
         [] if immutable else [str(database)],

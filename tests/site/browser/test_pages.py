@@ -97,14 +97,11 @@ def test_hostile_values_are_text(visit: Visit) -> None:
 
 
 def test_names_are_suggested(visit: Visit) -> None:
-    """What is typed is completed: one small request, and the name leads to its page.
-
-    The page's clock stands still while the name is typed: how fast this machine types must not
-    decide how many requests there are.
-    """
+    """A typed name is completed with one small request, and leads to its page."""
     page = visit.page
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
+    # How fast this machine types does not decide how many requests there are.
     page.clock.install(time=0)
     page.goto("/releases")
     page.clock.pause_at(3_600)

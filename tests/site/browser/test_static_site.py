@@ -111,10 +111,7 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 def test_little_of_the_file_is_read(host: Host, page: Page, large_file: Path) -> None:
-    """A search, a package, a binary's commands and a statement need less than a megabyte.
-
-    How much they need hardly depends on the file's size: see docs/publish.md.
-    """
+    """A search, a package, a binary's commands and a statement need less than a megabyte."""
     with sqlite3.connect(large_file) as conn:
         (name, count) = conn.execute("SELECT name, configuration_count FROM packages").fetchone()
         (version,) = conn.execute("SELECT newest_version FROM packages").fetchone()

@@ -115,16 +115,14 @@ def own_server(database: Path) -> Iterator[Server]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_sql_ends_soon_and_small(own_server: Server, name: str) -> None:
-    """A hostile statement ends with a clear error, within 2 s of processor time and 512 MB.
-
-    For a text that is too long, `printf` is NULL in some builds of SQLite 3.40.
-    """
+    """A hostile statement ends with a clear error, within 2 s of processor time and 512 MB."""
     before = own_server.cpu_seconds()
     answer = httpx.get(
         f"{own_server.address}{SQL}.json", params={"sql": HOSTILE[name]}, timeout=60, verify=False
     )
     taken = own_server.cpu_seconds() - before
 
+    # `printf` of a text that is too long is NULL in some builds of SQLite 3.40.
     is_null = name == "printf" and answer.json().get("rows") == [[None]]
     if not is_null:
         assert answer.status_code == 400, answer.text[:300]
