@@ -18,6 +18,9 @@ SKYLAKE = {
     "parents": ["broadwell"],
 }
 
+MODULES = ".modules"
+"""The folder with modules of the installation; they are no input unless they are named."""
+
 
 def write_every_kind(folder: Path) -> Path:
     """Write pages, indexes, an installation and package data, some of which contradict others."""
@@ -53,6 +56,9 @@ def write_every_kind(folder: Path) -> Path:
         (folder / path).mkdir(parents=True)
         (folder / path / "index.json").write_bytes(data)
     write_tree(folder / "opt", [installed(node("tool"), explicit=True), installed(node("lib"))])
+    (folder / MODULES).mkdir()
+    module = f"{hash_of('tool')}:\n    path: /m/tool/1.0\n    use_name: tool/1.0"
+    (folder / MODULES / "module-index.yaml").write_text(f"module_index:\n  {module}\n")
     (folder / "packages").mkdir()
     zlib = published(
         "zlib",

@@ -21,7 +21,7 @@ from spack_cache_db.build.verification import differences
 from spack_cache_db.errors import InputError
 from tests import contradictions, small_sources
 from tests.commands import run
-from tests.every_kind import write_every_kind
+from tests.every_kind import MODULES, write_every_kind
 from tests.indexes import node, write_layout3
 from tests.package_data import described, listed, published
 from tests.pagetexts import page, spec, write
@@ -179,7 +179,7 @@ def test_a_database_of_every_kind_of_source_gives_itself(tmp_path: Path) -> None
     ]
     for number, options in enumerate(every):
         file, again = tmp_path / f"{number}.db", tmp_path / f"{number}-again.db"
-        build(sources, file, keep_going=True, **options)
+        build(sources, file, keep_going=True, modules=[sources / MODULES], **options)
         build(file, again)
         assert same(file, again)
 

@@ -115,5 +115,5 @@ def test_every_table_has_rows(all_sources: sqlite3.Connection) -> None:
         if not all_sources.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0]
     }
     # Contradictions fill the first, who builds the second, the data of all packages the third, and
-    # installed trees the last.
-    assert empty <= {"problems", "recipes", "providers", "installs", "document_listings"}
+    # installed trees and their modules the last.
+    assert empty <= {"problems", "recipes", "providers", "installs", "modules", "document_listings"}

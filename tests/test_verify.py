@@ -15,7 +15,7 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.build.verification import MOST_ROWS, verify
 from tests.commands import run
-from tests.every_kind import write_every_kind
+from tests.every_kind import MODULES, write_every_kind
 from tests.pagetexts import SAMPLES, page, spec, spec_hash, write
 
 FROM_OPTIONS = {"recipes": {"namespace", "url"}}
@@ -34,6 +34,7 @@ def every_kind(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         first="v0.22",
         recipes={"builtin": "https://example.org/{package}"},
         without_paths=False,
+        modules=[sources / MODULES],
     )
     return sources, folder / "x.db"
 
@@ -78,7 +79,7 @@ def test_a_database_of_every_kind_of_source_is_what_they_give(
 ) -> None:
     """Nothing differs, though some sources contradict others and one is refused."""
     sources, file = every_kind
-    found = verify(file, sources)
+    found = verify(file, sources, modules=[sources / MODULES])
     assert found.differences == ()
     assert [each.path for each in found.faults] == [f"{sources}/pages/refused.md"]
     with closing(sqlite3.connect(file)) as conn:
@@ -106,7 +107,8 @@ def test_a_changed_cell_in_any_column_of_any_table_is_reported(
             for table, column in cells.items():
                 change_cell(conn, table, column, tables[table])
 
-        found = verify(changed(file, change), sources).differences
+        modules = [sources / MODULES]
+        found = verify(changed(file, change), sources, modules=modules).differences
         assert {each.table: each.column for each in found} == cells
         assert len(found) == len(cells)
         checked.update(cells.keys())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -24,6 +25,8 @@ def test_the_documented_commands_work(tmp_path: Path, monkeypatch: pytest.Monkey
     """Each command of docs/installed.md that ends by itself has an answer on a real tree."""
     monkeypatch.chdir(tmp_path)
     tree = write_tree(tmp_path / "opt", real_tree())
+    hdf5 = [{"full": "hdf5/1.14.6", "path": "/m/hdf5/1.14.6", "versionName": "1.14.6"}]
+    Path("modules.json").write_text(json.dumps([{"package": "hdf5", "versions": hdf5}]))
     mirror = tmp_path / "mirrors" / "develop" / "e4s"
     mirror.mkdir(parents=True)
     (mirror / "index.json").write_bytes(index(record(node("a"))))
@@ -40,7 +43,8 @@ def test_the_documented_commands_work(tmp_path: Path, monkeypatch: pytest.Monkey
         if name != "spack-cache-db" or arguments[0] == "serve":
             continue
         result = run(*arguments)
-        assert (result.exit_code, result.stderr) == (arguments[0] == "diff", ""), each
+        notes = [line for line in result.stderr.splitlines() if "1 module load" not in line]
+        assert (result.exit_code, notes) == (arguments[0] == "diff", []), each
         ran += 1
     assert ran >= 5
 

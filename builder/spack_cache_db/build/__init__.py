@@ -55,6 +55,7 @@ class Input(NamedTuple):
     executor: Executor | None = None
     snapshots: Snapshots = NO_SNAPSHOTS
     installations: tuple[tuple[str, str], ...] = ()
+    modules: tuple[tuple[str | None, str], ...] = ()
 
     @classmethod
     def checked(
@@ -68,6 +69,7 @@ class Input(NamedTuple):
         installations: Iterable[tuple[str, AnyPath]],
         snapshot: str | date | None,
         keep_snapshots: int | None,
+        modules: Iterable[AnyPath | tuple[str, AnyPath]],
     ) -> Input:
         """Return the input that a caller names; `ArgumentError` for a wrong path, name or day."""
         day = None if snapshot is None else str(snapshot)
@@ -83,12 +85,16 @@ class Input(NamedTuple):
                 raise ArgumentError(f"{kind} is {name!r}, expected a name: {expected}")
         checked = checked_paths(paths) if paths or not named else []
         given = cls(checked, jobs, max_page_size, release, stack, progress)
-        return given._replace(installations=named, snapshots=Snapshots(day, keep_snapshots))
+        lists = (each if isinstance(each, tuple) else (None, each) for each in modules)
+        placed = tuple((release, checked_paths(path)[0]) for release, path in lists)
+        return given._replace(
+            installations=named, modules=placed, snapshots=Snapshots(day, keep_snapshots)
+        )
 
     @property
     def every_path(self) -> list[str]:
-        """All paths, those of installations with names included."""
-        return [*self.paths, *(path for _, path in self.installations)]
+        """All paths, those of installations with names and of modules included."""
+        return [*self.paths, *(path for _, path in (*self.installations, *self.modules))]
 
 
 def _checked_recipes(recipes: Mapping[str, str]) -> Mapping[str, str]:
@@ -154,6 +160,7 @@ def build(
     snapshot: str | date | None = None,
     keep_snapshots: int | None = None,
     installations: Iterable[tuple[str, AnyPath]] = (),
+    modules: Iterable[AnyPath | tuple[str, AnyPath]] = (),
     progress: Progress | None = None,
     executor: Executor | None = None,
 ) -> Report:
@@ -180,6 +187,9 @@ def build(
             of each week for as many weeks, and of still older ones the first of each month.
         installations: pairs of a release and the path of an installation. An upstream has the
             release of the installation that uses it.
+        modules: files and folders with lists of environment modules: Spack's `module-index.yaml`,
+            or what Lmod's `spider -o jsonSoftwarePage` prints. Of several installations, pairs of a
+            release and a path.
         progress: called with (units read, units in all), in this process.
         executor: what reads the input, instead of processes that are started here. Its workers
             need the same versions of this package and of archspec, and the same paths.
@@ -193,7 +203,7 @@ def build(
     """
     given = Input.checked(
         *(paths, jobs, max_page_size, release, stack, progress),
-        *(installations, snapshot, keep_snapshots),
+        *(installations, snapshot, keep_snapshots, modules),
     )._replace(
         first=first,
         recipes=_checked_recipes(recipes or {}),
@@ -216,6 +226,7 @@ def check(
     installations: Iterable[tuple[str, AnyPath]] = (),
     snapshot: str | date | None = None,
     keep_snapshots: int | None = None,
+    modules: Iterable[AnyPath | tuple[str, AnyPath]] = (),
     progress: Progress | None = None,
 ) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
     """Return (faults, problems) of the input without building; a problem comes as a `Fault`.
@@ -228,7 +239,7 @@ def check(
     """
     given = Input.checked(
         *(paths, jobs, max_page_size, release, stack, progress),
-        *(installations, snapshot, keep_snapshots),
+        *(installations, snapshot, keep_snapshots, modules),
     )
     from spack_cache_db.build import pipeline
 

@@ -43,6 +43,7 @@ from spack_cache_db.sources.columns import (
     Columns,
     Document,
     Interned,
+    ModuleFacts,
     Origin,
     PackageFacts,
     Refusal,
@@ -81,6 +82,7 @@ class Merged:
             that document, its `stacks` in all releases, and `is_listed` if a release lists it.
         other_dependencies: records and edges of documents that give a spec other dependencies.
         packages: package data, sorted by package, with at most one of each form.
+        modules: environment modules.
         origins: the options of databases in the input.
         left_out: the documents that these databases left out.
         snapshots: the snapshots that are new and those that are thinned.
@@ -98,6 +100,7 @@ class Merged:
     differences: list[Difference]
     other_dependencies: tuple[Frame, Frame]
     packages: list[PackageFacts]
+    modules: list[ModuleFacts]
     origins: list[Origin]
     left_out: list[tuple[str, str]]
     snapshots: Snapshots
@@ -114,6 +117,8 @@ class Merge:
         self._faults: list[Fault] = []
         self._packages: list[PackageFacts] = []
         self._old_packages: list[PackageFacts] = []
+        self._modules: list[ModuleFacts] = []
+        self._old_modules: list[ModuleFacts] = []
         self.origins: list[Origin] = []
         # What each database left out, and the numbers of its documents.
         self._left_out: list[tuple[range, list[tuple[str, str]]]] = []
@@ -132,9 +137,11 @@ class Merge:
         added = range(before + 1, len(self._documents) + 1)
         if columns.origins:
             self._old_packages += columns.packages
+            self._old_modules += columns.modules
             self._left_out.append((added, columns.left_out))
         else:
             self._packages += columns.packages
+            self._modules += columns.modules
         self.origins += columns.origins
         self._bytes_read += columns.bytes_read
         known = {
@@ -169,6 +176,10 @@ class Merge:
         forms = {each.form for each in self._packages if snapshots.day}
         old_packages = (each for each in self._old_packages if each.form not in forms)
         packages, refused = distinct_facts([*old_packages, *self._packages])
+        listed_today = {each.release for each in self._modules if snapshots.day}
+        old_modules = (
+            each for each in self._old_modules if not listed_today & {each.release, None}
+        )
         left_out = [rows for numbers, rows in self._left_out if replaced.isdisjoint(numbers)]
         release_number = {name: at for at, name in enumerate(releases, start=1)}
         document_release = numbers([0, *[release_number[each.release] for each in documents]])
@@ -194,6 +205,7 @@ class Merge:
             differences=[*deviating, *differences],
             other_dependencies=other_dependencies,
             packages=packages,
+            modules=[*self._modules, *old_modules],
             origins=self.origins,
             left_out=[*chain.from_iterable(left_out)],
             snapshots=snapshots,

@@ -23,6 +23,7 @@ from spack_cache_db.build.known_packages import (
     package_rows,
 )
 from spack_cache_db.build.merge import Merge, Merged, installed_releases
+from spack_cache_db.build.modules import Modules, matched, placed, unplaced
 from spack_cache_db.build.problems import problems
 from spack_cache_db.build.rows import table_rows
 from spack_cache_db.build.search_words import (
@@ -70,10 +71,13 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
     if given.first and given.first not in merged.releases:
         known = ", ".join(merged.releases[:MOST_NAMED])
         raise ArgumentError(f"first is {given.first!r}, expected a release, such as {known}")
+    modules = merged.modules
     if given.without_paths:
         leave_out_paths(merged.texts)
+        modules = [*{each._replace(tree=None) for each in modules}]
     clock.stage("read")
     numbered, bytes_read = number(merged), merged.bytes_read
+    loading = matched(numbered, modules)
     found = problems(merged)
     old = tuple(f"{each.location}/" for each in merged.origins)
     notes = {
@@ -82,14 +86,15 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
         if problem.code == FILTERED
         and not (location := merged.documents[document - 1].location).startswith(old)
     }
+    notes |= {loading.note} if given.modules else set()
     snapshots = merged.snapshots
     every: list[tuple[int | str, Problem]] = [*found]
     every += [(facts.path, problem) for facts, problem in package_problems(packages)]
-    every += refused(merged, given.every_path)
+    every += [*refused(merged, given.every_path), *loading.problems]
     del merged  # Its arrays are large, and nothing needs them from here on.
     clock.stage("number")
     with publication.replacing(output) as temporary:
-        counts = _fill(temporary, given, numbered, packages, every, clock)
+        counts = _fill(temporary, given, numbered, packages, loading, every, clock)
         del numbered  # The checks map the whole file into memory.
         sqlite_file.require_intact(temporary)
         clock.stage("check")
@@ -130,7 +135,7 @@ def _fingerprint(given: Input, output: Path) -> str | None:
     options = options._replace(snapshots=snapshots, recipes=recipes)
     parts: list[object] = [options, STATEMENTS_SHA256, program_versions()]
     try:
-        for file in chain.from_iterable(plan(given.paths, given.installations)):
+        for file in chain.from_iterable(plan(given.paths, given.installations, given.modules)):
             if isinstance(file, Fault):
                 return None
             place = Path(file.location)
@@ -181,7 +186,7 @@ def read(given: Input) -> tuple[Merged, Input]:
     Raises:
         InputError: there is no input, or its databases were built with options that differ.
     """
-    merge, units, done = Merge(), plan(given.paths, given.installations), 0
+    merge, units, done = Merge(), plan(given.paths, given.installations, given.modules), 0
 
     def share(part: float) -> None:
         if given.progress:
@@ -202,6 +207,8 @@ def read(given: Input) -> tuple[Merged, Input]:
         message = "is not an installation, expected a folder with .spack-db/index.json"
         missing = (path for name, path in given.installations if name not in known)
         merged.faults.extend(Fault(path, 0, message) for path in missing)
+        merged.faults.extend(unplaced(given.modules, known))
+    merged.modules[:] = placed(merged.modules, known)
     return merged, given
 
 
@@ -265,6 +272,7 @@ def _fill(
     given: Input,
     numbered: Numbered,
     packages: PackageCatalogue,
+    modules: Modules,
     found: Problems,
     clock: _Clock,
 ) -> dict[str, int]:
@@ -273,7 +281,7 @@ def _fill(
     try:
         sqlite_file.insert(db, "origin", origin_rows(given, numbered))
         sqlite_file.insert(db, "recipes", sorted(given.recipes.items()))
-        for table, rows in table_rows(numbered, count(numbered), packages, found):
+        for table, rows in table_rows(numbered, count(numbered), packages, modules, found):
             sqlite_file.insert(db, table, rows)
         types = dict(db.execute("SELECT types, id FROM dependency_types"))
         for table, rows in package_rows(packages, types):

@@ -18,6 +18,7 @@ from spack_cache_db.build.frames import Frame, Mask, Numbers, numbers, places
 from spack_cache_db.build.ids import Numbered
 from spack_cache_db.build.known_packages import PackageCatalogue, versions_behind
 from spack_cache_db.build.merge import installed_releases
+from spack_cache_db.build.modules import Modules
 from spack_cache_db.records import INSTALLED, ROOT, Problem
 from spack_cache_db.releases import release_date, release_kind, snapshot_branches
 from spack_cache_db.sources.columns import TABLES, Document
@@ -37,6 +38,7 @@ def table_rows(
     numbered: Numbered,
     counts: Counts,
     packages: PackageCatalogue,
+    modules: Modules,
     problems: Iterable[tuple[int | str, Problem]],
 ) -> Iterator[TableRows]:
     """Yield the rows of every table apart from those of package data.
@@ -45,6 +47,7 @@ def table_rows(
         numbered: everything that is stored.
         counts: everything that is counted.
         packages: the package data, with which versions are compared.
+        modules: the environment modules, and the specs that they load.
         problems: problems, each with the number of its document or the path of its file.
     """
     mirrors = _mirror_ids(numbered.documents)
@@ -54,7 +57,7 @@ def table_rows(
     yield from _listing_rows(numbered, mirrors)
     yield _page_rows(numbered)
     yield _mirror_rows(numbered)
-    yield from _record_rows(numbered, mirrors)
+    yield from _record_rows(numbered, mirrors, modules)
     yield from _dependency_rows(numbered)
     yield _problem_rows(numbered, mirrors, problems)
     yield from _counted_rows(numbered, counts)
@@ -280,7 +283,7 @@ def _mirror_rows(numbered: Numbered) -> TableRows:
     return "mirrors", [(at, *row) for at, row in enumerate(rows, start=1)]
 
 
-def _record_rows(numbered: Numbered, mirrors: Numbers) -> Iterator[TableRows]:
+def _record_rows(numbered: Numbered, mirrors: Numbers, modules: Modules) -> Iterator[TableRows]:
     yield "nodes", [(at, *each) for each, at in numbered.ids["nodes"].items()]
     records = numbered.records.having(mirror=mirrors[numbered.records["document"]])
     yield _frame_rows(numbered, "records", records)
@@ -289,8 +292,16 @@ def _record_rows(numbered: Numbered, mirrors: Numbers) -> Iterator[TableRows]:
     yield (
         "installs",
         [
-            (spec, mirror, *known[at - 1])
-            for spec, mirror, at in installs.rows("spec", "mirror", "install")
+            (spec, mirror, *known[at - 1], modules.loading.get((spec, document)))
+            for spec, mirror, document, at in installs.rows("spec", "mirror", "document", "install")
+        ],
+    )
+    releases = numbered.ids["releases"]
+    yield (
+        "modules",
+        [
+            (at, each.path, releases[str(each.release)], *each[2:])
+            for at, each in enumerate(modules.modules, start=1)
         ],
     )
     yield _frame_rows(numbered, "splices", records.where(records["build_spec"] > 0))

@@ -103,6 +103,7 @@ def verify(
     snapshot: str | date | None = None,
     keep_snapshots: int | None = None,
     installations: Iterable[tuple[str, AnyPath]] = (),
+    modules: Iterable[AnyPath | tuple[str, AnyPath]] = (),
     progress: Progress | None = None,
 ) -> Verification:
     """Build the sources of a database again, and return where the database differs.
@@ -119,6 +120,7 @@ def verify(
         snapshot: the date of its snapshots, as in `build`.
         keep_snapshots: the number of snapshots that are not thinned, as in `build`.
         installations: the installations, as in `build`.
+        modules: the lists of modules, as in `build`.
         progress: called with (units read, all units), in this process.
 
     Raises:
@@ -128,7 +130,7 @@ def verify(
     """
     source = Input.checked(
         *(paths, jobs, max_page_size, release, stack, progress),
-        *(installations, snapshot, keep_snapshots),
+        *(installations, snapshot, keep_snapshots, modules),
     )
     database = checked_file("file", file)
     source = _as_built(source, database)

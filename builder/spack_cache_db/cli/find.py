@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _WORDS = tuple(name for name in Configuration._fields if name != "variants")
 """The parts of a configuration that are one word."""
-_LONG = ("releases", "variants", "stacks", "differences", "provided by the system")
+_LONG = ("releases", "variants", "stacks", "differences", "module", "provided by the system")
 """The last columns of the table, whose texts are long."""
 _OPTIONAL = ("last seen", "platform", "stacks", "releases")
 """The columns that a narrow terminal leaves out, the least useful first."""
@@ -107,7 +107,9 @@ def find(spec: str, file: Path, **options: Any) -> None:
             if prefix := getattr(commands, "prefix", None):
                 machine = f" ({commands.release})" if len(lookups.trees()) > 1 else ""
                 note = f"{note or 'installed'} in {prefix}{machine}"
-            for line in ("", *([f"# {note}"] if note else []), *commands.commands):
+            spack = getattr(commands, "alternative", None)
+            also = ["# or, with Spack:", spack] if spack else []
+            for line in ("", *([f"# {note}"] if note else []), *commands.commands, *also):
                 say(line)
     sys.exit(0 if found else 1)
 
@@ -240,14 +242,20 @@ def _rows(
             variants or NOTHING,
             " ".join(place.stacks) or NOTHING,
             ", ".join(texts) or NOTHING,
+            NOTHING if place.is_external else _module(place) or NOTHING,
             _provided(place) if place.is_external else NOTHING,
         ]
 
 
 def _provided(place: Found | FoundSpec) -> str:
     """Return where the system has an external, and the modules to load for it."""
-    module = f"module load {' '.join(place.modules)}" if place.modules else ""
+    module = f"module load {_module(place)}" if place.modules else ""
     return ", ".join(filter(None, (place.prefix, module))) or "yes"
+
+
+def _module(place: Found | FoundSpec) -> str:
+    """Return the modules to load, with their folder where several have one of this name."""
+    return " ".join(place.modules) + (f" in {place.module_tree}" if place.module_tree else "")
 
 
 @click.command(cls=SpecCommand)

@@ -243,6 +243,13 @@ def input_options(command: F) -> F:
             metavar="N",
             help="Keep N daily snapshots of a branch, then N weekly ones, then monthly ones.",
         ),
+        click.option(
+            "--modules",
+            metavar="[NAME=]PATH",
+            help="Module index of Spack, or JSON of Lmod's spider, of an installation. Repeatable.",
+            multiple=True,
+            callback=_modules,
+        ),
         named("--snapshot", "DATE", "Also list mirrors as snapshots of this day, 2026-11-25."),
         named("--stack", "NAME", "Stack of the indexes and mirrors; else their folder."),
         named("--release", "NAME", "Release of the indexes and mirrors; else their folder."),
@@ -260,6 +267,17 @@ def pairs(
             expected = getattr(parameter, "metavar", "")
             raise click.BadParameter(f"{text!r} is not a pair, expected {expected}", ctx)
     return tuple((name, value) for name, _, value in (text.partition("=") for text in given))
+
+
+def _modules(
+    ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> list[str | tuple[str, str]]:
+    """Return paths, and pairs of a name and a path."""
+    named = (text.partition("=") for text in given)
+    return [
+        (name, path) if path and os.sep not in name else f"{name}{equals}{path}"
+        for name, equals, path in named
+    ]
 
 
 def _given(ctx: click.Context, parameter: click.Parameter, paths: tuple[str, ...]) -> Any:

@@ -52,7 +52,8 @@ from spack_cache_db.records import Configuration
 from spack_cache_db.row_forms import NotebookTable, Rows
 from spack_cache_db.spack.parser import parse_query, parser_of
 
-_WHERE = (*(field.name for field in fields(Presence)), "is_external", "prefix", "modules")
+_INSTALLED = ("is_external", "prefix", "modules", "module_tree")
+_WHERE = (*(field.name for field in fields(Presence)), *_INSTALLED)
 _IN_STACK = IN_STACK.format("shown")
 # Only (release, spec) is a key of listings, and the specs of a configuration lie side by side.
 SHOWN = f"""
@@ -83,6 +84,7 @@ class Found:
         is_external: whether the system provides the first of its specs.
         prefix: the folder where an installation has that one.
         modules: the modules to load for it.
+        module_tree: the folder of modules to use first, where several have one of this name.
         specs: those specs, the current ones first; None unless asked for.
     """
 
@@ -101,6 +103,7 @@ class Found:
     is_external: bool = False
     prefix: str | None = None
     modules: tuple[str, ...] = ()
+    module_tree: str | None = None
     specs: tuple[FoundSpec, ...] | None = None
 
     @property
@@ -228,8 +231,8 @@ def found_part(
             where.stacks,
             where.first_seen,
             where.last_seen,
-            *((first.is_external, first.prefix, first.modules) if first else (False, None, ())),
-            specs[each.id] if with_hashes else None,
+            specs=specs[each.id] if with_hashes else None,
+            **({name: getattr(first, name) for name in _INSTALLED} if first else {}),
         )
         for each in found
         for where in (presence[each.id],)

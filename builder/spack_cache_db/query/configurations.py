@@ -85,7 +85,7 @@ FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN listings
 """
 # The last row of a spec counts.
 PROVISIONS = """
-SELECT specs.id, installations.is_external, prefix, module
+SELECT specs.id, installations.is_external, prefix, module, module_tree
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.id = wanted.value
 CROSS JOIN installations ON installations.hash = specs.hash
 CROSS JOIN releases ON releases.name = installations.release
@@ -228,6 +228,7 @@ class FoundSpec(Presence):
         is_external: whether the system provides it, and Spack did not build it.
         prefix: the folder where an installation has it; None if none has it, or does not say it.
         modules: the modules to load for it.
+        module_tree: the folder of modules to use first, where several have one of this name.
     """
 
     hash: str
@@ -235,6 +236,7 @@ class FoundSpec(Presence):
     is_external: bool = False
     prefix: str | None = None
     modules: tuple[str, ...] = ()
+    module_tree: str | None = None
 
 
 def configurations_of_package(lookups: Lookups, package: int) -> list[Counted]:
@@ -402,8 +404,9 @@ def found_specs(
             "is_external": bool(is_external),
             "prefix": prefix,
             "modules": tuple((module or "").split()),
+            "module_tree": module_tree,
         }
-        for spec, is_external, prefix, module in select_in(
+        for spec, is_external, prefix, module, module_tree in select_in(
             lookups.conn, PROVISIONS, installed, release=release
         )
     }

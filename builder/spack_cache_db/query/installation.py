@@ -71,7 +71,7 @@ JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
 ORDER BY releases.position
 """
 INSTALLATIONS = """
-SELECT release, prefix, explicit, installed_at, is_external, module FROM installations
+SELECT release, prefix, explicit, installed_at, is_external, module, module_tree FROM installations
 JOIN releases ON releases.name = installations.release
 WHERE hash = :hash ORDER BY releases.position, prefix
 """
@@ -169,6 +169,7 @@ class Installation:
         installed_at: the time in UTC.
         is_external: whether the system provides it.
         module: the modules to load for it, with blanks between several.
+        module_tree: the folder of modules to use first, where several have one of this name.
     """
 
     release: str
@@ -178,6 +179,7 @@ class Installation:
     installed_at: str | None = None
     is_external: bool = False
     module: str | None = None
+    module_tree: str | None = None
 
     is_known: ClassVar[bool] = True
 
@@ -188,8 +190,16 @@ class Installation:
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """The command to use: of a module if it has one, and otherwise of Spack."""
-        return (f"module load {self.module}" if self.module else self.load,)
+        """The commands to use: of a module if it has one, and otherwise of Spack."""
+        if not self.module:
+            return (self.load,)
+        use = (shlex.join(["module", "use", self.module_tree]),) if self.module_tree else ()
+        return (*use, shlex.join(["module", "load", *self.module.split()]))
+
+    @property
+    def alternative(self) -> str | None:
+        """The command of Spack that does the same as the module; None without a module."""
+        return self.load if self.module else None
 
 
 def installations_of(
@@ -199,8 +209,8 @@ def installations_of(
     rows = [*select(conn, INSTALLATIONS, hash=dag_hash)]
     load = shlex.join(["spack", "load", short_spec(conn, package, dag_hash)]) if rows else ""
     return tuple(
-        Installation(release, load, prefix, bool(is_explicit), when, bool(is_external), module)
-        for release, prefix, is_explicit, when, is_external, module in rows
+        Installation(release, load, prefix, bool(is_explicit), when, bool(is_external), *module)
+        for release, prefix, is_explicit, when, is_external, *module in rows
     )
 
 
@@ -278,7 +288,7 @@ def _is_tree(conn: sqlite3.Connection, release: str) -> bool:
 def command_of(conn: sqlite3.Connection, package: str, dag_hash: str, *, is_installed: bool) -> str:
     """Return the command that installs a binary from a mirror, or loads it from an installation."""
     if is_installed:
-        return installations_of(conn, package, dag_hash)[0].commands[0]
+        return "\n".join(installations_of(conn, package, dag_hash)[0].commands)
     return shlex.join([*INSTALL, short_spec(conn, package, dag_hash)])
 
 

@@ -26,7 +26,7 @@ APPLICATION_ID = 0x53504442
 SCHEMA_VERSION = 21
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "19e7d3eda13ce5cd972afee274556fe6bc6782f5c94f4e158e6fdc2b78237c39"
+STATEMENTS_SHA256 = "374c0a895e88b761257a47462db7e4d6cec94043dd87188c0213e95677598e8c"
 """The checksum (`statements_sha256`) of a database of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 
@@ -340,8 +340,16 @@ SELECT
   installs.explicit,
   installs.installed_at,
   nodes.external IS NOT NULL AS is_external,
-  (SELECT group_concat(value, ' ') FROM json_each(nodes.external, '$.module')) AS module
+  coalesce(
+    (SELECT group_concat(value, ' ') FROM json_each(nodes.external, '$.module')), modules.name
+  ) AS module,
+  CASE WHEN EXISTS (
+    SELECT 1 FROM modules AS other
+    WHERE other.name = modules.name AND other.release = modules.release
+      AND other.tree <> modules.tree
+  ) THEN modules.tree END AS module_tree
 FROM installs
+LEFT JOIN modules ON modules.id = installs.module
 JOIN records ON records.spec = installs.spec AND records.mirror = installs.mirror
 JOIN nodes ON nodes.id = records.node
 JOIN mirrors ON mirrors.id = installs.mirror

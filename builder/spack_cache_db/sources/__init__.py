@@ -95,13 +95,14 @@ class File(NamedTuple):
     Attributes:
         location: the path as the user would type it, for messages.
         path: the name within the input, which goes into the database.
-        kind: `file`, `mirror`, or `database` for a database of this program that was named itself.
-        release: the release of an installation that was given by name.
+        kind: `file`, `mirror`, `database` for a database of this program that was named itself, or
+            `modules` for a list of environment modules.
+        release: the release of an installation, or of its modules, that was given by name.
     """
 
     location: str
     path: str
-    kind: Literal["file", "mirror", "database"] = "file"
+    kind: Literal["file", "mirror", "database", "modules"] = "file"
     release: str | None = None
 
 
@@ -112,6 +113,7 @@ class RawFile(NamedTuple):
     path: str
     data: bytes
     release: str | None = None
+    kind: str = "file"
 
 
 Unit = tuple[File | Fault, ...]
@@ -121,10 +123,14 @@ Share = Callable[[float], None]
 """Called with how much of a unit has been read, from 0 to 1."""
 
 
-def plan(paths: Iterable[str], installations: Iterable[tuple[str, str]] = ()) -> list[Unit]:
+def plan(
+    paths: Iterable[str],
+    installations: Iterable[tuple[str, str]] = (),
+    modules: Iterable[tuple[str | None, str]] = (),
+) -> list[Unit]:
     """Return the input divided into units, in an order that does not depend on that of `paths`.
 
-    Installations are given as release and path.
+    Installations are given as release and path, and so are modules, whose release may be unknown.
 
     Files are ordered by the folder they lie in, and only then by their path: pages of one package
     say much the same in every release, and what is read together is interned together.
@@ -159,6 +165,16 @@ def plan(paths: Iterable[str], installations: Iterable[tuple[str, str]] = ()) ->
                 faults.append(Fault(path, 0, f"{message}, expected one name"))
             own = file._replace(path=f"{release}/{file.path}".rstrip("/"), release=release)
             found[file.location] = own if release else min(known, file)
+    for release, path in modules:
+        files = _module_lists(path)
+        for file in files:
+            place = f"{release}/{file.path}" if release else file.path
+            found[file.location] = file._replace(path=place, release=release, kind="modules")
+        if not files:
+            expected = "expected module-index.yaml, or JSON of Lmod's spider"
+            faults.append(
+                Fault(path, 0, f"no such file, or folder with a list of modules, {expected}")
+            )
     if faults:
         raise InputError(faults)
     small = [each for each in found.values() if not _is_large(each)]
@@ -169,9 +185,18 @@ def plan(paths: Iterable[str], installations: Iterable[tuple[str, str]] = ()) ->
     return [*units, tuple(unlisted)] if unlisted else units
 
 
+def _module_lists(path: str) -> list[File]:
+    """Return a file that lists modules, or all such files below a folder."""
+    if not os.path.isdir(path):  # noqa: PTH112
+        return [File(path, Path(path).name)] if os.path.exists(path) else []  # noqa: PTH110
+    files, _ = _files_below(path.rstrip(os.sep) or os.sep, set())
+    return [each for each in files if each.path.endswith(("module-index.yaml", ".json"))]
+
+
 def _is_large(file: File) -> bool:
     """Return whether one file is work enough for a process."""
-    return file.kind != "file" or is_archive(file) or file.path.endswith("index.json")
+    is_plain = file.kind in ("file", "modules")
+    return not is_plain or is_archive(file) or file.path.endswith("index.json")
 
 
 def is_archive(file: File) -> bool:

@@ -148,6 +148,32 @@ class Install(NamedTuple):
     installed_at: str | None
 
 
+class ModuleFacts(NamedTuple):
+    """An environment module.
+
+    Attributes:
+        path: the file that lists it, by its name within the input.
+        release: the installation whose specs it may load; None for the only one.
+        name: what `module load` calls it.
+        compiler: the compiler that its folder names.
+        tree: the folder of modules in which it is.
+        hash: the hash of the spec that it loads.
+        package: the package as the modules call it; empty where there is a hash.
+        version: the same for its version.
+        is_hidden: whether lists of modules leave it out.
+    """
+
+    path: str
+    release: str | None
+    name: str
+    compiler: str | None
+    tree: str | None
+    hash: str | None = None
+    package: str = ""
+    version: str = ""
+    is_hidden: bool = False
+
+
 class Interned(dict[T, int], Generic[T]):
     """Numbers of things: `interned[thing]` is its own, or the next one if the thing is new.
 
@@ -250,7 +276,8 @@ class Columns:
     """The content of a unit of the input.
 
     `things` are those of each dictionary in `Texts`; `tables` has an array of numbers for each
-    column of `TABLES`; `packages` are what package data says, which is of no release; `origins` are
+    column of `TABLES`; `packages` are what package data says, which is of no release; `modules` are
+    environment modules; `origins` are
     the options of databases, and `left_out` the documents that these left out: path and message;
     `bytes_read` is the size of the unit's files.
     """
@@ -259,6 +286,7 @@ class Columns:
     things: dict[str, list[Any]] = field(default_factory=lambda: Texts().things())
     tables: dict[str, dict[str, array[int]]] = field(default_factory=_no_rows)
     packages: list[PackageFacts] = field(default_factory=list)
+    modules: list[ModuleFacts] = field(default_factory=list)
     origins: list[Origin] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)

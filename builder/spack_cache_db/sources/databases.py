@@ -32,6 +32,7 @@ from spack_cache_db.sources.columns import (
     Document,
     IndexFacts,
     Install,
+    ModuleFacts,
     NodeFacts,
     Origin,
     PackageFacts,
@@ -96,6 +97,10 @@ LEFT JOIN installs ON installs.spec = records.spec AND installs.mirror = records
 LEFT JOIN splices ON splices.spec = records.spec AND splices.mirror = records.mirror
 ORDER BY records.mirror, records.spec
 """
+MODULES = """
+SELECT path, releases.name, modules.name, compiler, tree, hash, package, version, is_hidden
+FROM modules JOIN releases ON releases.id = modules.release ORDER BY modules.id
+"""
 EDGES = """
 SELECT spec, dependency, dependency_types.types, dependency_virtuals.virtuals, direct
 FROM dependencies JOIN dependency_types ON dependency_types.id = dependencies.types
@@ -155,6 +160,10 @@ class _Database:
         listed = self._read_indexes()
         self._read_pages(listed)
         self._read_packages()
+        self._writer.columns.modules += [
+            ModuleFacts._make([*words, bool(is_hidden)])
+            for *words, is_hidden in self._select(MODULES)
+        ]
 
     def _read_origin(self) -> None:
         origin = dict(self._select("SELECT name, value FROM origin"))

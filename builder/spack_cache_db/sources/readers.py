@@ -23,6 +23,7 @@ from spack_cache_db.sources.archives import MAX_PATH, read_archive
 from spack_cache_db.sources.columns import Columns, Writer
 from spack_cache_db.sources.databases import read_database
 from spack_cache_db.sources.indexes.mirrors import MirrorReader, files_to_read, is_spacks
+from spack_cache_db.sources.modules import read_modules
 from spack_cache_db.sources.packages import is_package_data, read_facts
 from spack_cache_db.sources.pages import PageReader
 from spack_cache_db.sources.strictness import MAX_INDEX
@@ -57,7 +58,9 @@ def read_files(
                     columns = read_database(file)  # It is a unit of its own.
                 else:
                     columns.bytes_read += len(file.data)
-                    if is_package_data(file.data):
+                    if file.kind == "modules":
+                        columns.modules += read_modules(file)
+                    elif is_package_data(file.data):
                         columns.packages += read_facts(file)
                     else:
                         # The reader of pages says what is wrong with a file that is not one.
@@ -75,7 +78,7 @@ def input_files(file: File) -> list[Path]:
 
 def _named_faults(file: AnyFile, error: InputError) -> Iterable[Fault]:
     """Return the faults of a file; what it is, if it was given by mistake."""
-    if isinstance(file, RawFile):
+    if isinstance(file, RawFile) and file.kind == "file":
         text = file.data.decode("utf-8", "replace")
         if fault := foreign_fault(text) or environment_fault(text):
             return [Fault(file.location, fault.line, fault.message)]
@@ -88,7 +91,7 @@ def read(unit: Unit, max_page_size: int) -> Iterator[AnyFile | Fault]:
         found: Iterable[AnyFile | Fault]
         try:
             with faults_of(entry.path if isinstance(entry, Fault) else entry.location):
-                if isinstance(entry, Fault) or entry.kind != "file":
+                if isinstance(entry, Fault) or entry.kind not in ("file", "modules"):
                     found = [entry]
                 elif is_archive(entry):
                     found = read_archive(entry.location, max_page_size)
@@ -97,7 +100,7 @@ def read(unit: Unit, max_page_size: int) -> Iterator[AnyFile | Fault]:
                 for file in found:
                     fault = None if isinstance(file, Fault) else _name_fault(*file[:2])
                     if isinstance(file, RawFile) and isinstance(entry, File):
-                        file = file._replace(release=entry.release)
+                        file = file._replace(release=entry.release, kind=entry.kind)
                     yield fault or file
         except InputError as error:
             yield from error.faults

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
@@ -24,6 +24,8 @@ from spack_cache_db.query.installation import (
     NO_ADDRESS,
     PLACEHOLDER,
     TRUST_KEYS,
+    Installation,
+    installations_of,
     short_spec,
 )
 from spack_cache_db.query.names import known_names
@@ -146,7 +148,10 @@ def commands_of(conn: sqlite3.Connection, having: Sequence[CoveredSpec]) -> Comm
         )
         return [*dict.fromkeys(texts)]
 
-    binaries, installed = specs_of("binary"), specs_of("installed")
+    binaries = specs_of("binary")
+    ways = [way for spec in roots for way in _installations(conn, spec)]
+    modules = dict.fromkeys(line for way in ways if way.module for line in way.commands)
+    installed = dict.fromkeys(shlex.split(way.load)[-1] for way in ways if not way.module)
     mirrors = {
         spec.mirror or PLACEHOLDER: spec.release or "" for spec in roots if spec.status == "binary"
     }
@@ -157,6 +162,14 @@ def commands_of(conn: sqlite3.Connection, having: Sequence[CoveredSpec]) -> Comm
         name = f"{release}-{names[release]}" if names[release] > 1 else release
         lines.append(["spack", "mirror", "add", name, url])
     lines += [TRUST_KEYS.split(), [*INSTALL, *binaries]] if binaries else []
+    lines += map(shlex.split, modules)
     lines += [["spack", "load", *installed]] if installed else []
     note = NO_ADDRESS if PLACEHOLDER in mirrors else None
     return Commands(tuple(map(shlex.join, lines)), note) if lines else None
+
+
+def _installations(conn: sqlite3.Connection, spec: CoveredSpec) -> Iterator[Installation]:
+    """Yield the installation of an installed spec, or of an external that it provides."""
+    if spec.status in ("installed", "external") and spec.configuration and spec.hash:
+        ways = installations_of(conn, spec.configuration.package, spec.hash)
+        yield from [way for way in ways if way.release == spec.release][:1]
