@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from spack_cache_db.arguments import DEFAULT_MAX_PAGE_SIZE, AnyPath, checked_file, checked_paths
 from spack_cache_db.errors import ArgumentError, Fault
 from spack_cache_db.records import is_name
-from spack_cache_db.releases import release_date
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -73,8 +72,12 @@ class Input(NamedTuple):
     ) -> Input:
         """Return the input that a caller names; `ArgumentError` for a wrong path, name or day."""
         day = None if snapshot is None else str(snapshot)
-        if day is not None and release_date(f"x-{day}") != day:
-            raise ArgumentError(f"snapshot is {day!r}, expected a day such as 2026-11-25")
+        if day is not None:
+            # `--help` should not wait for the order of releases.
+            from spack_cache_db.releases import release_date
+
+            if release_date(f"x-{day}") != day:
+                raise ArgumentError(f"snapshot is {day!r}, expected a day such as 2026-11-25")
         if keep_snapshots is not None and keep_snapshots < 1:
             raise ArgumentError(f"keep_snapshots is {keep_snapshots}, expected a number from 1")
         named = tuple((name, checked_paths(path)[0]) for name, path in installations)
