@@ -190,7 +190,9 @@ def find_table(
     total = total or len(found)
     part = f"{len(found):,} of " if len(found) < total else ""
     specs = sum(each.spec_count for each in found)
-    yield f"{part}{counted(total, 'configuration')}, {counted(specs, 'binary', 'binaries')}"
+    # Not all specs of installations are binaries.
+    one, many = ("spec", "specs") if installations else ("binary", "binaries")
+    yield f"{part}{counted(total, 'configuration')}, {counted(specs, one, many)}"
     names, common, first = [*_WORDS], set[str](), found[0]
     if len(found) > 1:
         same = [name for name in _WORDS if len({getattr(each, name) for each in found}) == 1]
@@ -202,7 +204,7 @@ def find_table(
         if shared:
             yield from wrapped(f"all: {' '.join(shared)}")
         names = [name for name in _WORDS if name not in same or name == "version"]
-    headings = [*names, "hash" if hashes else "binaries", "last seen", *_LONG]
+    headings = [*names, "hash" if hashes else many, "last seen", *_LONG]
     rows = [
         row for each in found for row in _rows(each, names, common, installations, hashes=hashes)
     ]

@@ -41,7 +41,7 @@ COUNTED = {
     "indexes": "mirrors",
     "records": "records",
     "listings": "listings",
-    "specs": "specs WHERE release_count > 0",
+    "specs": "specs WHERE is_binary",
     "configurations": "configurations WHERE release_count > 0",
     "dependencies": "dependencies",
     "packages": "packages WHERE release_count > 0",
@@ -50,8 +50,8 @@ COUNTED = {
     "problems": "problems",
     "known_packages": "known_packages",
 }
-"""The rows that are counted in a database: specs that no release lists are not binaries,
-so neither they nor what only they have is counted."""
+"""The rows that are counted in a database: specs that no release lists are not binaries, so
+neither they nor what only they have is counted. Externals of installations are no binaries."""
 
 PAGE_SIZE = 4096
 """Bytes in a page of the file: fixed, because the same pages must give the same bytes."""
