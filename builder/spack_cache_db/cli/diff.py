@@ -61,7 +61,7 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
 
     Example: spack-cache-db diff develop-2025-04-20 develop dist/spack-cache.db
     """
-    from spack_cache_db.query.changes import DatabaseDiff, Delta, diff_databases, sentence
+    from spack_cache_db.query.changes import DatabaseDiff, Delta, diff_databases
     from spack_cache_db.query.changes import diff as compared
     from spack_cache_db.query.names import read_spellings
 
@@ -90,37 +90,31 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
         nothing = f"neither {found.old} nor {found.new} has such a binary, so nothing is compared"
         say_notes([nothing])
     elif found.is_empty and form:
-        say_notes(map(sentence, whole.releases.values()))
+        say_notes(each.sentence for each in whole.releases.values())
     if options["junit"]:
         write_junit(options["junit"], "diff", _cases(whole))
     print_answer(
         options,
         lambda: found.rows,
-        _table(whole),
+        _text(whole, is_markdown=False),
         value=found.as_dict,
-        markdown=_markdown(whole),
+        markdown=_text(whole, is_markdown=True),
         colours=_COLOURS,
     )
     sys.exit(0 if found.is_empty and is_compared else 1)
 
 
-def _table(whole: DatabaseDiff) -> Iterator[str]:
-    """Yield the lines for people: those of each release, and the releases that only one has."""
-    from spack_cache_db.query.changes import sentence
-
+def _text(whole: DatabaseDiff, *, is_markdown: bool) -> Iterator[str]:
+    """Yield the lines of each release, and the releases that only one database has."""
+    title_mark, line_mark = ("### ", "- ") if is_markdown else ("", "  ")
     for number, found in enumerate(whole.releases.values()):
-        yield from [""] * bool(number)
-        yield from _lines(found, [sentence(found)], "", "  ")
-    yield from (f"The release {name} {text}." for name, text in _only_in_one(whole))
-
-
-def _markdown(whole: DatabaseDiff) -> Iterator[str]:
-    from spack_cache_db.query.changes import sentence
-
-    for found in whole.releases.values():
-        head = [f"## {found.old} → {found.new}", "", sentence(found)]
-        yield from _lines(found, head, "### ", "- ")
-    yield from (f"- The release {name} {text}." for name, text in _only_in_one(whole))
+        if is_markdown:
+            yield from (f"## {found.old} → {found.new}", "")
+        elif number:
+            yield ""
+        yield from _lines(found, title_mark, line_mark)
+    mark = line_mark.strip(" ") and line_mark
+    yield from (f"{mark}The release {name} {text}." for name, text in _only_in_one(whole))
 
 
 def _only_in_one(whole: DatabaseDiff) -> Iterator[tuple[str, str]]:
@@ -130,11 +124,9 @@ def _only_in_one(whole: DatabaseDiff) -> Iterator[tuple[str, str]]:
 
 def _cases(whole: DatabaseDiff) -> Iterator[Case]:
     """Yield a test case for each changed configuration, which fails if it has fewer binaries."""
-    from spack_cache_db.query.changes import sentence
-
     for release, found in whole.releases.items():
         if found.is_empty:
-            yield Case(release, sentence(found))
+            yield Case(release, found.sentence)
         for change, configurations in found.by_change.items():
             for each in configurations:
                 name = " ".join((each.configuration.summary, *each.configuration.variants))
@@ -146,8 +138,8 @@ def _cases(whole: DatabaseDiff) -> Iterator[Case]:
         yield Case(name, f"the release {name}", failure=text if name in lost else "")
 
 
-def _lines(found: Diff, head: list[str], title_mark: str, line_mark: str) -> Iterator[str]:
-    yield from head
+def _lines(found: Diff, title_mark: str, line_mark: str) -> Iterator[str]:
+    yield found.sentence
     for title, lines in _sections(found):
         yield from ("", title_mark + title)
         # Markdown has an empty line behind a heading.

@@ -124,6 +124,11 @@ class Diff(NotebookTable):
             "rebuilt": self.rebuilt,
         }
 
+    @property
+    def sentence(self) -> str:
+        """The totals as one sentence."""
+        return sentence(self)
+
     def as_dict(self) -> dict[str, Any]:
         """Return what `diff --json` prints."""
         return {
