@@ -61,7 +61,7 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
     if given.snapshots.day:
         given = given._replace(paths=_begun(given, output))
         mark = _fingerprint(given, output)
-        if mark and (report := _unchanged(mark, given.snapshots, output)):
+        if mark and (report := _unchanged(mark, given.snapshots, output, clock)):
             return report
     merged, given = read(given)
     packages = package_catalogue(merged.packages)
@@ -149,9 +149,8 @@ def _fingerprint(given: Input, output: Path) -> str | None:
         return None
 
 
-def _unchanged(mark: str, snapshots: Snapshots, output: Path) -> Report | None:
+def _unchanged(mark: str, snapshots: Snapshots, output: Path, clock: _Clock) -> Report | None:
     """Return the report of a build that has nothing new to read; None if it has."""
-    clock = _Clock()
     try:
         found = publication.current_inspection(output)[publication.NAME]
         record = found[publication.RECORD]
