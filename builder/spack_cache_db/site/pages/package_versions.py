@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from spack_cache_db.query.conditions import Condition
 from spack_cache_db.query.configurations import Counted, counts_in_scope
 from spack_cache_db.query.database import Lookups, Release
+from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.filters import Filters
 
 MOST_VERSIONS = 8
@@ -18,8 +19,6 @@ MOST_SHOWN = 3
 """Versions in the table of where a package runs, if not all are asked for."""
 MOST_RELEASES = 2
 _PLATFORMS = {"darwin": "macOS"}
-Machine = TypeVar("Machine", str, tuple[str, str])
-"""An installation, or a family of targets and a platform."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +50,19 @@ def where_it_runs(
         releases: the ids of the releases that have each of them.
         all: whether to return more than the newest `MOST_SHOWN` versions.
     """
-    cells = [
-        _Cell(each, (lookups.families[what.target], what.platform), each.spec_count)
-        for each in every
-        for what in (each.configuration,)
-    ]
-    machines = Counter[tuple[str, str]]()
-    for cell in cells:
-        machines[cell.machine] += cell.specs
-    order = [machine for machine, specs in machines.most_common() if specs]
-    platforms = {platform for _, platform in order}
+    platforms = {each.configuration.platform for each in every if each.spec_count}
 
-    def address(version: str, machine: tuple[str, str]) -> str:
-        platform = machine[1] if len(platforms) > 1 else None
-        return Filters(version=version, target=f"{machine[0]}:", platform=platform).address()
+    def machine_of(what: Configuration) -> Machine:
+        family, platform = lookups.families[what.target], what.platform
+        name = _machine_name(family, platform)
+        return Machine(name, f"{family}:", platform if len(platforms) > 1 else None)
 
-    def name(machine: tuple[str, str]) -> str:
-        return _machine_name(*machine)
-
-    return _table(lookups, cells, releases, order, name, address, all=all)
+    cells = [(each, machine_of(each.configuration), each.spec_count) for each in every]
+    counts = Counter[Machine]()
+    for _, machine, count in cells:
+        counts[machine] += count
+    order = [machine for machine, count in counts.most_common() if count]
+    return _table(lookups, cells, releases, order, all=all)
 
 
 def where_installed(
@@ -79,60 +72,60 @@ def where_installed(
 
     The arguments are those of `where_it_runs`.
     """
-    trees = lookups.trees()
+    trees, ids = lookups.trees(), [each.id for each in every]
     if len(trees) < 2:
         return None
-    ids = [each.id for each in every]
-    counts = {
-        lookups.releases[tree].name: counts_in_scope(
-            lookups, ids, (Condition("release", "", tree),)
-        )
-        for tree in trees
-    }
-    cells = [_Cell(each, tree, found[each.id]) for tree, found in counts.items() for each in every]
-
-    def address(version: str, tree: str) -> str:
-        return Filters(version=version, release=tree).address()
-
-    return _table(lookups, cells, releases, [*counts], str, address, all=all)
+    names = (lookups.releases[tree].name for tree in trees)
+    machines = {tree: Machine(name, release=name) for tree, name in zip(trees, names, strict=True)}
+    cells = [
+        (each, machine, counts[each.id])
+        for tree, machine in machines.items()
+        for counts in (counts_in_scope(lookups, ids, (Condition("release", "", tree),)),)
+        for each in every
+    ]
+    return _table(lookups, cells, releases, [*machines.values()], all=all)
 
 
-class _Cell(NamedTuple, Generic[Machine]):
-    """A configuration on a machine, and how many specs of it count there."""
+class Machine(NamedTuple):
+    """A kind of machine, or an installation: its name, and the filters that it stands for."""
 
-    what: Counted
-    machine: Machine
-    specs: int
+    name: str
+    target: str | None = None
+    platform: str | None = None
+    release: str | None = None
+
+    def address(self, version: str) -> str:
+        """Return the query string that filters by the machine and a version."""
+        _, target, platform, release = self
+        return Filters(version=version, target=target, platform=platform, release=release).address()
 
 
 def _table(
     lookups: Lookups,
-    cells: Iterable[_Cell[Machine]],
+    cells: Iterable[tuple[Counted, Machine, int]],
     releases: Mapping[int, Sequence[int]],
     order: Sequence[Machine],
-    name: Callable[[Machine], str],
-    address: Callable[[str, Machine], str],
     *,
     all: bool,
 ) -> WhereItRuns:
-    """Return the table of cells, given the order and names of machines and addresses of cells."""
+    """Return the table of cells: how many specs of a configuration count on a machine."""
     counts: dict[tuple[int, str], Counter[Machine]] = {}
     listed: dict[tuple[int, str], set[int]] = {}
-    for cell in cells:
-        if cell.specs:
-            version = cell.what.position, cell.what.configuration.version
-            counts.setdefault(version, Counter())[cell.machine] += cell.specs
-            listed.setdefault(version, set()).update(releases[cell.what.id])
+    for what, machine, specs in cells:
+        if specs:
+            version = what.position, what.configuration.version
+            counts.setdefault(version, Counter())[machine] += specs
+            listed.setdefault(version, set()).update(releases[what.id])
     names = {key: release.name for key, release in lookups.releases.items()}
 
     def row(key: tuple[int, str]) -> VersionRuns:
-        found = tuple((counts[key][machine], address(key[1], machine)) for machine in order)
+        found = tuple((counts[key][each], each.address(key[1])) for each in order)
         first = [release for number, release in names.items() if number in listed[key]]
         return VersionRuns(key[1], found, tuple(first[:MOST_RELEASES]))
 
     newest_first = sorted(counts, reverse=True)
     shown = newest_first if all else newest_first[:MOST_SHOWN]
-    return WhereItRuns(tuple(map(name, order)), tuple(map(row, shown)), len(counts))
+    return WhereItRuns(tuple(each.name for each in order), tuple(map(row, shown)), len(counts))
 
 
 def _machine_name(family: str, platform: str) -> str:
