@@ -1,10 +1,20 @@
 #!/bin/sh
-# Build the next database from pages, and from mirrors, if some are configured, as a history.
+# Build the next database: from pages, from mirrors as a history, and with the options of this site.
+#
+# /etc/spack-cache/build     more options and paths for `build`, such as `--installation derecho=/opt/sw`
+# /etc/spack-cache/required  an environment, or a folder of environments: if one of its specs had a binary
+#                            in the published database and lost it, nothing is published
 set -eu
-next=/srv/spack-cache/build/next.db
+folder=/srv/spack-cache
+next=$folder/build/next.db
+program="/opt/spack-cache-db/.venv/bin/python -m spack_cache_db"
 history=
 if [ -e /etc/spack-cache/mirrors ]; then
     history="$next --snapshot $(date +%F) --keep-snapshots ${SPACK_CACHE_KEEP_SNAPSHOTS:-30}"
 fi
-exec /opt/spack-cache-db/.venv/bin/python -m spack_cache_db \
-    build $history /srv/spack-cache/pages --jobs 4 -o "$next"
+own=$(sed 's/#.*//' /etc/spack-cache/build 2>/dev/null || true)
+# Options are separated by blanks, on any number of lines.
+$program build $history $own $folder/pages --jobs 4 -o "$next"
+if [ -e /etc/spack-cache/required ] && [ -e $folder/current ]; then
+    exec $program cover /etc/spack-cache/required "$next" --baseline $folder/current/spack-cache.db
+fi

@@ -88,6 +88,27 @@ def test_only_lost_binaries_fail(nights: Path) -> None:
     assert (wrong.exit_code, "old.db: no release is called 'v1.1'" in wrong.stderr) == (2, True)
 
 
+def test_snapshots_do_not_hide_a_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A binary that only a snapshot of its mirror still lists is lost, and `--install` says so."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "mirrors" / "develop" / "e4s"
+    folder.mkdir(parents=True)
+    (folder / "mirror.json").write_text('{"url": "https://cache.example.org"}')
+    for day, names in (("2026-11-25", "app lib"), ("2026-11-26", "app")):
+        (folder / "index.json").write_bytes(index(*(record(node(name)) for name in names.split())))
+        file = f"{day}.db"
+        older = ["2026-11-25.db"] if day != "2026-11-25" else []
+        build([*older, "mirrors"], file, snapshot=day)
+    (tmp_path / "specs.txt").write_text("app\nlib\n")
+    (tmp_path / "spack.lock").write_bytes(lock_of(node("lib")))
+    for environment in ("specs.txt", "spack.lock"):
+        result = run("cover", environment, file, "--baseline", "2026-11-25.db")
+        assert (result.exit_code, "; 1 lost since" in result.stdout) == (1, True)
+    install = run("find", "lib", file, "--install").stdout
+    assert "# the mirror no longer lists this binary; it was last listed on 2026-11-25" in install
+    assert "no longer" not in run("find", "app", file, "--install").stdout
+
+
 def test_lost_nodes_of_lockfiles_in_a_folder(nights: Path) -> None:
     """A folder of environments and its lockfiles are compared in the same way."""
     for name, nodes in (("a", (APP, node("lib"))), ("b", (node("tool"), node("z")))):

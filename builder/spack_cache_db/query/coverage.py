@@ -65,6 +65,7 @@ JOIN configurations ON configurations.id = specs.configuration
 JOIN packages ON packages.id = configurations.package
 WHERE hash >= :hash AND hash < :hash || '{' LIMIT 2
 """
+CURRENT = "SELECT id FROM specs WHERE is_current"
 NOTHING = "nothing here satisfies it"
 UNCHECKED = "checked for the specs, not for what they link: the database has no dependency data"
 
@@ -258,7 +259,10 @@ def cover_environment(
     after_each: Callable[[], None] = lambda: None,
     older: Baseline | None = None,
 ) -> Cover:
-    """Return the answers for an environment that was read."""
+    """Return the answers for an environment; with a baseline, snapshots are left out."""
+    if older is not None:
+        scope = _without_snapshots(lookups, scope)
+        older = older._replace(scope=_without_snapshots(older.lookups, older.scope))
     asked_specs, spelled = _respelled(lookups, environment.specs)
     notes = (*environment.notes, *spelled)
     if environment.is_lock and without(scope, "release", "stack"):
@@ -296,6 +300,17 @@ def cover_environment(
     before = cover_environment(older.lookups, environment, older.scope)
     compared = tuple(map(_with_loss, covered.specs, before.specs))
     return replace(covered, specs=compared, baseline=older.path)
+
+
+def _without_snapshots(lookups: Lookups, scope: Conditions) -> Conditions:
+    """Return a scope without snapshots, unless it names a release or the database has no others.
+
+    Snapshots list binaries that a mirror has lost.
+    """
+    if asked(scope, "release") is not None or all(row.date for row in lookups.releases.values()):
+        return scope
+    specs = frozenset(spec for (spec,) in select(lookups.conn, CURRENT))
+    return (*scope, Condition("specs", "current release", Verdict(specs)))
 
 
 def _with_loss(now: CoveredSpec, before: CoveredSpec) -> CoveredSpec:

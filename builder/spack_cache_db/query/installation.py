@@ -6,7 +6,7 @@ import json
 import shlex
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -43,6 +43,12 @@ WHERE releases.name = :release
 ORDER BY records.spec IS NULL, mirrors.url IS NULL, NOT stacks.is_root, mirrors.spec_count DESC,
   mirrors.id
 LIMIT 1
+"""
+LOST = """
+SELECT specs.last_seen FROM specs
+WHERE specs.hash = :hash AND NOT specs.is_current AND EXISTS (
+  SELECT 1 FROM mirrors JOIN releases ON releases.id = mirrors.release
+  WHERE releases.date IS NULL AND mirrors.url = :url)
 """
 TARBALL = """
 SELECT tarball FROM build_listings WHERE release = :release AND hash = :hash
@@ -138,6 +144,7 @@ class Install:
 
     Attributes:
         is_known: whether the mirror's address is known; otherwise the commands have `PLACEHOLDER`.
+        last_seen: the last day on which the mirror listed the binary, if it lists it no longer.
     """
 
     release: str
@@ -145,6 +152,7 @@ class Install:
     trust: str
     install: str
     is_known: bool
+    last_seen: str | None = None
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -153,7 +161,9 @@ class Install:
 
     @property
     def note(self) -> str | None:
-        """The part of the commands to change; None if they are ready."""
+        """The reason why the commands may fail as they are; None if they are ready."""
+        if self.last_seen:
+            return f"the mirror no longer lists this binary; it was last listed on {self.last_seen}"
         return None if self.is_known else NO_ADDRESS
 
 
@@ -278,7 +288,9 @@ def install_spec(
         known = installations_of(conn, package, dag_hash)
         return next(each for each in known if each.release == release)
     spec = short_spec(conn, package, dag_hash)
-    return _commands(release, mirror_url(conn, release, dag_hash), spec)
+    url = mirror_url(conn, release, dag_hash)
+    (last_seen,) = next(select(conn, LOST, hash=dag_hash, url=url), (None,))
+    return replace(_commands(release, url, spec), last_seen=last_seen)
 
 
 def _is_tree(conn: sqlite3.Connection, release: str) -> bool:

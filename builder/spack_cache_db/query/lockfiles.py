@@ -15,7 +15,7 @@ from operator import or_
 
 from spack_cache_db.environments import LockedSpec
 from spack_cache_db.query.comparison import Change
-from spack_cache_db.query.conditions import Conditions, asked
+from spack_cache_db.query.conditions import Conditions, Verdict, asked
 from spack_cache_db.query.configurations import (
     HASHES_AT_ONCE,
     IN_STACK,
@@ -39,11 +39,13 @@ OF_NODES = ("missing", "alike", "rebuilt")
 """The statuses of nodes without a binary."""
 
 BINARIES = f"""
-SELECT hash FROM json_each(:hashes) AS wanted CROSS JOIN specs ON specs.hash = wanted.value
+SELECT specs.id, hash FROM json_each(:hashes) AS wanted
+CROSS JOIN specs ON specs.hash = wanted.value
 WHERE specs.is_binary AND {IN_STACK.format("specs")}
 """
 LISTED_BINARIES = f"""
-SELECT hash FROM json_each(:hashes) AS wanted CROSS JOIN specs ON specs.hash = wanted.value
+SELECT specs.id, hash FROM json_each(:hashes) AS wanted
+CROSS JOIN specs ON specs.hash = wanted.value
 CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
 WHERE {IN_STACK.format("listings")}
 """
@@ -57,7 +59,7 @@ def cover_lock(
     """Yield the answers for the nodes of a lockfile, in their order."""
     lookups, hashes = candidates.lookups, [node.hash for node in locked]
     release, stack = asked(scope, "release"), asked(scope, "stack")
-    binaries = _binaries(lookups.conn, hashes, release, stack)
+    binaries = _binaries(lookups.conn, hashes, release, stack, asked(scope, "specs"))
     installed = {
         dag_hash
         for tree in lookups.trees(release)
@@ -168,12 +170,17 @@ class _Comparison:
 
 
 def _binaries(
-    conn: sqlite3.Connection, hashes: list[str], release: int | None, stack: int | None
+    conn: sqlite3.Connection,
+    hashes: list[str],
+    release: int | None,
+    stack: int | None,
+    verdict: Verdict | None = None,
 ) -> set[str]:
-    """Return the hashes that have a binary in a release and a stack."""
+    """Return the hashes that have a binary in a release and a stack, and satisfy the verdict."""
     sql = BINARIES if release is None else LISTED_BINARIES
     return {
         dag_hash
         for piece in json_pieces(hashes, HASHES_AT_ONCE)
-        for (dag_hash,) in select(conn, sql, hashes=piece, release=release, stack=stack)
+        for spec, dag_hash in select(conn, sql, hashes=piece, release=release, stack=stack)
+        if verdict is None or spec in verdict.holds
     }
