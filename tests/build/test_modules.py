@@ -154,7 +154,7 @@ def test_modules_are_of_the_installation_that_is_named(tmp_path: Path) -> None:
     done = run("build", *options, f"--modules=derecho={index}", "-o", output)
     assert (done.exit_code, len(loading(output, "derecho"))) == (0, 1)
     for modules in ([index], [("cheyenne", index)]):
-        with pytest.raises(InputError, match="--modules NAME=PATH for one of: casper, derecho"):
+        with pytest.raises(InputError, match="--modules NAME=PATH with one of casper, derecho"):
             build([], output, installations=named, modules=modules)
 
 

@@ -37,12 +37,17 @@ def placed(modules: Iterable[ModuleFacts], trees: Collection[str]) -> list[Modul
 
 def unplaced(lists: Iterable[tuple[str | None, str]], trees: Collection[str]) -> Iterator[Fault]:
     """Yield a fault for each list of modules that is not of an installation."""
-    names = ", ".join(sorted(trees)) or "none"
+    names = ", ".join(sorted(trees))
     for release, path in lists:
-        if release not in trees and (release or len(trees) != 1):
-            whose = f"{release} is not an installation" if release else "of which installation"
-            message = f"has modules, and {whose}: expected --modules NAME=PATH for one of: {names}"
-            yield Fault(path, 0, message)
+        if release in trees or (release is None and len(trees) == 1):
+            continue
+        message = f"has modules of {release}, which is not an installation"
+        if release is None:
+            message = f"has modules of one of {len(trees)} installations"
+        if names:
+            yield Fault(path, 0, f"{message}: use --modules NAME=PATH with one of {names}")
+        else:
+            yield Fault(path, 0, "has modules, but no installation is built: give one as well")
 
 
 def matched(numbered: Numbered, modules: Collection[ModuleFacts]) -> Modules:
