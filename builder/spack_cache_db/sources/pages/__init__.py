@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +18,7 @@ from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Configuration, Problem
 from spack_cache_db.schema import FACETS
 from spack_cache_db.sources import RawFile
-from spack_cache_db.sources.columns import Document, PageFacts, TarballParts, Writer
+from spack_cache_db.sources.columns import Document, PageFacts, TarballParts, Texts, Writer
 from spack_cache_db.sources.pages.page_parser import Meta, Page, SpecDetail, parse_page
 from spack_cache_db.sources.strictness import (
     MAX_TEXT,
@@ -51,8 +51,9 @@ class PageReader:
         self._writer = writer
         self._texts = texts = writer.texts
         self._spellings: dict[object, int] = {}
-        self._stacks = cache(self._add_stacks)
-        self._size = cache(self._add_size)
+        # Bound methods would refer back to this reader, and workers do not collect cycles.
+        self._stacks = cache(partial(_add_stacks, texts))
+        self._size = cache(partial(_add_size, texts))
         self._tarballs = TarballParts(texts.configurations.things)
         self._sound: set[tuple[Meta, frozenset[int], tuple[int, ...]]] = set()
 
@@ -105,18 +106,6 @@ class PageReader:
             raise InputError([Fault(page.location, page.line, message)]) from None
         return configuration, stacks, size, tarball
 
-    def _add_stacks(self, stacks: tuple[str, ...]) -> int:
-        require_few("stacks", len(stacks))
-        for text in stacks:
-            require_name("stack", text)
-        return self._texts.stack_sets[as_set("stack", stacks)]
-
-    def _add_size(self, text: str) -> int:
-        if text == UNKNOWN_SIZE:
-            return 0
-        _require_text("size", text)
-        return self._texts.sizes[text]
-
     def _tarball(self, dag_hash: str, url: str, configuration: int) -> int:
         parts = self._tarballs.split(url, configuration, dag_hash)
         number = self._texts.tarballs.get(parts)
@@ -145,6 +134,20 @@ class PageReader:
         if not problems:
             self._sound.add(key)
         return problems
+
+
+def _add_stacks(texts: Texts, stacks: tuple[str, ...]) -> int:
+    require_few("stacks", len(stacks))
+    for text in stacks:
+        require_name("stack", text)
+    return texts.stack_sets[as_set("stack", stacks)]
+
+
+def _add_size(texts: Texts, text: str) -> int:
+    if text == UNKNOWN_SIZE:
+        return 0
+    _require_text("size", text)
+    return texts.sizes[text]
 
 
 def _require_text(word: str, text: str) -> None:
