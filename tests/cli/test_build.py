@@ -97,7 +97,7 @@ def test_all_faulty_pages_are_told_in_order(output: Path) -> None:
             f"{{0}}/b.md: lists the spec {SPEC}, which {{0}}/a.md lists in the same release; "
             "expected one package",
         ),
-        ({}, "{0}: the folder holds no file, expected pages or indexes"),
+        ({}, "{0}: the folder has no file, expected pages or indexes"),
         (None, "{0}: no such file or folder, expected pages or indexes"),
     ],
 )

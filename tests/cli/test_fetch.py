@@ -116,7 +116,7 @@ def test_mirrors_without_an_index(tmp_path: Path) -> None:
         (["-o", "x"], "nothing to download"),
         (
             ["https://host/a", "-o", "x", "--map", "nothing"],
-            "'nothing' maps nothing, expected s3://",
+            "'nothing' is not a pair of URLs, expected s3://",
         ),
         (["https://host/a", "-o", "x", "--max-size", "many"], "'many' is not a size"),
         (["https://host/a", "-o", "x", "--jobs", "0"], "0 is not in the range"),

@@ -109,7 +109,7 @@ def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("--setting", "sql_time_limit", "5"), "close: sql_time_limit_ms"),
-        (("--setting", "sql_time_limit_ms", "soon"), "no whole number"),
+        (("--setting", "sql_time_limit_ms", "soon"), "not a whole number"),
         (("--setting", "allow_download", "5"), "neither on nor off"),
         (("--metadata", "[1]"), "expected a mapping"),
         (("--metadata", "a: [b"), "m.yml:1: broken YAML"),

@@ -169,5 +169,5 @@ def test_a_name_that_is_no_text_is_told(tmp_path: Path) -> None:
     with open(os.fsencode(tmp_path) + b"/a\xff.md", "wb") as stream:  # noqa: PTH123 - bytes
         stream.write(b"x")
     assert messages(read_all([str(tmp_path)]), tmp_path) == [
-        "a\\udcff.md: the name is not UTF-8, expected a name that can be written down"
+        "a\\udcff.md: the name is not UTF-8, expected a UTF-8 name"
     ]

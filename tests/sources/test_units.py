@@ -51,7 +51,7 @@ def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", [".", "..", "../..", "/"])
 def test_circles_are_told(tmp_path: Path, target: str) -> None:
-    """A link to a folder in which it lies is named; all other files are read, each once."""
+    """A link to a folder that contains it is a fault; all other files are read, each once."""
     write(tmp_path / "in" / "below", a=b"x")
     (tmp_path / "in" / "below" / "round").symlink_to(target)
 
@@ -59,7 +59,7 @@ def test_circles_are_told(tmp_path: Path, target: str) -> None:
 
     faults = [each for each in found if isinstance(each, Fault)]
     assert [str(each) for each in faults] == [
-        f"{tmp_path}/in/below/round: is a link to a folder in which it lies, expected no circle"
+        f"{tmp_path}/in/below/round: is a link to a folder that contains it, expected no circle"
     ]
     assert [each.path for each in found if isinstance(each, RawFile)] == ["below/a.md"]
 

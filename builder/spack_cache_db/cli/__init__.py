@@ -23,7 +23,7 @@ from spack_cache_db.errors import (
 
 
 class Command(NamedTuple):
-    """The place of a command, and its line in the list of commands.
+    """The module of a command, and its line in the list of commands.
 
     Attributes:
         module: the module of this package that has the function of the command's name.
@@ -84,7 +84,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is called; of an unknown one, name the closest."""
+        """Return the command that is called; the error of an unknown one names the closest."""
         if args[0] not in COMMANDS:
             from difflib import get_close_matches
 
@@ -119,7 +119,7 @@ class _Commands(click.Group):
 
 
 def _missing_extra(name: str | None, error: Exception) -> str | None:
-    """Return what to install if a command lacks what its extra would install, otherwise None."""
+    """Return a message if a command needs an extra that is not installed, otherwise None."""
     command = COMMANDS.get(name or "")
     if not isinstance(error, ModuleNotFoundError) or command is None or command.extra is None:
         return None
@@ -128,7 +128,7 @@ def _missing_extra(name: str | None, error: Exception) -> str | None:
 
 def _show_tracebacks(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value:
-        # Processes that read the input inherit it.
+        # Worker processes inherit the variable.
         os.environ[TRACEBACK] = "1"
 
 

@@ -16,8 +16,8 @@ from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.errors import counted, reason
 
 
-def _by_namespace(ctx: click.Context, parameter: Any, given: tuple[str, ...]) -> dict[str, str]:
-    return dict(pairs(ctx, parameter, given))
+def _by_namespace(ctx: click.Context, parameter: Any, texts: tuple[str, ...]) -> dict[str, str]:
+    return dict(pairs(ctx, parameter, texts))
 
 
 @click.command()
@@ -107,7 +107,7 @@ def build(
 
 
 def _documents(pages: int, indexes: int, records: int, packages: int) -> list[str]:
-    """Return the number of pages, of indexes with their records, and of package data."""
+    """Return the counts of pages, indexes, records and package data as texts."""
     texts = [counted(pages, "page")] if pages or not (indexes or packages) else []
     if indexes:
         texts += [counted(indexes, "index", "indexes"), counted(records, "record")]
@@ -159,28 +159,28 @@ def verify(file: Path, paths: tuple[str, ...], as_json: bool, **options: Any) ->
     from spack_cache_db.build.verification import verify as verify_file
 
     with progress_bar() as progress:
-        found = verify_file(file, paths, progress=progress, **options)
+        report = verify_file(file, paths, progress=progress, **options)
     if as_json:
-        print_json({"file": str(file), **found.as_dict()})
+        print_json({"file": str(file), **report.as_dict()})
     else:
-        for difference in found.differences:
+        for difference in report.differences:
             say(str(difference))
-        say_faults(found.faults)
-        totals = _documents(found.pages, found.indexes, found.records, found.packages)
-        if found.listings or not (found.indexes or found.packages):
-            totals.append(counted(found.listings, "listing"))
-        totals.append(counted(len(found.differences), "difference"))
-        if found.faults:
-            totals.append(counted(len(found.faults), "fault"))
+        say_faults(report.faults)
+        totals = _documents(report.pages, report.indexes, report.records, report.packages)
+        if report.listings or not (report.indexes or report.packages):
+            totals.append(counted(report.listings, "listing"))
+        totals.append(counted(len(report.differences), "difference"))
+        if report.faults:
+            totals.append(counted(len(report.faults), "fault"))
         say(f"{file}: {', '.join(totals)}")
-    sys.exit(1 if found.faults or found.differences else 0)
+    sys.exit(1 if report.faults or report.differences else 0)
 
 
 def _is_missing(folder: Path) -> bool:
     try:
         return not folder.exists()
     except OSError:
-        # The build says why it cannot be written.
+        # The build reports why the folder cannot be read.
         return False
 
 
@@ -189,8 +189,8 @@ def dask_workers(address: str | None, jobs: int) -> Iterator[dict[str, Any]]:
     """Connect to a Dask cluster, and yield the arguments of `build` for its workers.
 
     Args:
-        address: that of the cluster's scheduler; `local` starts a cluster, None uses no cluster.
-        jobs: the number of processes without a cluster, or of a local one.
+        address: address of the scheduler; `local` starts a cluster, None uses no cluster.
+        jobs: number of processes without a cluster, or of a local cluster.
     """
     if address is None:
         yield {"jobs": jobs}

@@ -152,7 +152,7 @@ def info(file: Path, as_json: bool) -> None:
 
 
 def _facts(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the names and texts of the facts about a database that people ask for."""
+    """Yield the lines of `info` for people: a name and a text."""
     packages = counted(values["packages"], "package")
     configurations = counted(values["configurations"], "configuration")
     yield "binaries", f"{values['specs']:,} in {configurations} of {packages}"
@@ -178,8 +178,8 @@ def _facts(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, count in values["compared_with_spack"].items():
         yield name.replace("_", " "), f"{count:,}"
     yield "problems", f"{values['problems']:,}"
-    made = ", ".join(f"{name} {version}" for name, version in values["origin"].items())
-    yield "built with", f"{made}, schema {values['schema_version']}"
+    programs = ", ".join(f"{name} {version}" for name, version in values["origin"].items())
+    yield "built with", f"{programs}, schema {values['schema_version']}"
 
 
 @click.command()

@@ -44,11 +44,16 @@ _LIMITS: dict[str, tuple[click.ParamType[Any], str | bool, str]] = {
 
 
 def _limit_options(command: F) -> F:
-    for name, (kind, shown, text) in reversed(_LIMITS.items()):
+    for name, (kind, shown_default, text) in reversed(_LIMITS.items()):
         default, option = getattr(FetchLimits(), name), f"--{name.replace('_', '-')}"
         metavar = "SECONDS" if kind is _SECONDS else None
         command = click.option(
-            option, type=kind, metavar=metavar, default=default, show_default=shown, help=text
+            option,
+            type=kind,
+            metavar=metavar,
+            default=default,
+            show_default=shown_default,
+            help=text,
         )(command)
     return command
 
@@ -121,15 +126,15 @@ def fetch(
     """
     if not urls and options["packages"] is None and options["mirrors"] is None:
         raise click.UsageError("nothing to download: give a URL, --mirrors FILE or --packages URL")
-    known = None
+    names = None
     if packages_of is not None:
         from spack_cache_db.query.packages import package_names
 
-        known = package_names(packages_of)
+        names = package_names(packages_of)
     limits = FetchLimits(**{name: options.pop(name) for name in _LIMITS})
-    what = FetchOptions(**options, package_names=known)
+    fetch_options = FetchOptions(**options, package_names=names)
     with when_stopped(lambda: "run the same command again"), progress_bar("Fetching") as progress:
-        report = fetch_mirrors(urls, output, what, limits, progress)
+        report = fetch_mirrors(urls, output, fetch_options, limits, progress)
     say_notes(report.notes)
     advice = "remove the folder if you do not need it"
     say_notes(f"{folder}: its manifest no longer lists it; {advice}" for folder in report.vanished)

@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from spack_cache_db.query.database import Lookups
 
 _WORDS = tuple(name for name in Configuration._fields if name != "variants")
-"""The parts of a configuration that are one word."""
+"""The fields of a configuration that are one word."""
 _LONG = ("releases", "variants", "stacks", "differences", "module", "provided by the system")
-"""The last columns of the table, whose texts are long."""
+"""The last columns of the table, with long texts."""
 _OPTIONAL = ("last seen", "platform", "stacks", "releases")
 """The columns that a narrow terminal leaves out, the least useful first."""
 _MOST_DIFFERENCES = 5
 _PATH = re.compile(r".*\s([\w./-]+[./][\w/-]+)", re.DOTALL)
-"""A text whose last word may be meant as a path."""
+"""A text whose last word looks like a path."""
 
 
 @click.command(cls=SpecCommand)
@@ -82,25 +82,25 @@ def find(spec: str, file: Path, **options: Any) -> None:
         if limit is None and form not in ("json", "csv"):
             limit = most_rows(options)
         with_hashes = hashes or options["install"]
-        found = found_part(lookups, results, slice(limit), with_hashes=with_hashes)
-        search.say_notes(names, is_found=bool(found))
-        if found or form in ("json", "csv"):
+        configurations = found_part(lookups, results, slice(limit), with_hashes=with_hashes)
+        search.say_notes(names, is_found=bool(configurations))
+        if configurations or form in ("json", "csv"):
             most = most_rows(options) if options["limit"] is None else None
             print_answer(
                 options,
-                lambda: found_rows(found, hashes=hashes),
+                lambda: found_rows(configurations, hashes=hashes),
                 find_table(
-                    found,
+                    configurations,
                     len(results.ids),
                     most,
                     hashes=hashes,
                     installations=lookups.release_names(lookups.trees()),
                 ),
             )
-        if found and options["install"]:
+        if configurations and options["install"]:
             from spack_cache_db.query.installation import install_found
 
-            commands = install_found(lookups.conn, found, options["release"])
+            commands = install_found(lookups.conn, configurations, options["release"])
             if commands is None:
                 fail("no release lists these binaries, so they cannot be installed")
             note = commands.note
@@ -111,12 +111,12 @@ def find(spec: str, file: Path, **options: Any) -> None:
             also = ["# or, with Spack:", spack] if spack else []
             for line in ("", *([f"# {note}"] if note else []), *commands.commands, *also):
                 say(line)
-    sys.exit(0 if found else 1)
+    sys.exit(0 if configurations else 1)
 
 
 @contextmanager
 def _opened(file: Path) -> Iterator[Lookups]:
-    """Open a database to look for a spec; a text that is not a spec ends the command."""
+    """Open a database; a spec that cannot be parsed ends the command with an error."""
     from spack_cache_db.spack.lexer import QuerySyntaxError
 
     try:
@@ -125,15 +125,15 @@ def _opened(file: Path) -> Iterator[Lookups]:
     except QuerySyntaxError as error:
         last = _PATH.fullmatch(error.text)
         missing = f"\nif {last[1]} is the database: there is no such file" if last else ""
-        # Its second line points at a column of the first.
+        # The second line of the message points at a column of the first.
         raise CommandError(str(error) + missing) from None
 
 
 class _Search:
-    """A spec of a command line, and what it asks of a database.
+    """A parsed spec of the command line, and its query for a database.
 
     Raises:
-        UnsupportedQuery: the database cannot answer it; the text says what to ask instead.
+        UnsupportedQuery: the database cannot answer it; the message suggests another spec.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class _Search:
             raise UnsupportedQuery("; ".join((str(error), *advice))) from None
 
     def say_notes(self, names: dict[str, str | None], *, is_found: bool) -> None:
-        """Print how the spec and the names were read; and if nothing is found, why."""
+        """Print how the spec and the names were read, and why nothing was found."""
         from spack_cache_db.query.answers import notes_on
         from spack_cache_db.query.configurations import Candidates
         from spack_cache_db.query.explanation import why_not
@@ -171,32 +171,32 @@ class _Search:
 
 
 def find_table(
-    found: Sequence[Found],
+    configurations: Sequence[Found],
     total: int | None = None,
-    most: int | None = None,
+    max_rows: int | None = None,
     *,
     hashes: bool,
     installations: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Yield the lines of a table; one line above has what all rows share.
+    """Yield the lines of a table; values that all rows share are printed once, above it.
 
     Args:
-        found: the configurations, at least one.
-        total: how many satisfy the spec in all; None if that is all of them.
-        most: the rows of the table; None for all.
-        hashes: one row per spec instead of one per configuration.
-        installations: the releases that are installations, which are all named.
+        configurations: configurations to print, at least one.
+        total: number of configurations that satisfy the spec; None if all are printed.
+        max_rows: rows of the table; None for all.
+        hashes: one row per binary instead of one per configuration.
+        installations: names of the releases that are installations; all of them are printed.
     """
-    total = total or len(found)
-    part = f"{len(found):,} of " if len(found) < total else ""
-    specs = sum(each.spec_count for each in found)
-    # Not all specs of installations are binaries.
+    total = total or len(configurations)
+    part = f"{len(configurations):,} of " if len(configurations) < total else ""
+    specs = sum(row.spec_count for row in configurations)
+    # An installation also has specs that are not binaries.
     one, many = ("spec", "specs") if installations else ("binary", "binaries")
     yield f"{part}{counted(total, 'configuration')}, {counted(specs, one, many)}"
-    names, common, first = [*_WORDS], set[str](), found[0]
-    if len(found) > 1:
-        same = [name for name in _WORDS if len({getattr(each, name) for each in found}) == 1]
-        common = set.intersection(*(set(each.variants) for each in found))
+    names, common, first = [*_WORDS], set[str](), configurations[0]
+    if len(configurations) > 1:
+        same = [name for name in _WORDS if len({getattr(row, name) for row in configurations}) == 1]
+        common = set.intersection(*(set(row.variants) for row in configurations))
         version = f"@{first.version}" if "version" in same else ""
         shared = [f"{first.package}{version}"] if "package" in same else []
         shared += [getattr(first, name) for name in same if name not in ("package", "version")]
@@ -206,58 +206,60 @@ def find_table(
         names = [name for name in _WORDS if name not in same or name == "version"]
     headings = [*names, "hash" if hashes else many, "last seen", *_LONG]
     rows = [
-        row for each in found for row in _rows(each, names, common, installations, hashes=hashes)
+        row
+        for configuration in configurations
+        for row in _rows(configuration, names, common, installations, hashes=hashes)
     ]
     yield ""
-    yield from aligned(headings, rows[:most], _LONG, _OPTIONAL)
-    left = total - len(found) + len(rows) - len(rows[:most])
-    if most is not None and left:
-        yield from ("", more_rows(left))
+    yield from aligned(headings, rows[:max_rows], _LONG, _OPTIONAL)
+    hidden_count = total - len(configurations) + len(rows) - len(rows[:max_rows])
+    if max_rows is not None and hidden_count:
+        yield from ("", more_rows(hidden_count))
 
 
 def _rows(
-    found: Found,
+    configuration: Found,
     names: Sequence[str],
     common: set[str],
     installations: Sequence[str],
     *,
     hashes: bool,
 ) -> Iterator[list[str]]:
-    words = [getattr(found, name) for name in names]
-    variants = " ".join(text for text in found.variants if text not in common)
-    places: list[tuple[str, Any]] = [(f"{found.spec_count:,}", found)]
+    words = [getattr(configuration, name) for name in names]
+    variants = " ".join(text for text in configuration.variants if text not in common)
+    places: list[tuple[str, Any]] = [(f"{configuration.spec_count:,}", configuration)]
     if hashes:
-        places = [(spec.hash, spec) for spec in found.specs or ()]
-    for label, place in places:
-        named = [each for each in installations if each in place.releases] or place.releases[:1]
-        more = len(place.releases) - len(named)
-        release = " ".join(named) or NOTHING
-        differences = getattr(place, "differences", ())
+        places = [(spec.hash, spec) for spec in configuration.specs or ()]
+    for label, row in places:
+        releases = [name for name in installations if name in row.releases] or row.releases[:1]
+        more = len(row.releases) - len(releases)
+        release = " ".join(releases) or NOTHING
+        differences = getattr(row, "differences", ())
         texts = [*differences[:_MOST_DIFFERENCES]]
         if len(differences) > _MOST_DIFFERENCES:
             texts.append(f"and {len(differences) - _MOST_DIFFERENCES} more")
         yield [
             *words,
             label,
-            place.last_seen or NOTHING,
+            row.last_seen or NOTHING,
             f"{release} +{more}" if more > 0 else release,
             variants or NOTHING,
-            " ".join(place.stacks) or NOTHING,
+            " ".join(row.stacks) or NOTHING,
             ", ".join(texts) or NOTHING,
-            NOTHING if place.is_external else _module(place) or NOTHING,
-            _provided(place) if place.is_external else NOTHING,
+            NOTHING if row.is_external else _module(row) or NOTHING,
+            _provided(row) if row.is_external else NOTHING,
         ]
 
 
-def _provided(place: Found | FoundSpec) -> str:
-    """Return where the system has an external, and the modules to load for it."""
-    module = f"module load {_module(place)}" if place.modules else ""
-    return ", ".join(filter(None, (place.prefix, module))) or "yes"
+def _provided(row: Found | FoundSpec) -> str:
+    """Return the prefix of an external, and the modules to load for it."""
+    module = f"module load {_module(row)}" if row.modules else ""
+    return ", ".join(filter(None, (row.prefix, module))) or "yes"
 
 
-def _module(place: Found | FoundSpec) -> str:
-    """Return the modules to load, with their folder where several have one of this name."""
-    return " ".join(place.modules) + (f" in {place.module_tree}" if place.module_tree else "")
+def _module(row: Found | FoundSpec) -> str:
+    """Return the modules to load, with their folder if several folders have this module."""
+    return " ".join(row.modules) + (f" in {row.module_tree}" if row.module_tree else "")
 
 
 @click.command(cls=SpecCommand)
@@ -279,22 +281,22 @@ def history(spec: str, file: Path, stack: str | None, host: str | None, **option
     form = form_of(options)
     with _opened(file) as lookups:
         search = _Search(lookups, spec, scope_of(lookups, stack=stack, host=host))
-        found = history_of(lookups, spec, shown_specs(lookups, search.question.conditions))
-        search.say_notes({"stack": stack, "host": host}, is_found=bool(found.present))
-    if form or found.present:
-        print_answer(options, lambda: found.rows, _history_table(found))
-    sys.exit(0 if found.present else 1)
+        answer = history_of(lookups, spec, shown_specs(lookups, search.question.conditions))
+        search.say_notes({"stack": stack, "host": host}, is_found=bool(answer.present))
+    if form or answer.present:
+        print_answer(options, lambda: answer.rows, _history_table(answer))
+    sys.exit(0 if answer.present else 1)
 
 
-def _history_table(found: History) -> Iterator[str]:
-    """Yield a sentence, and an aligned table with the numbers on the right."""
-    total = counted(len(found.releases), "release")
-    seen = ""
-    if found.first_seen:
-        seen = f", in snapshots from {found.first_seen} to {found.last_seen}"
-    yield from (f"In {len(found.present):,} of {total}{seen}.", "")
+def _history_table(answer: History) -> Iterator[str]:
+    """Yield a summary line, and an aligned table with right-aligned numbers."""
+    total = counted(len(answer.releases), "release")
+    days = ""
+    if answer.first_seen:
+        days = f", in snapshots from {answer.first_seen} to {answer.last_seen}"
+    yield from (f"In {len(answer.present):,} of {total}{days}.", "")
     rows = [["release", "binaries", "configurations", "added", "removed", "replaced"]]
-    for row in found.releases:
+    for row in answer.releases:
         counts = (row.specs, row.configurations, row.added, row.removed)
         churn = NOTHING if row.churn is None else f"{row.churn:.0%}"
         rows.append([row.release, *(f"{count:,}" for count in counts), churn])

@@ -14,7 +14,7 @@ from spack_cache_db.errors import OutputError, printable, reason
 
 
 class Case(NamedTuple):
-    """One line of a report: it passed, unless it says why it failed or was skipped."""
+    """One test case of a report; it passed if `failure` and `skipped` are empty."""
 
     group: str
     name: str
@@ -45,7 +45,7 @@ def write_junit(path: Path, suite: str, cases: Iterable[Case]) -> None:
         advice = "name a file in a folder that exists for --junit"
         raise OutputError(f"{path}: cannot be written: {reason(error)}; {advice}") from None
     finally:
-        # A name that is too long cannot be removed either.
+        # Removing a name that is too long fails as well.
         with suppress(OSError):
             part.unlink()
 

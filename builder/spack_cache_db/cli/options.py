@@ -47,7 +47,7 @@ class ByteSize(click.ParamType[int]):
 
 
 class GivenPath(click.Path):
-    """A path of at least one character: an empty one is a variable of a script that is not set."""
+    """A path that is not empty: an empty path usually comes from an unset variable of a script."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return the path."""
@@ -81,14 +81,14 @@ junit_option = click.option(
 
 
 def opened(file: Path) -> AbstractContextManager[Lookups]:
-    """Open a database; see `query.database.opened`, which takes a while to import."""
+    """Open a database with `query.database.opened`, imported late because it is slow to import."""
     from spack_cache_db.query.database import opened
 
     return opened(file)
 
 
 def file_argument(command: F) -> F:
-    """Add FILE, a database; it may be left out where there is only one."""
+    """Add the argument FILE, a database; optional if there is only one database."""
     return click.argument(
         "file",
         type=GivenPath(path_type=Path),
@@ -109,21 +109,21 @@ def _usual_database(ctx: click.Context) -> Path | None:
     from spack_cache_db.sources import is_database
 
     paths = (path for folder in ("dist", ".") for path in sorted(Path(folder).glob("*.db")))
-    found = [path for path in paths if is_database(path)]
-    if len(found) != 1:
-        count = f"there are {len(found)}" if found else "there is none"
+    databases = [path for path in paths if is_database(path)]
+    if len(databases) != 1:
+        count = f"there are {len(databases)}" if databases else "there is none"
         raise click.UsageError(
             f"Missing argument 'FILE': {count} in dist/ and the current folder. "
             f"Give the path of a database, or set {FILE_VARIABLE}.",
             ctx,
         )
-    return found[0]
+    return databases[0]
 
 
 class SpecCommand(click.Command):
     """A command with the arguments SPEC... [FILE]: its function takes `spec` and `file`.
 
-    All words but the database make one spec, so that nobody has to quote `hdf5 +mpi`.
+    All words except the database form one spec, so that `hdf5 +mpi` needs no quotes.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -134,10 +134,10 @@ class SpecCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words of the command line into `ctx.params`."""
-        rest = super().parse_args(ctx, [*self._marked(ctx, args)])
+        remaining = super().parse_args(ctx, [*self._marked(ctx, args)])
         words = [word[word.startswith(" -") :] for word in ctx.params.pop("words")]
         ctx.params["spec"], ctx.params["file"] = _spec_and_database(ctx, words)
-        return rest
+        return remaining
 
     def _marked(self, ctx: click.Context, args: list[str]) -> Iterator[str]:
         """Yield the command line, with a blank before each dashed word that belongs to the spec.
@@ -145,10 +145,10 @@ class SpecCommand(click.Command):
         These are variants (`-mpi`), and options of Spack in a pasted command.
         """
         options = {
-            name: each
-            for each in self.get_params(ctx)
-            if isinstance(each, click.Option)
-            for name in each.opts
+            name: option
+            for option in self.get_params(ctx)
+            if isinstance(option, click.Option)
+            for name in option.opts
         }
         part_of_spec = re.compile(r"-." if "spack" in args else r"-[^-]")
         is_value = False
@@ -166,20 +166,20 @@ def _spec_and_database(ctx: click.Context, words: list[str]) -> tuple[str, Path 
     The last word is the database if it is a file or ends in `.db`. The only word is the database
     only if it ends in `.db` or is one.
     """
-    named = os.environ.get(FILE_VARIABLE)
-    given = None
+    default = os.environ.get(FILE_VARIABLE)
+    file = None
     last = words[-1] if words else "no word"
     if _is_database(last) or (len(words) > 1 and (_is_path(last) or last == "")):
-        given = GivenPath(path_type=Path).convert(words.pop(), None, ctx)
+        file = GivenPath(path_type=Path).convert(words.pop(), None, ctx)
     if ctx.resilient_parsing:
-        return "", given or (Path(named) if named else None)
+        return "", file or (Path(default) if default else None)
     if misplaced := next(filter(_is_database, words), None):
         raise click.UsageError(
             f"{misplaced} is a database: give the spec first, then one database", ctx
         )
     if not words:
         raise click.UsageError("Missing argument 'SPEC...': such as hdf5 +mpi", ctx)
-    return spec_of_words(words), given or (Path(named) if named else _usual_database(ctx))
+    return spec_of_words(words), file or (Path(default) if default else _usual_database(ctx))
 
 
 def _is_database(word: str) -> bool:
@@ -195,7 +195,7 @@ def _is_path(word: str) -> bool:
 def spec_of_words(words: Sequence[str]) -> str:
     """Return the spec that several words of a command line form.
 
-    A shell removes quotes, so a value with a blank in it gets new ones, as in Spack.
+    A shell removes quotes, so a value with a blank is quoted again, as in Spack.
     """
     from spack_cache_db.spack.normal_forms import quoted
 
@@ -209,7 +209,7 @@ def spec_of_words(words: Sequence[str]) -> str:
 
 
 def input_options(command: F) -> F:
-    """Add what `build`, `check` and `verify` share."""
+    """Add the arguments and options that `build`, `check` and `verify` share."""
     for option in (
         click.argument("paths", nargs=-1, type=GivenPath(), metavar="PATH...", callback=_given),
         shared_options("json"),
@@ -259,29 +259,29 @@ def input_options(command: F) -> F:
 
 
 def pairs(
-    ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+    ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[tuple[str, str], ...]:
-    """Return the two sides of each value of an option such as NAME=PATH."""
-    for text in given:
+    """Return name and value of each text of an option such as NAME=PATH."""
+    for text in texts:
         if "" in text.partition("="):
             expected = getattr(parameter, "metavar", "")
             raise click.BadParameter(f"{text!r} is not a pair, expected {expected}", ctx)
-    return tuple((name, value) for name, _, value in (text.partition("=") for text in given))
+    return tuple((name, value) for name, _, value in (text.partition("=") for text in texts))
 
 
 def _modules(
-    ctx: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+    ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
 ) -> list[str | tuple[str, str]]:
     """Return paths, and pairs of a name and a path."""
-    named = (text.partition("=") for text in given)
+    parts = (text.partition("=") for text in texts)
     return [
         (name, path) if path and os.sep not in name else f"{name}{equals}{path}"
-        for name, equals, path in named
+        for name, equals, path in parts
     ]
 
 
 def _given(ctx: click.Context, parameter: click.Parameter, paths: tuple[str, ...]) -> Any:
-    """Return the paths; `build --example` names its own."""
+    """Return the paths; they may be missing only with `--example` or `--installation`."""
     if not (paths or ctx.params.get("example") or ctx.params.get("installations")):
         raise click.MissingParameter(ctx=ctx, param=parameter)
     return paths
@@ -292,7 +292,7 @@ def names_in_file(ctx: click.Context, parameter: click.Parameter, begun: str) ->
 
     The database is the file before this word, or else `spack-cache.db` in the current folder.
     """
-    # Click stops parsing at an option without its value, and leaves the arguments in `args`.
+    # Click stops parsing at an option without a value, and leaves the arguments in `args`.
     typed = [ctx.params.get("file"), *reversed(ctx.args), "spack-cache.db"]
     file = next((Path(word) for word in typed if word and Path(word).is_file()), None)
     if file is None:
@@ -300,11 +300,11 @@ def names_in_file(ctx: click.Context, parameter: click.Parameter, begun: str) ->
     try:
         with opened(file) as lookups:
             names = {
-                "stack": [each.name for each in lookups.stacks.values()],
+                "stack": [stack.name for stack in lookups.stacks.values()],
                 "host": sorted(lookups.families),
                 "target": sorted(lookups.families),
             }
-            releases = [each.name for each in lookups.releases.values()]
+            releases = [release.name for release in lookups.releases.values()]
     except DatabaseError:
         return []
     return [name for name in names.get(str(parameter.name), releases) if name.startswith(begun)]
@@ -322,7 +322,7 @@ _SHARED = {
     "markdown": (None, "Print Markdown."),
     "all": (None, "Show all rows; a terminal shows 50."),
 }
-"""Options of several commands: their metavar, None for a flag, and their help."""
+"""Options of several commands: metavar (None for a flag) and help."""
 _COMPLETED = ("release", "stack", "target", "host")
 _VARIABLES = {"json": "as_json", "csv": "as_csv", "markdown": "as_markdown", "all": "every"}
 
@@ -347,16 +347,16 @@ def shared_options(*names: str) -> Callable[[F], F]:
 
 
 def scope_names(options: dict[str, Any]) -> dict[str, str | None]:
-    """Return the arguments of `scope_of` for these options, and print what `--here` means."""
-    found = {name: options[name] for name in ("release", "stack", "host")}
+    """Return the arguments of `scope_of` for these options; for `--here`, print the machine."""
+    names = {name: options[name] for name in ("release", "stack", "host")}
     if not options["here"]:
-        return found
+        return names
     if options["host"]:
         raise click.UsageError("--here and --host exclude each other: give one of them")
     from spack_cache_db.machine import this_machine
 
     machine = this_machine()
-    known = ", ".join(value for value in (machine.target, machine.os, machine.platform) if value)
-    unknown = "".join(f"; {each}: any operating system is shown" for each in machine.unknown)
-    say_notes([f"this machine is {known}{unknown}"])
-    return found | {"host": machine.target, "os": machine.os, "platform": machine.platform}
+    facts = ", ".join(value for value in (machine.target, machine.os, machine.platform) if value)
+    unknown = "".join(f"; {fact}: any operating system is shown" for fact in machine.unknown)
+    say_notes([f"this machine is {facts}{unknown}"])
+    return names | {"host": machine.target, "os": machine.os, "platform": machine.platform}

@@ -27,7 +27,7 @@ MOST_ROWS = 50
 NOTHING = "-"
 _FORMS = ("json", "csv", "markdown")
 _HEADINGS = {"specs": "binaries", "spec_count": "binaries"}
-"""Headings of columns whose names are other words for people."""
+"""Headings that differ from the names of their columns."""
 _GAP = "  "
 _INDENT = " " * 4
 _LABEL = re.compile(r"(?:\S+ )?(\w+)(?=  |:)")
@@ -77,7 +77,7 @@ def print_json(value: Any) -> None:
 
 def styled(text: str, stream: IO[str], **style: Any) -> str:
     """Return text in a style of `click.style`, if the stream is a terminal without `NO_COLOR`."""
-    # https://no-color.org: any value but the empty one.
+    # https://no-color.org: any value except the empty one.
     if os.environ.get("NO_COLOR") or not stream.isatty():
         return text
     return click.style(text, **style)
@@ -106,15 +106,15 @@ class Heading(str):
     __slots__ = ()
 
 
-def form_of(options: Any, *others: str) -> str | None:
-    """Return the output format that is asked for, None for a table."""
+def form_of(options: Any, *more: str) -> str | None:
+    """Return the selected output format, None for a table; two formats are an error."""
     offered = {name: options[f"as_{name}"] for name in _FORMS if f"as_{name}" in options}
-    offered |= {name: options[name] for name in others}
-    given = [name for name, is_given in offered.items() if is_given]
-    if len(given) > 1:
-        *most, last = (f"--{name}" for name in offered)
-        fail(f"{', '.join(most)} and {last} exclude each other: give one of them")
-    return given[0] if given else None
+    offered |= {name: options[name] for name in more}
+    chosen = [name for name, is_given in offered.items() if is_given]
+    if len(chosen) > 1:
+        *first, last = (f"--{name}" for name in offered)
+        fail(f"{', '.join(first)} and {last} exclude each other: give one of them")
+    return chosen[0] if chosen else None
 
 
 def print_answer(
@@ -126,10 +126,10 @@ def print_answer(
     markdown: Iterable[str] = (),
     colours: Mapping[str, str | None] = MappingProxyType({}),
 ) -> None:
-    """Print an answer in the format that the options ask for.
+    """Print an answer in the format that the options select.
 
     Args:
-        options: those of the command, `as_json` and the like.
+        options: options of the command, such as `as_json`.
         rows: returns the rows of CSV.
         table: the lines for people.
         value: returns the plain values of JSON; the records of `rows` by default.
@@ -164,13 +164,13 @@ def _coloured(line: str, colours: Mapping[str, str | None]) -> str:
 
 
 def print_rows(rows: Rows, options: Any, nothing: str, shown: Sequence[str] = ()) -> bool:
-    """Print rows as the options ask (see `options.shared_options`); return whether there are any.
+    """Print rows in the format that the options select; return whether there are any.
 
     Args:
         rows: texts, numbers and None.
         options: `as_json`, `as_csv`, `every`.
-        nothing: why there are no rows, for standard error.
-        shown: the columns of the table and of Markdown; all by default.
+        nothing: note for standard error if there are no rows.
+        shown: columns of the table and of Markdown; all by default.
     """
     records = [*rows.records]
     if not records:
@@ -179,15 +179,15 @@ def print_rows(rows: Rows, options: Any, nothing: str, shown: Sequence[str] = ()
         names = shown or rows.columns
         cells = [[_cell(record[name]) for name in names] for record in records]
         headings = [_HEADINGS.get(name) or name.replace("_", " ") for name in names]
-        most = most_rows(options)
-        left = len(cells) - len(cells[:most])
-        more = more_rows(left)
+        max_rows = most_rows(options)
+        hidden_count = len(cells) - len(cells[:max_rows])
+        more = more_rows(hidden_count)
         print_answer(
             options,
             lambda: Rows(rows.columns, records),
             chain(
-                aligned(headings, cells[:most], optional=headings[:0:-1]),
-                ["", more] if left > 0 else [],
+                aligned(headings, cells[:max_rows], optional=headings[:0:-1]),
+                ["", more] if hidden_count > 0 else [],
             ),
             markdown=markdown_table(headings, cells),
         )
@@ -209,7 +209,7 @@ def most_rows(options: Any) -> int | None:
 
 
 def more_rows(count: int) -> str:
-    """Return the line below a table that leaves out some rows."""
+    """Return the line below a shortened table: how many rows are hidden."""
     return f"{counted(count, 'more row')}: --all shows all"
 
 
@@ -224,16 +224,18 @@ def aligned(
     Args:
         headings: the columns.
         rows: texts; `NOTHING` for an empty cell.
-        long: the last columns, with long texts. Those that do not fit stand below each row.
+        long: the last columns, with long texts; a column that does not fit goes below each row.
         optional: columns that a narrow terminal leaves out, the least useful first.
     """
     used = [at for at in range(len(headings)) if any(row[at] != NOTHING for row in rows)]
     sizes = {at: max(len(headings[at]), *(len(row[at]) for row in rows)) for at in used}
-    most = width()
+    max_width = width()
     below, left_out = list[int](), list[int]()
 
     def is_wide() -> bool:
-        return most is not None and sum(sizes.values()) + len(_GAP) * (len(sizes) - 1) > most
+        return (
+            max_width is not None and sum(sizes.values()) + len(_GAP) * (len(sizes) - 1) > max_width
+        )
 
     for at in (headings.index(name) for name in optional if name in headings):
         if at in sizes and is_wide():
@@ -255,15 +257,15 @@ def aligned(
 
 
 def wrapped(line: str, indent: str = "") -> list[str]:
-    """Return a line, or several as wide as the terminal; those after the first are indented."""
-    most = width()
-    if most is None or len(line) <= most:
+    """Return a line wrapped to the width of the terminal; continuation lines are indented."""
+    max_width = width()
+    if max_width is None or len(line) <= max_width:
         return [line]
     from textwrap import wrap
 
     return wrap(
         line.strip(),
-        most,
+        max_width,
         initial_indent=indent,
         subsequent_indent=indent + _INDENT,
         break_on_hyphens=False,
@@ -285,7 +287,7 @@ def progress_bar(label: str = "Reading") -> Iterator[Callable[[float, int], None
         return
 
     def show_cursor() -> str:
-        # Click hides it while a bar moves.
+        # Click hides the cursor while a bar moves.
         write_error("\x1b[?25h\n")
         return ""
 

@@ -90,7 +90,7 @@ def serve(
 
     Example: spack-cache-db serve dist/spack-cache.db --port 8001
     """
-    # uvicorn takes longer to load than all that the options need.
+    # Importing uvicorn takes longer than checking the options.
     from spack_cache_db.cli.server import SiteOptions, Supervisor, read_metadata
 
     click.echo(printable(f"Loading {file} ..."), err=True)
@@ -109,7 +109,7 @@ def serve(
         embedding=embedding,
     )
     for number in (signal.SIGINT, signal.SIGTERM):
-        # Until the processes run, which end in their own way.
+        # Until the server processes run: they handle signals themselves.
         signal.signal(number, lambda *_: sys.exit(0))
     with listen(host, port) as listener:
         supervisor = Supervisor(file.absolute(), options, listener, workers, proxy)
@@ -121,15 +121,15 @@ def serve(
 
 def _are_addresses(text: str) -> bool:
     try:
-        for each in text.split(","):
-            ip_network(each.strip(), strict=False)
+        for address in text.split(","):
+            ip_network(address.strip(), strict=False)
     except ValueError:
         return text == "*"
     return True
 
 
 class ListenError(BuilderError):
-    """Nothing can be served at this address."""
+    """The server cannot listen on this address."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -139,12 +139,12 @@ def listen(host: str, port: int) -> socket.socket:
         ListenError: there is no such host, or the port is in use or forbidden.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        # A name with both kinds of address is asked for by the older kind.
-        family, *_, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        # Prefer IPv4 if a name has both kinds of address.
+        family, *_, address = min(addresses, key=lambda info: info[0] != socket.AF_INET)
         listener = socket.create_server(address, family=family, backlog=_BACKLOG)
-        # asyncio sets this only on sockets that say they are TCP, which these do not; without it
-        # answers of more than one piece wait for 40 ms.
+        # asyncio sets this only on sockets created with the TCP protocol number, unlike this one;
+        # without it, responses in several parts wait for 40 ms.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
     except (OSError, ValueError) as error:
@@ -152,7 +152,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def address_of(listener: socket.socket) -> str:
-    """Return the address of a listening socket as one types it into a browser."""
+    """Return the URL of a listening socket."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
@@ -163,8 +163,8 @@ def _message(error: Exception, host: str, port: int) -> str:
         return f"port {port} is in use; choose another with --port, or a free one with --port 0"
     if code == errno.EACCES:
         return f"no permission for port {port}; choose one above 1023 with --port"
-    what = f"--host {host}: {reason(error)}"
-    return f"{what}; use an address of this machine: 127.0.0.1, or 0.0.0.0 for all of them"
+    message = f"--host {host}: {reason(error)}"
+    return f"{message}; use an address of this machine: 127.0.0.1, or 0.0.0.0 for all of them"
 
 
 @click.command()

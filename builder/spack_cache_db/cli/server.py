@@ -1,10 +1,9 @@
 """The server processes of `serve`: uvicorn starts and replaces them, each has a Datasette.
 
-The file is served under a path of its own, so that what is built in its place meanwhile changes
-nothing: Datasette opens a file again in every thread, and a restarted worker opens it anew. It is
-linked (where that is impossible: copied) into a folder that belongs to this server alone. That
-folder is locked for as long as a process of the server lives; the next server removes what a killed
-one left behind.
+The database is served from a private path, so that a build which replaces it does not change a
+running server: Datasette opens the file again in every thread. The database is linked, or else
+copied, into a temporary folder. That folder is locked as long as a process of the server lives; the
+next server removes the folders of killed ones.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from spack_cache_db.errors import BuilderError, DatabaseError, Fault, LineFault,
 from spack_cache_db.site import site_folder
 
 GRACE_SECONDS = 3
-"""Seconds that unfinished answers get after a signal to end."""
+"""Seconds that unfinished responses get after a signal to end."""
 HEALTH_SECONDS = 30
 """Seconds in which a process must start, and in which a running one must respond."""
 PREFIX = ".spack-cache-db-served-"
@@ -52,7 +51,7 @@ SECTIONS: Mapping[str, Any] = {
     "plugins": {},
     "settings": {},
 }
-"""Which parts of metadata are mappings (Datasette's documentation, "Metadata"); `*` is any name."""
+"""Parts of metadata that are mappings (Datasette's documentation, "Metadata"); `*` is any name."""
 
 SettingValues = dict[str, bool | int | str]
 
@@ -66,12 +65,11 @@ def site_settings() -> SettingValues:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A file as Datasette serves it, under the name that it has in URLs.
+    """A database that Datasette serves; the name of its file is the name in URLs.
 
     Args:
-        path: leads to the file for as long as it is served.
-        inspected: what an inspect file says, of this very file: Datasette would believe a stale
-            one.
+        path: private path of the database, valid as long as it is served.
+        inspected: inspect data of exactly this file; Datasette does not detect stale data.
     """
 
     path: Path
@@ -80,7 +78,7 @@ class Served:
 
 @contextmanager
 def served(database: Path) -> Iterator[Served]:
-    """Yield a file that is whole, and stays what it is while it is served.
+    """Yield a checked database that does not change while it is served.
 
     Raises:
         DatabaseError: it is not a database of `build`, is damaged, or Datasette cannot show it.
@@ -89,7 +87,7 @@ def served(database: Path) -> Iterator[Served]:
     with pinned(database, f"{NAME}.db") as path:
         inspected = current_inspection(path, database)
         for name in inspected[NAME]["tables"]:
-            # Datasette 0.65 and 1.0 put names into SQL between brackets as they are.
+            # Datasette 0.65 and 1.0 put names into SQL between brackets without escaping them.
             if "]" in name:
                 message = "a name that Datasette cannot show; rename it"
                 raise DatabaseError(f"{database}: has a table {name!r}, {message}")
@@ -98,15 +96,15 @@ def served(database: Path) -> Iterator[Served]:
 
 @dataclass(frozen=True, slots=True)
 class SiteOptions:
-    """How a file is served.
+    """Options of `serve` for the site.
 
     Attributes:
-        sql: whether visitors may type SQL of their own.
-        cors: whether pages of other sites may read what is served.
-        metadata: titles, permissions, plugins and settings of whoever serves it; they come first.
-        settings: settings of Datasette as they were typed; they come before those of the metadata.
-        plugins_dir: a folder with plugins of their own.
-        embedding: origins whose pages may show the site's in a frame, beside those of the metadata.
+        sql: whether visitors may run their own SQL.
+        cors: whether pages of other sites may read the data.
+        metadata: titles, permissions, plugins and settings; they replace the site's.
+        settings: settings of Datasette as they were typed; they replace those of the metadata.
+        plugins_dir: folder with additional plugins.
+        embedding: origins that may show the site in a frame, in addition to the metadata's.
     """
 
     sql: bool = True
@@ -119,21 +117,21 @@ class SiteOptions:
 
 @dataclass(frozen=True, slots=True)
 class SiteProcess:
-    """The start of a server process: uvicorn calls it in that process for the application.
+    """Creates the application; uvicorn calls it in each server process.
 
     Attributes:
         opened: the database to serve.
-        options: how it is served.
+        options: options of the site.
     """
 
     opened: Served
     options: SiteOptions
 
     def __call__(self) -> Any:
-        """Return the application; the process ends where there is none, or with its parent."""
+        """Return the application; on an error the process ends, and it ends with its parent."""
         from spack_cache_db.site.sandbox.statements import bound_heap
 
-        # A reader of the log may leave; and at the end requests are cancelled, as they should be.
+        # The reader of the log may disappear, and cancelled requests at the end are normal.
         logging.raiseExceptions = False
         logging.getLogger("uvicorn.error").addFilter(
             lambda record: not isinstance((record.exc_info or (0, 0))[1], asyncio.CancelledError)
@@ -157,12 +155,12 @@ class Supervisor(Multiprocess):
     """Starts server processes, replaces those that end or hang, and all of them at SIGHUP.
 
     Args:
-        database: the file to serve.
-        options: how it is served.
-        listener: the socket on which all of them listen.
-        count: how many there are.
-        proxy: the address of the proxy whose `X-Forwarded-Proto` and `X-Forwarded-For` are
-            believed. uvicorn would believe everybody's on this machine.
+        database: the database to serve.
+        options: options of the site.
+        listener: the socket on which all processes listen.
+        count: number of processes.
+        proxy: address of the proxy whose `X-Forwarded-Proto` and `X-Forwarded-For` are trusted;
+            by default, uvicorn would trust every process of this machine.
     """
 
     def __init__(
@@ -176,7 +174,7 @@ class Supervisor(Multiprocess):
         self._database, self._options = database, options
         self._pinned = ExitStack()
         process = SiteProcess(self._pinned.enter_context(served(database)), options)
-        # Here an option that Datasette refuses is an error of the command.
+        # Report options that Datasette refuses before a process starts.
         datasette(process.opened, options)
         # All of uvicorn's log goes to standard error.
         log = deepcopy(LOGGING_CONFIG)
@@ -197,7 +195,7 @@ class Supervisor(Multiprocess):
         is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
         super().__init__(config, [listener])
         if is_ignored:
-            # As `nohup` has it.
+            # `nohup` ignores it.
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
         # A terminal that closes sends SIGHUP as well.
         self._is_terminal = sys.stdin is not None and sys.stdin.isatty()
@@ -208,12 +206,12 @@ class Supervisor(Multiprocess):
         return any(process.exitcode == STARTUP_FAILURE for process in self.processes)
 
     def run(self) -> None:
-        """Serve until a signal says that it is enough."""
+        """Serve until a signal ends the server."""
         with self._pinned:
             super().run()
 
     def handle_hup(self) -> None:
-        """End where the terminal has gone; else serve the file that is there now."""
+        """Serve the database that is at the path now; end if the server has a terminal."""
         if self._is_terminal:
             self.should_exit.set()
             return
@@ -229,14 +227,14 @@ class Supervisor(Multiprocess):
             if any(process in before for process in self.processes):
                 self.config.app = process
             else:
-                # What is closed below is what was served until now.
+                # Leaving this block removes the database that was served until now.
                 new = replaced.pop_all()
                 replaced.push(self._pinned.pop_all())
                 self._pinned.push(new)
 
 
 def datasette(file: Served, options: SiteOptions) -> Any:
-    """Return the Datasette that serves a file; the plugin adds pages, templates and metadata.
+    """Return the Datasette that serves a database; the plugin adds pages and templates.
 
     Raises:
         DatabaseError: Datasette refuses the options.
@@ -250,112 +248,116 @@ def datasette(file: Served, options: SiteOptions) -> Any:
 
     if not pm.is_registered(plugin):
         pm.register(plugin, "spack-cache-db")
-    given = {key: value for key, value in options.metadata.items() if key != "settings"}
+    metadata = {key: value for key, value in options.metadata.items() if key != "settings"}
     if options.embedding:
-        given["plugins"] = _with_embedding(given.get("plugins") or {}, options.embedding)
+        metadata["plugins"] = _with_embedding(metadata.get("plugins") or {}, options.embedding)
     settings = {**site_settings(), "default_allow_sql": options.sql}
     typed = {name: checked_setting(name, value) for name, value in options.settings}
     try:
-        found = Datasette(
+        app = Datasette(
             immutables=[str(file.path)],
             inspect_data=file.inspected,
-            **_metadata(file, given),
+            **_metadata(file, metadata),
             plugins_dir=str(options.plugins_dir) if options.plugins_dir else None,
             settings={**settings, **settings_of(options.metadata), **typed},
             cors=options.cors,
         )
-        allowances_of(found)
+        allowances_of(app)
     except StartupError as error:
         raise DatabaseError(str(error)) from None
-    return found
+    return app
 
 
 def _with_embedding(plugins: Any, origins: Sequence[str]) -> dict[str, Any]:
-    """Return the configuration of plugins, in which these origins are allowed as well."""
+    """Return the configuration of plugins with these origins added to the allowed ones."""
     from spack_cache_db.site.allowances import NAME as NAME_OF_PLUGIN
 
-    own = plugins.get(NAME_OF_PLUGIN) or {} if isinstance(plugins, dict) else plugins
-    known = own.get("embedding") or [] if isinstance(own, dict) else own
-    if not isinstance(known, list):
-        raise DatabaseError(f"plugins: {known!r} cannot be read")
-    return {**plugins, NAME_OF_PLUGIN: {**own, "embedding": [*known, *origins]}}
+    configuration = plugins.get(NAME_OF_PLUGIN) or {} if isinstance(plugins, dict) else plugins
+    origins_before = (
+        configuration.get("embedding") or [] if isinstance(configuration, dict) else configuration
+    )
+    if not isinstance(origins_before, list):
+        raise DatabaseError(f"plugins: {origins_before!r} cannot be read")
+    return {**plugins, NAME_OF_PLUGIN: {**configuration, "embedding": [*origins_before, *origins]}}
 
 
-def _metadata(file: Served, given: dict[str, Any]) -> dict[str, Any]:
-    """Return what describes a site, as the arguments of Datasette.
+def _metadata(file: Served, metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of Datasette that describe the site.
 
-    1.0 reads half of it as `config`, and takes plugins out of `metadata`, which visitors see. Its
-    own bookkeeping is a file, one for each process, which else a killed server leaves behind.
+    Datasette 1.0 reads half of them from `config`. It stores its internal tables in a file, one for
+    each process, in the folder that is removed with the server.
     """
     from datasette.app import Datasette
 
     if hasattr(Datasette, "metadata"):
-        return {"metadata": given}
+        return {"metadata": metadata}
     internal = file.path.with_name(f"internal-{os.getpid()}.db")
-    return {"metadata": given, "config": given, "internal": str(internal)}
+    return {"metadata": metadata, "config": metadata, "internal": str(internal)}
 
 
 def read_metadata(path: Path) -> dict[str, Any]:
     """Return the content of a metadata file, YAML or JSON.
 
     Raises:
-        DatabaseError: it cannot be read, or something in it is no mapping, no setting, or says in
-            no way that Datasette understands who may see what.
+        DatabaseError: it cannot be read, or has a section, a setting or a permission that Datasette
+            does not understand.
     """
     try:
-        found = load(read_file(path, METADATA_BOUNDS.size).decode(), METADATA_BOUNDS)
+        metadata = load(read_file(path, METADATA_BOUNDS.size).decode(), METADATA_BOUNDS)
     except LineFault as fault:
         raise DatabaseError(str(Fault(str(path), fault.line, fault.message))) from None
     except (OSError, UnicodeDecodeError) as error:
         raise DatabaseError(f"{path}: {unreadable(error)}") from None
-    if not isinstance(found, dict):
+    if not isinstance(metadata, dict):
         raise DatabaseError(f"{path}: expected a mapping, such as title: Our build cache")
     try:
-        _check_sections(found, SECTIONS)
-        settings_of(found)
+        _check_sections(metadata, SECTIONS)
+        settings_of(metadata)
     except DatabaseError as error:
         raise DatabaseError(f"{path}: {error}") from None
-    return found
+    return metadata
 
 
-def _check_sections(found: Mapping[Any, Any], sections: Mapping[str, Any], place: str = "") -> None:
+def _check_sections(
+    mapping: Mapping[Any, Any], sections: Mapping[str, Any], prefix: str = ""
+) -> None:
     if sections and EACH not in sections:
-        _check_allowed(found, place)
-    for key in (each for each in found if each in sections or EACH in sections):
-        inner, where = found[key], f"{place}{key}: "
+        _check_allowed(mapping, prefix)
+    for key in (key for key in mapping if key in sections or EACH in sections):
+        inner, where = mapping[key], f"{prefix}{key}: "
         if not isinstance(inner, dict):
             raise DatabaseError(f"{where}expected a mapping, found {reprlib.repr(inner)}")
         _check_sections(inner, sections.get(key) or sections.get(EACH, {}), where)
-    queries = found.get("queries", {}) if "queries" in sections else {}
+    queries = mapping.get("queries", {}) if "queries" in sections else {}
     for name, query in queries.items():
         if isinstance(query, dict):
-            _check_allowed(query, f"{place}queries: {name}: ")
+            _check_allowed(query, f"{prefix}queries: {name}: ")
 
 
-def _check_allowed(found: Mapping[Any, Any], place: str) -> None:
-    """Check who may see something (Datasette's documentation, "Defining permissions")."""
+def _check_allowed(mapping: Mapping[Any, Any], prefix: str) -> None:
+    """Check the permissions of a section (Datasette's documentation, "Defining permissions")."""
     for key in ("allow", "allow_sql"):
-        allowed = found.get(key)
+        allowed = mapping.get(key)
         if not isinstance(allowed, dict | bool | None):
             expected = "expected true, false or a mapping such as id: root"
-            raise DatabaseError(f"{place}{key}: {expected}, found {reprlib.repr(allowed)}")
+            raise DatabaseError(f"{prefix}{key}: {expected}, found {reprlib.repr(allowed)}")
 
 
 def settings_of(metadata: dict[str, Any]) -> SettingValues:
     """Return the settings in a metadata file.
 
     Raises:
-        DatabaseError: there is no setting of such a name, or a value of another type.
+        DatabaseError: a setting does not exist, or its value has another type.
     """
-    found = metadata.get("settings", {})
-    return {str(name): checked_setting(str(name), value) for name, value in found.items()}
+    settings = metadata.get("settings", {})
+    return {str(name): checked_setting(str(name), value) for name, value in settings.items()}
 
 
 def checked_setting(name: str, value: object) -> bool | int | str:
     """Return the value of a setting in its type; a text is read as Datasette reads it.
 
     Raises:
-        DatabaseError: there is no setting of this name, or the value is of another type.
+        DatabaseError: there is no setting of this name, or the value has another type.
     """
     from datasette.app import DEFAULT_SETTINGS
 
@@ -371,28 +373,28 @@ def checked_setting(name: str, value: object) -> bool | int | str:
     if isinstance(default, int):
         if text.isdecimal():
             return int(text)
-        raise DatabaseError(f"setting {name}: {value!r} is no whole number")
+        raise DatabaseError(f"setting {name}: {value!r} is not a whole number")
     return f"/{text.strip('/')}/".replace("//", "/") if name == "base_url" else str(value)
 
 
 @contextmanager
 def pinned(database: Path, name: str) -> Iterator[Path]:
-    """Yield another path of the file, called `name`, which leads to it whatever replaces it.
+    """Yield a private path to the database, called `name`, that replacing the file does not affect.
 
     Raises:
-        DatabaseError: the file can neither be linked nor copied.
+        DatabaseError: the database can neither be linked nor copied.
     """
     file, temporary = database.resolve(), Path(tempfile.gettempdir())
-    for place in (temporary, file.parent):
-        _remove_left_behind(place)
+    for folder in (temporary, file.parent):
+        _remove_left_behind(folder)
     with ExitStack() as stack:
-        for place in (temporary, file.parent):
+        for folder in (temporary, file.parent):
             try:
-                path = stack.enter_context(_own_folder(place)) / name
+                path = stack.enter_context(_own_folder(folder)) / name
                 path.hardlink_to(file)
                 break
             except OSError:
-                # Another file system, one without links, or a file of somebody else.
+                # Another file system, one without links, or a file of another user.
                 stack.close()
         else:
             try:
@@ -406,16 +408,16 @@ def pinned(database: Path, name: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _own_folder(place: Path) -> Iterator[Path]:
+def _own_folder(parent: Path) -> Iterator[Path]:
     """Yield a new folder, which is locked until it is removed."""
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         try:
             lock = os.open(folder, os.O_RDONLY)
         except FileNotFoundError:
             continue
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # Another server may have taken it for one left behind before it was locked.
+        # Another server may have removed the folder before it was locked.
         if folder.exists():
             break
         os.close(lock)
@@ -426,8 +428,8 @@ def _own_folder(place: Path) -> Iterator[Path]:
         os.close(lock)
 
 
-def _remove_left_behind(place: Path) -> None:
-    for folder in place.glob(f"{PREFIX}*"):
+def _remove_left_behind(parent: Path) -> None:
+    for folder in parent.glob(f"{PREFIX}*"):
         try:
             lock = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
         except OSError:

@@ -21,7 +21,7 @@ _cleanups: list[Callable[[], str]] = []
 
 
 def heed_signals() -> None:
-    """Let signals end this process; those that are ignored (`nohup`) stay ignored."""
+    """Let signals end this process; ignored signals (`nohup`) stay ignored."""
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
@@ -34,8 +34,8 @@ def when_stopped(cleanup: Callable[[], str]) -> Iterator[None]:
     """Call `cleanup` if a signal ends the process within this context.
 
     Args:
-        cleanup: returns what to add to the message. It runs between any two steps of the program,
-            so that it must neither print nor import anything.
+        cleanup: returns a text for the message. It runs between any two steps of the program,
+            and must neither print nor import anything.
     """
     _cleanups.append(cleanup)
     try:
@@ -45,15 +45,15 @@ def when_stopped(cleanup: Callable[[], str]) -> Iterator[None]:
 
 
 def write_error(text: str) -> None:
-    """Write to standard error at once, whatever is being printed."""
+    """Write to standard error without Python's buffers."""
     with suppress(OSError):
         os.write(2, text.encode())
 
 
 def end_full(error: OSError) -> None:
-    """End with status 2 if an output takes no more; errors of files have a name.
+    """End with status 2 if standard output is full; errors of files have a name.
 
-    Python would try to write the rest at its exit, and print a traceback.
+    Python would try to write the buffer at its exit, and print a traceback.
     """
     if error.errno in _FULL and error.filename is None:
         write_error(f"Error: the output cannot be written: {error.strerror}\n")
@@ -68,7 +68,7 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
     texts = [f"Error: stopped by {signal.Signals(number).name}"]
     texts += filter(None, [cleanup() for cleanup in reversed(_cleanups)])
     write_error("; ".join(texts) + "\n")
-    # End by the signal itself, so that a shell or a script can tell (bash manual, 3.7.5).
+    # End by the signal itself, so that a shell or a script sees it (bash manual, 3.7.5).
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
     os.kill(os.getpid(), number)
     # The first process of a container survives signals that it does not handle.

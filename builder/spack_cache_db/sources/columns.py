@@ -1,9 +1,8 @@
-"""Columns: the one form that every source is turned into.
+"""Columns: the common form of all sources.
 
-Texts and records that repeat are held once (`Texts`), and tables of numbers refer to them
-(`TABLES`). A reader fills a `Writer`; whatever lies behind knows `Columns` alone, which worker
-processes send to their parent. Numbers count from 1 everywhere; 0 means that the source does not
-say.
+Repeated texts and records are stored once (`Texts`), and tables of numbers refer to them
+(`TABLES`). A reader fills a `Writer`; worker processes send its `Columns` to their parent. Numbers
+count from 1; 0 means that the source does not give the value.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ T = TypeVar("T", bound=Hashable)
 _BEFORE_HASH, _, _AFTER_HASH = "".join(TARBALL_PATH).partition("{hash}")
 
 PUBLISHED, LISTED, NAMED = "site", "list", "names"
-"""The forms, the richest first: a file of the packages site, a member of the list that Spack
-prints, and a name of which nothing else is said."""
+"""Forms of package data, the richest first: a file of the packages site, an entry of the list that
+Spack prints, and a name alone."""
 
 FORMS = (PUBLISHED, LISTED, NAMED)
 
@@ -43,11 +42,15 @@ class PageFacts(NamedTuple):
 class IndexFacts(NamedTuple):
     """The facts of an index as a document.
 
-    `format` is the version of its database, or the layout of a mirror's spec files; `url` is the
-    address of the mirror, where it is known. `whole` is the location of what has all binaries of
-    its release and stack: a mirror, or an index that lies alone. It is None for a spec file, which
-    has one of them. `binaries` is the number of binaries that the index lists. `is_installed` says
-    that it is the index of an installation, and `is_named` that its release was given by name.
+    Attributes:
+        stack: its stack.
+        format: the version of its database, or the layout of a mirror's spec files.
+        url: the address of the mirror, if known.
+        whole: location of the mirror or index with all binaries of the release and stack; None for
+            a single spec file.
+        binaries: number of binaries that the index lists.
+        is_installed: whether it is the index of an installation.
+        is_named: whether its release was given by name.
     """
 
     stack: str
@@ -60,16 +63,16 @@ class IndexFacts(NamedTuple):
 
 
 SPEC_FILE = "spec file "
-"""How the format begins of an index that is one spec file, followed by its version."""
+"""Start of the format of an index that is one spec file; its version follows."""
 
 
 class Origin(NamedTuple):
     """The options with which a database was built.
 
     Attributes:
-        location: where the database is, as the user would type it.
-        first: the release that comes before all others, if one was given.
-        recipes: the addresses of recipes, by their namespaces.
+        location: path of the database, as the user would type it.
+        first: the release that comes first in lists, if one was given.
+        recipes: URLs of recipes by namespace.
         without_paths: whether the paths of installed specs and externals were left out.
     """
 
@@ -82,9 +85,8 @@ class Origin(NamedTuple):
 class Document(NamedTuple):
     """A piece of the input about one release: a page, or the index of a mirror.
 
-    `location` is the path as the user would type it, for messages; `path` is the name within the
-    input, and goes into the database. `page` is set if the document is a page, which is about one
-    package; `index_facts` is set if it is an index.
+    `location` is the path as the user would type it, for messages; `path` is the path within the
+    input, which goes into the database. A page has `page`, and an index has `index_facts`.
     """
 
     location: str
@@ -97,13 +99,13 @@ class Document(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A document, or a file of package data, that another one excludes.
+    """A document, or a file of package data, that contradicts another one and is left out.
 
     Attributes:
-        refused: what is left out.
-        known: what it contradicts.
-        before: what is wrong, up to the place of `known`.
-        after: the rest of the sentence.
+        refused: the document that is left out.
+        known: the document that it contradicts.
+        before: the message up to the path of `known`.
+        after: the message after that path.
     """
 
     refused: Document | PackageFacts
@@ -113,24 +115,24 @@ class Refusal(NamedTuple):
 
     @property
     def fault(self) -> Fault:
-        """The fault, with the places as the user would type them."""
+        """The fault, with paths as the user would type them."""
         return Fault(self.refused.location, 0, self._text(self.known.location))
 
     @property
     def recorded(self) -> tuple[str, str]:
-        """The path within the input and the message, which do not depend on where the input is."""
+        """The path within the input and the message; neither depends on the input's location."""
         return self.refused.path, self._text(self.known.path)
 
-    def _text(self, place: str) -> str:
-        return f"{self.before} {place}{self.after}"
+    def _text(self, path: str) -> str:
+        return f"{self.before} {path}{self.after}"
 
 
 class NodeFacts(NamedTuple):
     """The facts of a node beyond its configuration and its dependencies.
 
-    Many specs share one. `parameters` (variants and compiler flags) and `external` (where the
-    system has it) are JSON with sorted keys. `has_compiler` says that the node is of before Spack
-    1.0, and names its compiler instead of depending on one.
+    Many specs share one. `parameters` (variants and compiler flags) and `external` (its path and
+    modules on the system) are JSON with sorted keys. `has_compiler` is true for nodes of Spack
+    before 1.0, which name their compiler instead of depending on one.
     """
 
     namespace: str
@@ -141,7 +143,7 @@ class NodeFacts(NamedTuple):
 
 
 class Install(NamedTuple):
-    """How a spec is installed: its prefix, whether somebody asked for it, and when, in UTC."""
+    """An installed spec: its prefix, whether it was installed explicitly, and the time in UTC."""
 
     prefix: str | None
     explicit: bool | None
@@ -152,15 +154,15 @@ class ModuleFacts(NamedTuple):
     """An environment module.
 
     Attributes:
-        path: the file that lists it, by its name within the input.
-        release: the installation whose specs it may load; None for the only one.
-        name: what `module load` calls it.
-        compiler: the compiler that its folder names.
-        tree: the folder of modules in which it is.
-        hash: the hash of the spec that it loads.
-        package: the package as the modules call it; empty where there is a hash.
-        version: the same for its version.
-        is_hidden: whether lists of modules leave it out.
+        path: path within the input of the file that lists it.
+        release: release of the installation that it belongs to; None if there is only one.
+        name: its name for `module load`.
+        compiler: the compiler in the name of its folder.
+        tree: the folder of modules that contains it.
+        hash: hash of the spec that it loads.
+        package: name of the package in the list of modules; empty if there is a hash.
+        version: version in the list of modules; empty if there is a hash.
+        is_hidden: whether `module avail` leaves it out.
     """
 
     path: str
@@ -175,25 +177,22 @@ class ModuleFacts(NamedTuple):
 
 
 class Interned(dict[T, int], Generic[T]):
-    """Numbers of things: `interned[thing]` is its own, or the next one if the thing is new.
-
-    `things[number - 1]` is the thing again.
-    """
+    """Assigns consecutive numbers to values: `interned[value]`; `things` has them in order."""
 
     __slots__ = ("things",)
 
     def __init__(self) -> None:
         self.things: list[T] = []
 
-    def __missing__(self, thing: T) -> int:
-        self.things.append(thing)
-        number = self[thing] = len(self.things)
+    def __missing__(self, value: T) -> int:
+        self.things.append(value)
+        number = self[value] = len(self.things)
         return number
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The dictionaries to which numbers refer: `hashes[text]` is the number of a hash."""
+    """The dictionaries of numbered values: `hashes[text]` is the number of a hash."""
 
     hashes: Interned[str] = field(default_factory=Interned)
     configurations: Interned[Configuration] = field(default_factory=Interned)
@@ -205,8 +204,10 @@ class Texts:
     installs: Interned[Install] = field(default_factory=Interned)
 
     def things(self) -> dict[str, list[Any]]:
-        """Return the things of each dictionary, in the order of their numbers."""
-        return {each.name: getattr(self, each.name).things for each in fields(self)}
+        """Return the values of each dictionary, in the order of their numbers."""
+        return {
+            dictionary.name: getattr(self, dictionary.name).things for dictionary in fields(self)
+        }
 
 
 DOCUMENTS = "documents"
@@ -215,8 +216,8 @@ DOCUMENTS = "documents"
 class Meaning(NamedTuple):
     """The meaning of the numbers of a column.
 
-    `of` names the dictionary in `Texts` to which they refer, or `DOCUMENTS`. `is_optional` says
-    that a source need not know it, which is 0.
+    `of` is the name of the dictionary in `Texts` that they refer to, or `DOCUMENTS`. An optional
+    column has 0 for an unknown value.
     """
 
     of: str
@@ -233,16 +234,16 @@ TABLES: Mapping[str, Mapping[str, Meaning]] = {
         "configuration": Meaning("configurations"),
         "stacks": Meaning("stack_sets"),
         "size": Meaning("sizes", is_optional=True),
-        # Relative to the configuration, unless it is a whole URL.
+        # Relative to the configuration, unless it is a complete URL.
         "tarball": Meaning("tarballs", is_optional=True),
     },
-    # Specs that a document knows and does not list.
+    # Specs that a document has a record of, without a binary.
     "unlisted": {
         "document": _DOCUMENT,
         "spec": _SPEC,
         "configuration": Meaning("configurations"),
     },
-    # Specs that a document names as dependencies and says nothing else of.
+    # Specs that a document names as dependencies, without a record.
     "unrecorded": {
         "document": _DOCUMENT,
         "spec": _SPEC,
@@ -256,7 +257,7 @@ TABLES: Mapping[str, Mapping[str, Meaning]] = {
         "install": Meaning("installs", is_optional=True),
         "build_spec": Meaning("hashes", is_optional=True),
     },
-    # The dependencies that indexes tell of.
+    # The dependencies in the records of indexes.
     "edges": {
         "document": _DOCUMENT,
         "spec": _SPEC,
@@ -275,11 +276,16 @@ def _no_rows() -> dict[str, dict[str, array[int]]]:
 class Columns:
     """The content of a unit of the input.
 
-    `things` are those of each dictionary in `Texts`; `tables` has an array of numbers for each
-    column of `TABLES`; `packages` are what package data says, which is of no release; `modules` are
-    environment modules; `origins` are
-    the options of databases, and `left_out` the documents that these left out: path and message;
-    `bytes_read` is the size of the unit's files.
+    Attributes:
+        documents: pages and indexes.
+        things: the values of each dictionary in `Texts`.
+        tables: an array of numbers for each column of `TABLES`.
+        packages: package data, which belongs to no release.
+        modules: environment modules.
+        origins: the options of databases.
+        left_out: path and message of each document that a database left out.
+        faults: faults of the unit's files.
+        bytes_read: total size of the unit's files.
     """
 
     documents: list[Document] = field(default_factory=list)
@@ -294,9 +300,9 @@ class Columns:
 
 
 class Writer:
-    """Fills columns: a reader asks `texts` for numbers, and adds document after document.
+    """Fills columns: a reader gets numbers from `texts`, and adds one document after another.
 
-    A number that no row uses in the end does no harm.
+    Numbers that no row uses are harmless.
     """
 
     def __init__(self) -> None:
@@ -309,7 +315,7 @@ class Writer:
         return len(self.columns.documents)
 
     def remove(self, document: int) -> None:
-        """Remove a document with all of its rows; it is the one that was added last."""
+        """Remove the document that was added last, with all of its rows."""
         del self.columns.documents[document - 1 :]
         for rows in self.columns.tables.values():
             start = bisect_left(rows["document"], document)
@@ -320,8 +326,8 @@ class Writer:
         """Append rows of a document to one of `TABLES`.
 
         Args:
-            table: the table.
-            document: its number. Only documents with `index_facts` have records and edges.
+            table: name of the table.
+            document: number of the document. Only indexes have records and edges.
             columns: all other columns of the table.
         """
         rows = self.columns.tables[table]
@@ -339,28 +345,28 @@ class Writer:
 
 
 class Tarball(NamedTuple):
-    """The part of a URL that has to be stored: all of it, or only the mirror's prefix."""
+    """The stored part of a URL: all of it, or only the mirror's prefix."""
 
     url: str
     is_whole: bool
 
 
 def tarball_suffix(spec: Configuration) -> str:
-    """Return what follows a mirror's prefix in a tarball's URL, up to the hash."""
+    """Return the part of a tarball's URL between the mirror's prefix and the hash."""
     parts = spec._asdict() | {"compiler": spec.compiler.replace("@", "-")}
     return _BEFORE_HASH.format(**parts)
 
 
 def tarball_url(tarball: Tarball, spec: Configuration, dag_hash: str) -> str:
-    """Return the whole URL again."""
+    """Return the complete URL of a tarball."""
     return tarball.url if tarball.is_whole else _joined(tarball.url, tarball_suffix(spec), dag_hash)
 
 
 class TarballParts:
-    """Takes URLs apart; what they have in common is made once.
+    """Splits URLs into prefix and suffix; suffixes are cached by configuration.
 
     Args:
-        configurations: those of the specs, in the order of their numbers; it may grow.
+        configurations: configurations in the order of their numbers; the list may grow.
     """
 
     def __init__(self, configurations: Sequence[Configuration]) -> None:
@@ -369,12 +375,12 @@ class TarballParts:
         self._mirror = Tarball("", is_whole=False)
 
     def split(self, url: str, configuration: int, dag_hash: str) -> Tarball:
-        """Return what has to be stored of a URL; `configuration` is the number of the spec's."""
+        """Return the stored part of a URL; `configuration` is a number."""
         suffix = self._suffixes.get(configuration)
         if suffix is None:
             suffix = tarball_suffix(self._configurations[configuration - 1])
             self._suffixes[configuration] = suffix
-        # Tarballs that are listed together lie in one mirror: mostly it is the one seen last.
+        # Consecutive tarballs usually belong to the same mirror.
         if url == _joined(self._mirror.url, suffix, dag_hash):
             return self._mirror
         end = _joined("", suffix, dag_hash)
@@ -391,8 +397,7 @@ def _joined(prefix: str, suffix: str, dag_hash: str) -> str:
 class KnownVersion(NamedTuple):
     """A version of a package.
 
-    `is_deprecated` is None where the source does not say it; `is_branch` says that a branch is
-    named for it.
+    `is_deprecated` is None if unknown; `is_branch` is true if the version is a branch.
     """
 
     is_deprecated: bool | None
@@ -400,7 +405,7 @@ class KnownVersion(NamedTuple):
 
 
 class KnownVariant(NamedTuple):
-    """A variant of a package: its default, a text or whether it is on, and what it means."""
+    """A variant of a package: its default (a text, or whether it is on) and its description."""
 
     default: str | bool
     description: str
@@ -411,17 +416,17 @@ class PackageFacts:
     """The content of one file about a package.
 
     Attributes:
-        location: the file's path as the user would type it.
-        path: its name within the input.
+        location: path of the file as the user would type it.
+        path: path within the input.
         form: one of `FORMS`.
-        name: that of the package.
-        texts: texts by the column of `known_packages` that has them.
+        name: name of the package.
+        texts: texts by column of `known_packages`.
         versions: versions by name.
         variants: variants by name.
-        dependencies: the types of each dependency by its name, empty where they are not told.
-        dependents: the names of the packages that depend on this one.
-        descriptions: what is said of other packages, by name.
-        problems: what does not add up in it.
+        dependencies: types of each dependency by its name; empty if unknown.
+        dependents: names of the packages that depend on this one.
+        descriptions: descriptions of other packages by name.
+        problems: contradictions in the file.
     """
 
     location: str
@@ -438,6 +443,8 @@ class PackageFacts:
 
     @property
     def content(self) -> tuple[Any, ...]:
-        """All fields that do not depend on where the file lies, and what lies beside it."""
+        """All fields that do not depend on the file's path or on other files."""
         outside = ("location", "path", "problems")
-        return tuple(getattr(self, each.name) for each in fields(self) if each.name not in outside)
+        return tuple(
+            getattr(self, column.name) for column in fields(self) if column.name not in outside
+        )

@@ -1,9 +1,8 @@
-"""A database that `build` made → the columns that it was built from.
+"""Reads a spack-cache-db database back into the columns that it was built from.
 
-Everything that a document said is given back, so that a database can be built on. In a release that
-several documents list a spec in, the table `document_listings` has what the table `listings` does
-not say of each of them. Contradictions are found again; only the values that no table stores come
-from `problems`.
+A build can therefore use a database as a source. If several documents of a release list a spec,
+`document_listings` has the values that differ from `listings`. A new build finds contradictions
+again; only values that no other table stores come from `problems`.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ _ODD = (
     msgspec.MsgspecError,
     zstandard.ZstdError,
 )
-"""Raised where a database has values, or ids without rows, that no build writes."""
+"""Raised by values, or ids without rows, that no build writes."""
 
 MAX_PACKAGES = 2**28
 """Bytes of package data that one row may unpack to."""
@@ -119,7 +118,7 @@ class _Listing(NamedTuple):
 
 
 def read_database(file: File) -> Columns:
-    """Return everything that a database was built from.
+    """Return the columns that a database was built from.
 
     Raises:
         InputError: it is not a database of this schema version, or it is damaged.
@@ -127,9 +126,9 @@ def read_database(file: File) -> Columns:
     path, writer = Path(file.location), Writer()
     try:
         with closing(open_database(path)) as conn, damage_as_error(path):
-            (found,) = conn.execute("PRAGMA quick_check(1)").fetchone()
-            if found != "ok":
-                raise sqlite3.DatabaseError(" ".join(found.split()))
+            (result,) = conn.execute("PRAGMA quick_check(1)").fetchone()
+            if result != "ok":
+                raise sqlite3.DatabaseError(" ".join(result.split()))
             _Database(conn, file.location, writer).read()
     except DatabaseError as error:
         message = str(error).removeprefix(f"{path}: ")
@@ -142,7 +141,7 @@ def read_database(file: File) -> Columns:
 
 
 class _Database:
-    """One database that is being read: numbers of the columns, by the ids of rows."""
+    """Reads one database; its dictionaries map the ids of rows to the numbers of columns."""
 
     def __init__(self, conn: sqlite3.Connection, location: str, writer: Writer) -> None:
         self._select = conn.execute
@@ -157,8 +156,8 @@ class _Database:
         self._read_dictionaries()
         self._read_problems()
         self._read_documents()
-        listed = self._read_indexes()
-        self._read_pages(listed)
+        listings = self._read_indexes()
+        self._read_pages(listings)
         self._read_packages()
         self._writer.columns.modules += [
             ModuleFacts._make([*words, bool(is_hidden)])
@@ -213,7 +212,7 @@ class _Database:
         return number
 
     def _read_problems(self) -> None:
-        """Read what documents and files say of themselves, and the values that deviate."""
+        """Read the problems of documents, and the values that differ between documents."""
         self._problems: dict[tuple[int | None, int | None], list[Problem]] = defaultdict(list)
         self._deviating: dict[tuple[int | None, int | None, int], int] = {}
         self._edges_of: dict[tuple[int | None, int], list[tuple[int, int]]] = {}
@@ -223,30 +222,30 @@ class _Database:
         for source, page, mirror, *problem in self._select(
             "SELECT source, page, mirror, code, message, hash, value FROM problems ORDER BY id"
         ):
-            each = Problem(*problem)
-            if each.code == "refused":
-                self._writer.columns.left_out.append((source, each.message))
-            elif each.code == "two_configurations":
-                said = json.loads(str(each.value))
-                said["variants"] = tuple(said["variants"])
-                configuration = Configuration(**said)
+            record = Problem(*problem)
+            if record.code == "refused":
+                self._writer.columns.left_out.append((source, record.message))
+            elif record.code == "two_configurations":
+                values = json.loads(str(record.value))
+                values["variants"] = tuple(values["variants"])
+                configuration = Configuration(**values)
                 require_bounded(configuration)
-                self._deviating[page, mirror, hashes[str(each.hash)]] = self._texts.configurations[
-                    configuration
-                ]
-            elif each.code == "two_dependencies":
-                self._edges_of[mirror, hashes[str(each.hash)]] = [
+                self._deviating[page, mirror, hashes[str(record.hash)]] = (
+                    self._texts.configurations[configuration]
+                )
+            elif record.code == "two_dependencies":
+                self._edges_of[mirror, hashes[str(record.hash)]] = [
                     (self._texts.hashes[to], self._use(types, virtuals, direct))
-                    for to, types, virtuals, direct in json.loads(str(each.value))
+                    for to, types, virtuals, direct in json.loads(str(record.value))
                 ]
-            elif each.code not in FOUND_AGAIN and (page or mirror):
-                self._problems[page, mirror].append(each)
-                if each.code == "no_record":
-                    package = json.loads(str(each.value))["package"]
+            elif record.code not in FOUND_AGAIN and (page or mirror):
+                self._problems[page, mirror].append(record)
+                if record.code == "no_record":
+                    package = json.loads(str(record.value))["package"]
                     configuration = nothing._replace(package=package)
                     self._unrecorded[mirror].append(
                         (
-                            self._texts.hashes[str(each.hash)],
+                            self._texts.hashes[str(record.hash)],
                             self._texts.configurations[configuration],
                         )
                     )
@@ -282,19 +281,19 @@ class _Database:
             is_named,
         ) in self._select(MIRRORS):
             require_name("release", name)
-            # Indexes of one release and stack that are in one database belong together.
-            whole = None if form.startswith(SPEC_FILE) else within(json.dumps([name, stack]))
+            # Indexes of one release and stack in one database belong together.
+            contents = None if form.startswith(SPEC_FILE) else within(json.dumps([name, stack]))
             is_installed = kind == INSTALLED
-            facts = IndexFacts(stack, form, url, whole, count, is_installed, bool(is_named))
+            facts = IndexFacts(stack, form, url, contents, count, is_installed, bool(is_named))
             problems = tuple(self._problems[None, key])
             document = Document(within(path), path, sha256, name, problems, index_facts=facts)
             self._mirrors[key] = add(document), release, self._texts.stack_sets[(stack,)]
 
     def _read_indexes(self) -> set[tuple[int, int]]:
-        """Read the records of indexes; return the listings that indexes have: (release, spec)."""
-        listed: set[tuple[int, int]] = set()
+        """Read the records of indexes; return the release and spec of each listing in an index."""
+        index_listings: set[tuple[int, int]] = set()
         if not self._mirrors:
-            return listed
+            return index_listings
         texts, append = self._texts, self._writer.append_row
         nodes = {
             key: texts.nodes[NodeFacts._make([*facts, bool(has_compiler)])]
@@ -308,19 +307,21 @@ class _Database:
                 uses[key] = self._use(_set(types), _set(virtuals), direct)
             edges[spec].append((self._specs[dependency], uses[key]))
         releases = {release for _, release, _ in self._mirrors.values()}
-        shown = {
+        listings = {
             (release, spec): listing
             for release, spec, listing in self._listings()
             if release in releases
         }
-        own = {(mirror, spec): listing for page, mirror, spec, listing in self._document_listings()}
+        document_listings = {
+            (mirror, spec): listing for page, mirror, spec, listing in self._document_listings()
+        }
         for mirror, spec, node, is_listed, built, is_installed, *install in self._select(RECORDS):
             document, release, stacks = self._mirrors[mirror]
             configuration = self._deviating.get((None, mirror, spec), self._of[spec])
             row = {"document": document, "spec": self._specs[spec]}
             if is_listed:
-                listed.add((release, spec))
-                listing = own.get((mirror, spec)) or shown[release, spec]
+                index_listings.add((release, spec))
+                listing = document_listings.get((mirror, spec)) or listings[release, spec]
                 tarball = self._relative(listing.tarball, spec, configuration)
                 append(
                     "listings",
@@ -339,26 +340,26 @@ class _Database:
                 install=self._install(*install) if is_installed else 0,
                 build_spec=0 if built is None else self._specs[built],
             )
-            found = self._edges_of.get((mirror, spec), edges.get(spec, ()))
+            spec_edges = self._edges_of.get((mirror, spec), edges.get(spec, ()))
             self._writer.append(
                 "edges",
                 document,
-                spec=[row["spec"]] * len(found),
-                dependency=[dependency for dependency, _ in found],
-                use=[use for _, use in found],
+                spec=[row["spec"]] * len(spec_edges),
+                dependency=[dependency for dependency, _ in spec_edges],
+                use=[use for _, use in spec_edges],
             )
-        for named, specs in self._unrecorded.items():
+        for mirror_id, specs in self._unrecorded.items():
             for number, configuration in specs:
-                document = self._mirrors[named or 0][0]
+                document = self._mirrors[mirror_id or 0][0]
                 append("unrecorded", document=document, spec=number, configuration=configuration)
-        return listed
+        return index_listings
 
     def _install(self, prefix: str | None, explicit: int | None, when: str | None) -> int:
         is_explicit = None if explicit is None else bool(explicit)
         return self._texts.installs[Install(prefix, is_explicit, when)]
 
-    def _read_pages(self, listed: set[tuple[int, int]]) -> None:
-        """Read the listings of pages: those that no index has, and those of `document_listings`."""
+    def _read_pages(self, index_listings: set[tuple[int, int]]) -> None:
+        """Read the listings of pages: those in no index, and the rows of `document_listings`."""
         deviating = {
             (self._page_release[page], spec): page
             for page, _, spec in self._deviating
@@ -380,7 +381,7 @@ class _Database:
             tarballs.append(self._relative(listing.tarball, spec, configuration))
 
         for release, spec, listing in self._listings():
-            if (release, spec) not in listed:
+            if (release, spec) not in index_listings:
                 odd = deviating.get((release, spec))
                 add(odd or self._page_of[release, self._package_of[spec]], spec, listing)
         for page, _, spec, listing in self._document_listings():
@@ -402,13 +403,13 @@ class _Database:
             yield page, mirror, spec, listing
 
     def _relative(self, tarball: int, spec: int, configuration: int) -> int:
-        """Return the number of a tarball, relative to what its document says of the spec."""
+        """Return the number of a tarball, relative to its document's configuration of the spec."""
         if not tarball or configuration == self._of[spec]:
             return tarball
         texts = self._texts
         dag_hash = texts.hashes.things[self._specs[spec] - 1]
-        own = texts.configurations.things[self._of[spec] - 1]
-        url = tarball_url(texts.tarballs.things[tarball - 1], own, dag_hash)
+        spec_configuration = texts.configurations.things[self._of[spec] - 1]
+        url = tarball_url(texts.tarballs.things[tarball - 1], spec_configuration, dag_hash)
         return texts.tarballs[self._parts.split(url, configuration, dag_hash)]
 
     def _read_packages(self) -> None:

@@ -21,11 +21,11 @@ from spack_cache_db.sources.columns import ModuleFacts
 from spack_cache_db.sources.strictness import (
     BROKEN,
     MAX_TEXT,
+    message_of,
     named,
     require_name,
     require_short,
     require_text,
-    said,
 )
 from spack_cache_db.spack.nodes import require_hash
 
@@ -61,7 +61,7 @@ def read_modules(file: RawFile) -> list[ModuleFacts]:
     except LineFault as fault:
         raise InputError([Fault(file.location, fault.line, fault.message)]) from None
     except BROKEN as error:
-        words = f"{said(error)}, expected what Lmod's spider -o jsonSoftwarePage prints"
+        words = f"{message_of(error)}, expected what Lmod's spider -o jsonSoftwarePage prints"
         raise InputError([Fault(file.location, 0, words)]) from None
 
 

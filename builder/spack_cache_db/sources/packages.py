@@ -28,11 +28,11 @@ from spack_cache_db.sources.columns import (
 )
 from spack_cache_db.sources.strictness import (
     BROKEN,
+    message_of,
     named,
     quoted,
     require_name,
     require_text,
-    said,
 )
 from spack_cache_db.spack.lexer import is_package
 from spack_cache_db.spack.nodes import require_known
@@ -146,7 +146,7 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
     except LineFault as fault:
         raise InputError([Fault(file.location, fault.line, str(fault))]) from None
     except BROKEN as error:
-        raise InputError([Fault(file.location, _line_of(data, error), said(error))]) from None
+        raise InputError([Fault(file.location, _line_of(data, error), message_of(error))]) from None
     for member in members:
         start = data.index(member, end)
         end = start + len(member)
@@ -156,7 +156,7 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
                 raise ValueError(f"the package {named(package.name)} is repeated, expected once")
         except BROKEN as error:
             line = data.count(b"\n", 0, start) + 1
-            raise InputError([Fault(file.location, line, said(error))]) from None
+            raise InputError([Fault(file.location, line, message_of(error))]) from None
     return [*facts.values()]
 
 

@@ -36,12 +36,12 @@ def read_files(
     place: Place = ANYWHERE,
     share: Share | None = None,
 ) -> Columns:
-    """Return the columns of a unit; a file that cannot be kept becomes faults.
+    """Return the columns of a unit; a file that cannot be read adds its faults.
 
     Args:
         files: the files and mirrors of the unit, and faults of others.
-        place: the release and stack of indexes, where the input does not say it.
-        share: called, now and then, with how much of an index has been read.
+        place: release and stack of indexes that were given by name.
+        share: called repeatedly with the part of an index that has been read.
     """
     writer = Writer()
     columns = writer.columns
@@ -63,7 +63,7 @@ def read_files(
                     elif is_package_data(file.data):
                         columns.packages += read_facts(file)
                     else:
-                        # The reader of pages says what is wrong with a file that is not one.
+                        # The reader of pages reports files of an unknown format.
                         (mirrors if is_spacks(file.data) else pages).add(file)
         except InputError as error:
             columns.faults.extend(_named_faults(file, error))
@@ -71,13 +71,13 @@ def read_files(
 
 
 def input_files(file: File) -> list[Path]:
-    """Return the files that decide the content of a file or mirror of the input."""
+    """Return the files that determine the content of a file or mirror of the input."""
     path = Path(file.location)
     return files_to_read(path) if file.kind == "mirror" else [path]
 
 
 def _named_faults(file: AnyFile, error: InputError) -> Iterable[Fault]:
-    """Return the faults of a file; what it is, if it was given by mistake."""
+    """Return the faults of a file; a file of a known other kind has one fault that names it."""
     if isinstance(file, RawFile) and file.kind == "file":
         text = file.data.decode("utf-8", "replace")
         if fault := foreign_fault(text) or environment_fault(text):
@@ -86,18 +86,18 @@ def _named_faults(file: AnyFile, error: InputError) -> Iterable[Fault]:
 
 
 def read(unit: Unit, max_page_size: int) -> Iterator[AnyFile | Fault]:
-    """Yield the files and mirrors of a unit, and a fault for whatever cannot be read."""
+    """Yield the files and mirrors of a unit, and a fault for each file that cannot be read."""
     for entry in unit:
-        found: Iterable[AnyFile | Fault]
+        entries: Iterable[AnyFile | Fault]
         try:
             with faults_of(entry.path if isinstance(entry, Fault) else entry.location):
                 if isinstance(entry, Fault) or entry.kind not in ("file", "modules"):
-                    found = [entry]
+                    entries = [entry]
                 elif is_archive(entry):
-                    found = read_archive(entry.location, max_page_size)
+                    entries = read_archive(entry.location, max_page_size)
                 else:
-                    found = _read_file(entry, max_page_size)
-                for file in found:
+                    entries = _read_file(entry, max_page_size)
+                for file in entries:
                     fault = None if isinstance(file, Fault) else _name_fault(*file[:2])
                     if isinstance(file, RawFile) and isinstance(entry, File):
                         file = file._replace(release=entry.release, kind=entry.kind)
@@ -113,13 +113,13 @@ def _name_fault(location: str, path: str) -> Fault | None:
     try:
         path.encode()
     except UnicodeEncodeError:
-        named = location.encode(errors="backslashreplace").decode()
-        return Fault(named, 0, "the name is not UTF-8, expected a name that can be written down")
+        printed = location.encode(errors="backslashreplace").decode()
+        return Fault(printed, 0, "the name is not UTF-8, expected a UTF-8 name")
     return None
 
 
 def _read_file(file: File, max_page_size: int) -> Iterator[RawFile | Fault]:
-    """Yield a file, or why it cannot be read; nothing for what this package wrote itself."""
+    """Yield a file, or its fault; nothing for a file that this program wrote itself."""
 
     def limit(data: bytes) -> int | None:
         # An index is far larger than a page.
@@ -132,7 +132,7 @@ def _read_file(file: File, max_page_size: int) -> Iterator[RawFile | Fault]:
     except OSError as error:
         words = unreadable(error)
         if is_circle(file.location):
-            words = "is a link to a folder in which it lies, expected no circle"
+            words = "is a link to a folder that contains it, expected no circle"
         yield Fault(file.location, 0, words)
     else:
         if data is not None:

@@ -1,7 +1,7 @@
-"""Bounds of the texts in sources, and how messages quote them.
+"""Checks the texts in sources against limits, and quotes them in messages.
 
-Search words and lists grow faster than the text they are made of. Bounds are far above all known
-sources; anything beyond them is refused by name.
+Search words and lists grow faster than the texts that they are made of. The limits are far above
+all known sources.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from spack_cache_db.spack.lexer import is_package
 T = TypeVar("T")
 
 MAX_NAME = 200
-"""Characters of a version, a compiler, an os, a platform, a target, a stack or a variant's name."""
+"""Characters of a version, compiler, os, platform, target, stack or name of a variant."""
 
 MAX_TEXT = 4096
-"""Characters of a variant, a size or the address of a tarball."""
+"""Characters of a variant, a size or the URL of a tarball."""
 
 MAX_INDEX = 4 * 2**30
-"""Bytes of an index when it is not compressed; the largest known has two hundred megabytes."""
+"""Bytes of an uncompressed index; the largest known index has 200 MB."""
 
 MAX_TEXTS = 1000
-"""Texts in one list of a spec, or in one of `meta`."""
+"""Texts in one list of a spec or of `meta`."""
 
 CHUNK = 2**20
 
 
 def require_text(data: bytes) -> None:
-    """Raise `LineFault` unless bytes are UTF-8 text without NUL: decoders are not that strict."""
+    """Raise `LineFault` unless bytes are UTF-8 text without NUL, which decoders accept."""
     nul = data.find(b"\0")
     if nul >= 0:
         raise LineFault(data.count(b"\n", 0, nul) + 1, "a NUL byte, expected UTF-8 text")
@@ -44,7 +44,7 @@ def require_text(data: bytes) -> None:
     at = 0
     decoder = getincrementaldecoder("utf-8")()
     try:
-        # In parts: as text, all of it may take four times as much.
+        # In parts: decoded text may need four times the memory.
         for at in range(0, len(data), CHUNK):
             decoder.decode(data[at : at + CHUNK], at + CHUNK >= len(data))
     except UnicodeDecodeError as error:
@@ -80,7 +80,7 @@ _ENABLED = re.compile(r"\+{1,2}\w[\w.-]*")
 
 @lru_cache(maxsize=2**16)
 def require_name(word: str, text: str) -> None:
-    """Raise `ValueError` if a text is not a name or is too long; `word` says of what."""
+    """Raise `ValueError` if a text is not a name or is too long; `word` is its kind."""
     require_short(word, text, MAX_NAME)
     if not is_name(text):
         expected = "expected a name without a blank at either end, that does not begin with = + - @"
@@ -88,12 +88,12 @@ def require_name(word: str, text: str) -> None:
 
 
 def require_short(word: str, text: str, limit: int) -> None:
-    """Raise `ValueError` if a text is too long or not printable; `word` says what it is.
+    """Raise `ValueError` if a text is too long or not printable; `word` is its kind.
 
-    Control and format characters change how the text around them is shown: U+202E reverses it.
+    Control and format characters change the display of the text around them: U+202E reverses it.
     """
     if not text.isprintable():
-        wrong = next(each for each in text if not each.isprintable())
+        wrong = next(char for char in text if not char.isprintable())
         raise ValueError(f"has a {word} with the character {wrong!a}, expected printable text")
     if len(text) > limit:
         raise ValueError(f"has a {word} of {len(text):,} characters, expected at most {limit:,}")
@@ -102,36 +102,38 @@ def require_short(word: str, text: str, limit: int) -> None:
 def require_no_formula(word: str, text: str) -> None:
     """Raise `ValueError` if a spreadsheet would run a cell with this text."""
     if text.startswith(FORMULA):
-        raise ValueError(f"has the {word} {_cut(text)!a}, expected one that begins with no = + - @")
+        raise ValueError(
+            f"has the {word} {_cut(text)!a}, expected a text without = + - @ at its start"
+        )
 
 
 def require_few(word: str, count: int) -> None:
-    """Raise `ValueError` if there are too many of something; `word` says of what."""
+    """Raise `ValueError` if there are more than `MAX_TEXTS` texts; `word` is their kind."""
     if count > MAX_TEXTS:
         raise ValueError(f"has {count:,} {word}, expected at most {MAX_TEXTS:,}")
 
 
 BROKEN = (msgspec.DecodeError, RecursionError, ValueError)
-"""Raised by reading what is not JSON, or JSON of another form than expected."""
+"""Raised by decoding data that is not JSON of the expected form."""
 
 LONGEST = 200
-"""Characters of what a message repeats."""
+"""Characters of a quotation in a message."""
 
 
-def said(error: BaseException) -> str:
-    """Return what a decoder says, on one line: it quotes keys, which may be of any length."""
+def message_of(error: BaseException) -> str:
+    """Return the message of a decoder as one short line: it may quote keys of any length."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
     return short(" ".join(str(error).split()))
 
 
 def short(text: str) -> str:
-    """Return text as it may stand in a message that is mostly of our own words: not long."""
+    """Return text for a message, cut in the middle if it is long."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}...{text[-LONGEST // 2 :]}"
 
 
 def quoted(text: str) -> str:
-    """Return text as it may stand in a message: in quotes, printable, and not long."""
+    """Return text for a message: in quotes, printable and short."""
     return repr(_cut(text))
 
 
@@ -140,10 +142,10 @@ def _cut(text: str) -> str:
 
 
 def named(text: str) -> str:
-    """Return text as it may stand in a message: as it is, unless it is not printable or long."""
+    """Return text for a message, quoted only if it is long or not printable."""
     return text if text.isprintable() and len(text) <= 60 else quoted(text)
 
 
 def as_json(value: Any) -> str:
-    """Return values as JSON, the same text for the same values; `ValueError` if it is not text."""
+    """Return values as JSON with sorted keys; `ValueError` if they are not UTF-8."""
     return msgspec.json.encode(value, order="sorted").decode()

@@ -215,6 +215,6 @@ def test_only_this_machine_is_asked_by_http() -> None:
     ],
 )
 def test_no_references(url: str) -> None:
-    """What names no image is refused, a password above all."""
-    with pytest.raises(FetchFault, match=r"^names no image, expected oci://host/name"):
+    """A URL that does not name an image is refused, above all one with a password."""
+    with pytest.raises(FetchFault, match=r"^does not name an image, expected oci://host/name"):
         read_reference(url)

@@ -1,6 +1,6 @@
-"""The room of `fetch`: downloads indexes of mirrors and package data. Read `batch` first.
+"""Downloads indexes of mirrors and package data. Read `batch` first.
 
-Its public names stand here and load nothing; `batch` is loaded when something is fetched.
+Importing this package is fast: `batch` is imported by the first call of `fetch`.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from spack_cache_db.sources.fetch.addresses import Map
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes that came, and the bytes that are known to come in all."""
+"""Called with the number of bytes received, and the number of bytes expected in all."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """Bounds of a run; sizes in bytes, times in seconds.
+    """Limits of a run; sizes in bytes, times in seconds.
 
     Args:
-        jobs: mirrors at once.
-        max_size: of one index.
-        max_total: of all that is received.
+        jobs: mirrors that are fetched at the same time.
+        max_size: size of one index.
+        max_total: size of all downloads together.
         max_mirrors: mirrors that all URLs together name.
-        timeout: without a byte, after which a connection is given up.
-        deadline: for one file, with all retries.
-        retries: how often what failed is asked for again.
-        pause: before the first retry; each is twice as long as the one before.
+        timeout: time without data after which a connection is dropped.
+        deadline: time for one file, with all retries.
+        retries: number of retries after a failure.
+        pause: time before the first retry; it doubles with every retry.
     """
 
     jobs: int = 4
@@ -50,16 +50,16 @@ class FetchOptions:
     """The mirrors and package data to fetch.
 
     Args:
-        release: the release of a mirror; of a manifest of releases, the only one that is wanted.
-        stack: the stack, in the same way.
-        views: names of views that are wanted of a mirror beside its index.
-        maps: addresses that are others here.
-        plain_http: whether an OCI registry on this machine is asked without TLS.
-        mirrors: a `mirrors.yaml` or `spack.yaml` whose mirrors are wanted as well; a mirror's name
-            is then its release, unless `release` says another.
-        packages: where package data comes from: an archive, a list, or a packages site.
-        sizes: whether the sizes of binaries are wanted, which takes a request for each new one.
-        package_names: the packages whose files of a packages site are wanted.
+        release: release of a mirror; from a manifest of releases, only this release is fetched.
+        stack: stack of a mirror; from a manifest, only this stack is fetched.
+        views: names of views to fetch in addition to the index.
+        maps: URL prefixes to replace.
+        plain_http: whether to use HTTP for an OCI registry on this machine.
+        mirrors: a `mirrors.yaml` or `spack.yaml` whose mirrors are fetched too; the name of a
+            mirror is its release, unless `release` is set.
+        packages: URL of package data: an archive, a list, or a packages site.
+        sizes: whether to fetch the sizes of binaries, with one request for each new binary.
+        package_names: packages whose files are fetched from a packages site.
     """
 
     release: str | None = None
@@ -75,13 +75,17 @@ class FetchOptions:
 
 @dataclass(frozen=True, slots=True)
 class FetchReport:
-    """The result of a run: mirrors in all, those without a fault, those that had something new.
+    """The result of a run.
 
-    A mirror is also counted if its configuration is faulty. `size` are the bytes received,
-    `seconds` the time of the run.
-
-    `vanished` has the folders whose stacks no manifest names any longer; `faults` are sorted.
-    `notes` name the mirrors without binaries and count the binaries that filters leave out.
+    Attributes:
+        mirrors: number of mirrors, including those with a faulty configuration.
+        brought: number of mirrors without a fault.
+        changed: number of mirrors with new content.
+        size: bytes received.
+        seconds: duration of the run.
+        vanished: folders of stacks that no manifest lists any longer.
+        faults: sorted faults.
+        notes: mirrors without binaries, and counts of binaries that filters exclude.
     """
 
     mirrors: int
@@ -101,25 +105,26 @@ def fetch(
     limits: FetchLimits | None = None,
     progress: Progress | None = None,
 ) -> FetchReport:
-    """Bring the indexes of mirrors into a folder, `<release>/<stack>/` below it for each.
+    """Download the indexes of mirrors into `<release>/<stack>/` below a folder.
 
     Args:
-        urls: any number: mirrors, images of OCI registries, manifests of releases; known by what is
-            there.
-        output: the folder, made if there is none.
-        options: what is wanted of them.
-        limits: sizes, times, how many at once.
+        urls: URLs of mirrors, images of OCI registries or manifests of releases.
+        output: the folder; created if missing.
+        options: options of the run.
+        limits: limits of sizes, times and parallel downloads.
         progress: called with bytes received and expected.
 
     Returns:
-        The report; mirrors with a fault are in its `faults`.
+        The report; its `faults` have the mirrors that failed.
 
     Raises:
         ArgumentError: the output is not a path.
         OutputError: the folder cannot be made, or another run writes into it.
     """
-    given = [urls] if isinstance(urls, str) else [*urls]
+    url_list = [urls] if isinstance(urls, str) else [*urls]
     folder = checked_file("output", output, "the folder to write into")
     from spack_cache_db.sources.fetch import batch
 
-    return batch.fetch(given, folder, options or FetchOptions(), limits or FetchLimits(), progress)
+    return batch.fetch(
+        url_list, folder, options or FetchOptions(), limits or FetchLimits(), progress
+    )

@@ -1,13 +1,12 @@
-"""URLs that `fetch` takes: of mirrors, of manifests, and from Spack's configuration.
+"""Reads the URLs of `fetch`: mirrors, manifests of releases, and Spack's configuration.
 
 A manifest of releases is `{release: [{"label": stack, "url": index}]}` (spack-infrastructure
-`images/cache-indexer/cache_indexer.py`, which writes that of the public cache). Its URLs are those
-of indexes or their blobs, in a store's own scheme.
+`images/cache-indexer/cache_indexer.py`, which writes the public cache's). Its URLs name indexes or
+their blobs.
 
-Of a configuration, the rules are those of Spack 1.0 (`mirrors/mirror.py`, `schema/mirrors.py`): a
-mirror is a text or a mapping, what stands under `fetch` counts before what stands beside it, and
-secrets are given by the names of environment variables, or, as before Spack 1.0, in the file
-itself.
+A configuration follows the rules of Spack 1.0 (`mirrors/mirror.py`, `schema/mirrors.py`): a mirror
+is a text or a mapping, keys under `fetch` override keys beside it, and secrets are in environment
+variables or, as before Spack 1.0, in the file itself.
 """
 
 from __future__ import annotations
@@ -30,32 +29,32 @@ from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import ROOT, is_name
 from spack_cache_db.sources.indexes import Address
 from spack_cache_db.sources.indexes.binary_filter import parse_filter
-from spack_cache_db.sources.strictness import BROKEN, quoted, said
+from spack_cache_db.sources.strictness import BROKEN, message_of, quoted
 
 _USER = re.compile(r"(?<=://)[^/?#]*@")
 
 
 def shown(url: str) -> str:
-    """Return a URL as it may be printed and kept: without a user, a password or a query."""
+    """Return a URL without user, password, query and fragment, which may be secret."""
     return _USER.sub("", url).partition("?")[0].partition("#")[0]
 
 
 class FetchFault(InputError):
-    """A URL that did not give what was expected; the text says what it gave, and what to do."""
+    """A URL did not return the expected data; the message has the response and the expectation."""
 
     def __init__(self, url: str, message: str) -> None:
         super().__init__([Fault(shown(url), 0, message)])
         self._message = message
 
     def __str__(self) -> str:
-        """Return what is wrong, without the URL."""
+        """Return the message without the URL."""
         return self._message
 
 
 SCHEMES = ("https", "http", "oci", "s3", "file")
 
 LONGEST_NAME = 200
-"""Bytes of a release's or stack's name: file systems take 255."""
+"""Bytes of the name of a release or stack; file systems allow 255."""
 
 _WITHIN = re.compile(
     r"(?:/build_cache(?:/index\.json)?|/v3/manifests/index(?:/(?P<view>.+))?/index\.manifest\.json"
@@ -67,7 +66,7 @@ _TAG = re.compile(r"(?<=/)([^/:]+):[^/]*\Z")
 
 
 class Map(NamedTuple):
-    """An address that is another one here, with all that lies below it."""
+    """A URL prefix and its replacement."""
 
     source: str
     to: str
@@ -83,9 +82,9 @@ class MirrorRequest(NamedTuple):
         views: the views to fetch.
         has_index: whether the mirror's own index is fetched too.
         manifest: the URL of the manifest of releases that names the mirror, if one does.
-        is_package_data: whether the URL is that of package data.
-        include_binary: the specs of which binaries are taken; all if there are none.
-        exclude_binary: the specs of which binaries are left out.
+        is_package_data: whether it is package data instead of a mirror.
+        include_binary: specs whose binaries are included; empty for all.
+        exclude_binary: specs whose binaries are excluded.
     """
 
     url: str
@@ -100,17 +99,17 @@ class MirrorRequest(NamedTuple):
 
     @property
     def address(self) -> Address:
-        """The content of the file beside the index that describes the mirror."""
+        """The URL and the filters that are stored beside the index."""
         return Address(shown(self.url), self.include_binary, self.exclude_binary)
 
 
 def require_folder_name(url: str, kind: str, name: str) -> str:
-    """Return a name that can be a folder's; `FetchFault` for one that leads elsewhere.
+    """Return a name if it is safe as the name of a folder, otherwise raise `FetchFault`.
 
     Args:
-        url: where the name was read.
+        url: URL for the message.
         kind: `release`, `stack` or `view`, for the message.
-        name: what came from the network or the command line.
+        name: name from the network or the command line.
     """
     fits = is_name(name) and len(name.encode(errors="replace")) <= LONGEST_NAME
     if name.startswith(".") or "/" in name or "\\" in name or not fits:
@@ -121,28 +120,28 @@ def require_folder_name(url: str, kind: str, name: str) -> str:
 
 
 def mirror_place(text: str, maps: Sequence[Map] = ()) -> tuple[str, str | None]:
-    """Return a mirror's URL, mapped, and the view if the text is the URL of a view's index.
+    """Return a mirror's URL after mapping, and the view if the text is the URL of a view's index.
 
     Raises:
-        FetchFault: it is none that can be fetched.
+        FetchFault: the text is not a URL that can be fetched.
     """
     url = _mapped(text, maps)
     try:
         parts = urlsplit(url)
-        # `file:///path` is a path of this machine, which has no name there.
+        # `file:///path` has no host.
         host, _ = "localhost" if url.startswith("file:///") else parts.hostname, parts.port
     except ValueError:
         host = None
     if not host or not url.isprintable() or " " in url:
         raise FetchFault(text, "is not a URL, expected one such as https://host/mirror")
-    # A bucket has neither a user nor a port, and a file of this machine no host.
+    # A bucket has neither user nor port, and a file has no host.
     is_other = parts.netloc != {"s3": host, "file": ""}.get(parts.scheme, parts.netloc)
     if parts.scheme not in SCHEMES or is_other:
-        # One line for the store, not for each of the many stacks of a manifest.
+        # Faults of the many stacks of a manifest become one, because it names only the store.
         store = f"{parts.scheme}://{host}"
-        known = ", ".join(f"{each}://" for each in SCHEMES)
+        schemes = ", ".join(f"{scheme}://" for scheme in SCHEMES)
         raise FetchFault(
-            store, f"cannot be downloaded, expected {known}, or --map {store}=https://…"
+            store, f"cannot be downloaded, expected {schemes}, or --map {store}=https://…"
         )
     if parts.query or parts.fragment:
         raise FetchFault(text, "has a query or a fragment, expected a mirror's address without")
@@ -160,10 +159,9 @@ def mirror_request(
     views: tuple[str, ...] = (),
     view: str | None = None,
 ) -> MirrorRequest:
-    """Return the request for a mirror; names that are not given come from the URL.
+    """Return the request for a mirror; missing names come from the URL.
 
-    The release is then the last part of the path, or the host where there is none, and the stack
-    is `root`.
+    The default release is the last part of the path, or else the host; the default stack is `root`.
 
     Args:
         url: the URL of the mirror.
@@ -189,18 +187,20 @@ def mirror_request(
 
 
 def _mapped(url: str, maps: Sequence[Map]) -> str:
-    fitting = [each for each in maps if url == each.source or url.startswith(each.source + "/")]
+    fitting = [entry for entry in maps if url == entry.source or url.startswith(entry.source + "/")]
     if not fitting:
         return url
-    longest = max(fitting, key=lambda each: len(each.source))
+    longest = max(fitting, key=lambda entry: len(entry.source))
     return longest.to + url[len(longest.source) :]
 
 
 def parse_map(text: str) -> Map:
-    """Return the map that `FROM=TO` says; `ValueError` if it says none."""
+    """Return the map in a text FROM=TO; `ValueError` if it is not one."""
     match = re.fullmatch(r"([a-z][a-z0-9+.-]*://[^=\s]+)=((?:https?|oci|s3|file)://\S+)", text)
     if match is None:
-        raise ValueError(f"{text!r} maps nothing, expected s3://bucket=https://host/mirrors")
+        raise ValueError(
+            f"{text!r} is not a pair of URLs, expected s3://bucket=https://host/mirrors"
+        )
     return Map(match[1].rstrip("/"), match[2].rstrip("/"))
 
 
@@ -213,7 +213,7 @@ _MANIFEST = msgspec.json.Decoder(dict[str, tuple[_Stack, ...]])
 
 
 class NamedMirrors(NamedTuple):
-    """The content of a manifest: mirrors, every (release, stack), and the faults of the others."""
+    """The content of a manifest: selected mirrors, all pairs (release, stack), and faults."""
 
     mirrors: tuple[MirrorRequest, ...]
     stacks: frozenset[tuple[str, str]]
@@ -226,44 +226,48 @@ def read_release_manifest(
     maps: Sequence[Map] = (),
     release: str | None = None,
     stack: str | None = None,
-    most: int = 5000,
+    max_mirrors: int = 5000,
 ) -> NamedMirrors:
-    """Return what a manifest names.
+    """Return the mirrors of a manifest of releases.
 
     Args:
-        url: where it is.
+        url: URL of the manifest.
         data: its bytes.
-        maps: what its addresses are here.
-        release: the only release whose mirrors are wanted; all without.
-        stack: the only stack whose mirrors are wanted; all without.
-        most: mirrors that it may name.
+        maps: URL prefixes to replace.
+        release: the only release to select; None for all.
+        stack: the only stack to select; None for all.
+        max_mirrors: number of mirrors that it may name.
 
     Raises:
-        FetchFault: it is none, or names nothing that is wanted.
+        FetchFault: the data is not a manifest, or has no selected mirror.
     """
     try:
         manifest = _MANIFEST.decode(data)
     except BROKEN as error:
         expected = "expected a mirror, or a manifest {release: [{label, url}]}"
-        raise FetchFault(url, f"is not a manifest of releases: {said(error)}; {expected}") from None
+        raise FetchFault(
+            url, f"is not a manifest of releases: {message_of(error)}; {expected}"
+        ) from None
     count = sum(map(len, manifest.values()))
-    if count > most:
-        raise FetchFault(url, f"names {count:,} mirrors, expected at most {most:,} (--max-mirrors)")
-    stacks = {(name, each.label) for name, listed in manifest.items() for each in listed}
+    if count > max_mirrors:
+        raise FetchFault(
+            url, f"names {count:,} mirrors, expected at most {max_mirrors:,} (--max-mirrors)"
+        )
+    stacks = {(name, entry.label) for name, entries in manifest.items() for entry in entries}
     mirrors: list[MirrorRequest] = []
     faults: list[Fault] = []
-    for name, listed in manifest.items():
-        for each in listed:
-            if release in (None, name) and stack in (None, each.label):
+    for name, entries in manifest.items():
+        for entry in entries:
+            if release in (None, name) and stack in (None, entry.label):
                 try:
-                    mirrors.append(_mirror_of(url, name, each, maps))
+                    mirrors.append(_mirror_of(url, name, entry, maps))
                 except FetchFault as fault:
                     faults += fault.faults
     if not mirrors and not faults:
-        asked = "/".join(each or "*" for each in (release, stack))
+        filters = "/".join(name or "*" for name in (release, stack))
         names = sorted(manifest) or ["none"]
-        known = ", ".join([*names[:10], *(["…"] if len(names) > 10 else [])])
-        raise FetchFault(url, f"names no stack {asked}, it names {known}")
+        first_names = ", ".join([*names[:10], *(["…"] if len(names) > 10 else [])])
+        raise FetchFault(url, f"names no stack {filters}, it names {first_names}")
     return NamedMirrors(tuple(mirrors), frozenset(stacks), tuple(faults))
 
 
@@ -271,7 +275,7 @@ def _mirror_of(manifest: str, release: str, stack: _Stack, maps: Sequence[Map]) 
     require_folder_name(manifest, "release", release)
     require_folder_name(manifest, "stack", stack.label)
     if stack.url.startswith("file:") and not manifest.startswith("file:"):
-        # The author of the manifest would choose which files of this machine are read.
+        # A remote manifest must not select files of this machine.
         raise FetchFault(stack.url, f"is named by {shown(manifest)}, expected no file from there")
     url, view = mirror_place(stack.url, maps)
     return mirror_request(url, release, stack.label, view=view)._replace(manifest=manifest)
@@ -284,7 +288,7 @@ _EXPECTED = "expected Spack's configuration, lines of the form 'name: URL' under
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """The login for a mirror; its text has no secret."""
+    """The login for a mirror; its `repr` has no secret."""
 
     user: str
     secret: str = field(repr=False)
@@ -296,13 +300,13 @@ class ConfiguredMirror:
     """A mirror to fetch from.
 
     Attributes:
-        url: its address; a path of this machine is one that begins with `file://`.
-        name: what the configuration calls it.
-        login: who may read it, None for anybody.
-        endpoint: the URL of the object store that has an `s3://` address, None for Amazon's.
+        url: its URL; `file://` for a path of this machine.
+        name: its name in the configuration.
+        login: its login; None for public mirrors.
+        endpoint: URL of the object store of an `s3://` URL; None for Amazon's.
         view: the view that is read instead of the mirror's own index.
-        include_binary: the specs of which binaries are taken; all if there are none.
-        exclude_binary: the specs of which binaries are left out.
+        include_binary: specs whose binaries are included; empty for all.
+        exclude_binary: specs whose binaries are excluded.
     """
 
     url: str
@@ -315,10 +319,7 @@ class ConfiguredMirror:
 
 
 class MirrorConfig(NamedTuple):
-    """The mirrors of a file that can be fetched from, in its order, and its faults.
-
-    `notes` name the mirrors that have no binaries.
-    """
+    """The mirrors of a configuration, its faults, and notes on mirrors without binaries."""
 
     mirrors: tuple[ConfiguredMirror, ...]
     faults: tuple[Fault, ...]
@@ -332,7 +333,7 @@ class _Pair(Struct, frozen=True):
 
 
 class _Mirror(Struct, frozen=True):
-    """The keys of a mirror, those below its `fetch` included."""
+    """The keys of a mirror in Spack's configuration."""
 
     url: str | None = None
     endpoint_url: str | None = None
@@ -347,11 +348,11 @@ class _Mirror(Struct, frozen=True):
 
 
 def read_mirror_config(path: Path, variables: Mapping[str, str]) -> MirrorConfig:
-    """Return the mirrors with binaries that a `mirrors.yaml` or a `spack.yaml` names.
+    """Return the mirrors with binaries in a `mirrors.yaml` or a `spack.yaml`.
 
     Args:
         path: the file.
-        variables: the environment variables that have its secrets.
+        variables: environment variables, for its secrets.
     """
     try:
         text = read_file(path, _MAX_CONFIGURATION).decode()
@@ -364,11 +365,11 @@ def read_mirror_config(path: Path, variables: Mapping[str, str]) -> MirrorConfig
     for key, node in section.value:
         name = str(key.value).removesuffix(":")
         try:
-            given = _converted(_plain(text_value(node)))
-            if not given.binary:
+            entry = _converted(_plain(text_value(node)))
+            if not entry.binary:
                 notes.append(f"{name}: has no binaries (binary: false)")
             else:
-                mirrors.append(_mirror(name, given, path.absolute().parent, variables))
+                mirrors.append(_mirror(name, entry, path.absolute().parent, variables))
         except (ValueError, LineFault) as error:
             faults.append(Fault(str(path), line_of(key), f"the mirror {name} {error}"))
     if not mirrors and not faults:
@@ -385,7 +386,7 @@ def _section(root: yaml.Node | None) -> yaml.MappingNode:
 
 
 def _entry(node: yaml.Node | None, name: str) -> yaml.Node | None:
-    """Return the value of a key, which may override others; None if there is none."""
+    """Return the value of a key, with or without the colon that overrides; None if missing."""
     pairs = node.value if isinstance(node, yaml.MappingNode) else []
     return next((value for key, value in pairs if key.value in (name, f"{name}:")), None)
 
@@ -393,54 +394,54 @@ def _entry(node: yaml.Node | None, name: str) -> yaml.Node | None:
 def _plain(value: Any) -> Any:
     """Return a value with None for null, and keys without the colon that overrides."""
     if isinstance(value, dict):
-        return {str(key).removesuffix(":"): _plain(each) for key, each in value.items()}
+        return {str(key).removesuffix(":"): _plain(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     return None if value in NOTHING else value
 
 
 def _converted(entry: Any) -> _Mirror:
     """Return the keys of a mirror; those below its `fetch`, null included, override others."""
     entry = {"url": entry} if isinstance(entry, str) else entry
-    own = entry.get("fetch") if isinstance(entry, dict) else None
-    own = {"url": own} if isinstance(own, str) else own or {}
+    override = entry.get("fetch") if isinstance(entry, dict) else None
+    override = {"url": override} if isinstance(override, str) else override or {}
     try:
-        if isinstance(own, dict):
-            return msgspec.convert(entry | own if own else entry, _Mirror, strict=False)
-        return msgspec.convert(own, _Mirror)
+        if isinstance(override, dict):
+            return msgspec.convert(entry | override if override else entry, _Mirror, strict=False)
+        return msgspec.convert(override, _Mirror)
     except msgspec.ValidationError as error:
         raise ValueError(f"cannot be read: {error}") from None
 
 
 def _mirror(
-    name: str, given: _Mirror, folder: Path, variables: Mapping[str, str]
+    name: str, entry: _Mirror, folder: Path, variables: Mapping[str, str]
 ) -> ConfiguredMirror:
-    """Return a mirror; `ValueError` says what it lacks."""
-    url, filters = given.url, (given.include_binary or (), given.exclude_binary or ())
+    """Return a mirror; `ValueError` if a key is missing or wrong."""
+    url, filters = entry.url, (entry.include_binary or (), entry.exclude_binary or ())
     if not url:
         raise ValueError("has no url to fetch from, expected url: or fetch:")
-    if given.profile:
-        raise ValueError("has a profile, which is not read here: expected access_pair:")
+    if entry.profile:
+        raise ValueError("has a profile, which cannot be read: expected access_pair:")
     for specs in filters:
         parse_filter(specs)
     return ConfiguredMirror(
         url if "://" in url else _file_url(url, folder, variables),
         name,
-        _login(given, variables),
-        given.endpoint_url or None,
-        given.view or None,
+        _login(entry, variables),
+        entry.endpoint_url or None,
+        entry.view or None,
         *filters,
     )
 
 
-def _login(given: _Mirror, variables: Mapping[str, str]) -> Login | None:
-    pair, session = given.access_pair, given.access_token
-    if given.access_token_variable:
-        session = _variable(given.access_token_variable, variables)
+def _login(entry: _Mirror, variables: Mapping[str, str]) -> Login | None:
+    pair, session = entry.access_pair, entry.access_token
+    if entry.access_token_variable:
+        session = _variable(entry.access_token_variable, variables)
     if pair is None or (isinstance(pair, tuple) and not any(pair)):
         return None
     if isinstance(pair, tuple):
-        user, secret = (each or "" for each in (*pair, None, None)[:2])
+        user, secret = (text or "" for text in (*pair, None, None)[:2])
         if len(pair) != 2 or not user or not secret:
             count = sum(map(bool, pair))
             raise ValueError(f"has {count} values in access_pair, expected a name and a secret")

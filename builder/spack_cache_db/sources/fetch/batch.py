@@ -1,7 +1,7 @@
-"""One run of `fetch`: URLs → mirrors → the folders of their stacks, and a report.
+"""Runs `fetch`: resolves URLs to mirrors, downloads each into the folder of its stack, and reports.
 
-`web` asks, `remote_indexes` knows where an index is, `stack_folder` takes it in.
-A fault concerns one mirror: the others are brought, and what an earlier run brought stays.
+`web` sends requests, `remote_indexes` finds the index of a mirror, `stack_folder` writes files. A
+fault stops one mirror only, and files of earlier runs remain.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from spack_cache_db.sources.indexes.mirrors import Binary, binaries_left_out
 
 T = TypeVar("T", ConfiguredMirror, MirrorRequest)
 _MANIFEST_SIZE = 16 * 2**20
-"""Bytes of a manifest of releases; that of the public cache has far less than one million."""
+"""Bytes of a manifest of releases; the public cache's has far less than 1 MB."""
 
 
 def fetch(
@@ -50,7 +50,7 @@ def fetch(
     limits: FetchLimits,
     progress: Progress | None,
 ) -> FetchReport:
-    """Bring the indexes of mirrors into a folder (see `fetch` of this package)."""
+    """Download the indexes of mirrors into a folder (see `fetch` of this package)."""
     started = time.monotonic()
     with alone_in(output, "fetch"):
         run = _Run(output, options, limits)
@@ -68,7 +68,7 @@ def fetch(
 
 
 class _Run:
-    """One run, and what is counted in it."""
+    """One run, and its counts."""
 
     def __init__(self, output: Path, options: FetchOptions, limits: FetchLimits) -> None:
         self.brought = self.changed = self.failed = 0
@@ -81,20 +81,20 @@ class _Run:
         self._folders: dict[tuple[str, str], MirrorRequest] = {}
 
     async def bring(self, urls: list[str], progress: Progress | None) -> int:
-        """Bring all that the URLs name; return the bytes that were received."""
+        """Download all mirrors of the URLs; return the number of bytes received."""
         configured = self._configured()
         async with Web(self._limits, progress, self._access(configured)) as web:
             if self._options.packages is not None:
                 with self._faults_kept():
                     self._add(package_request(self._options.packages, self._options.maps))
-            asked = [*map(ConfiguredMirror, urls), *configured]
-            await self._each(asked, lambda each: self._resolve(web, each))
+            requests = [*map(ConfiguredMirror, urls), *configured]
+            await self._each(requests, lambda mirror: self._resolve(web, mirror))
             mirrors = [*self._folders.values()]
-            await self._each(mirrors, lambda each: self._bring(web, each))
+            await self._each(mirrors, lambda mirror: self._bring(web, mirror))
             return web.received
 
     async def _each(self, mirrors: Iterable[T], do: Callable[[T], Awaitable[None]]) -> None:
-        """Do something with each mirror, so many at once; a fault ends that one alone."""
+        """Process mirrors in parallel; a fault stops only its own mirror."""
         places = asyncio.Semaphore(self._limits.jobs)
 
         async def one(mirror: T) -> None:
@@ -108,25 +108,25 @@ class _Run:
                 tasks.create_task(one(mirror))
 
     def _configured(self) -> tuple[ConfiguredMirror, ...]:
-        """Return the mirrors of Spack's configuration, where one is given."""
+        """Return the mirrors of Spack's configuration, if there is one."""
         if self._options.mirrors is None:
             return ()
-        found = read_mirror_config(checked_file("mirrors", self._options.mirrors), os.environ)
-        self._fail(found.faults)
-        self.notes += found.notes
-        return found.mirrors
+        config = read_mirror_config(checked_file("mirrors", self._options.mirrors), os.environ)
+        self._fail(config.faults)
+        self.notes += config.notes
+        return config.mirrors
 
     def _access(self, configured: Iterable[ConfiguredMirror]) -> Access:
-        known = []
-        for each in configured:
-            # A text that is not a URL is reported when it is asked for.
+        mapped = []
+        for mirror in configured:
+            # Fetching it reports a text that is not a URL.
             with suppress(FetchFault):
-                known.append(replace(each, url=mirror_place(each.url, self._options.maps)[0]))
-        return Access(known, os.environ)
+                mapped.append(replace(mirror, url=mirror_place(mirror.url, self._options.maps)[0]))
+        return Access(mapped, os.environ)
 
     @contextmanager
     def _faults_kept(self) -> Iterator[None]:
-        """Keep the faults of one mirror, and go on with the others."""
+        """Record the faults of one mirror, and continue with the others."""
         try:
             yield
         except InputError as error:
@@ -134,12 +134,12 @@ class _Run:
             self.faults.update(error.faults)
 
     def _fail(self, faults: Collection[Fault]) -> None:
-        """Keep the faults of mirrors, each of which has one."""
+        """Record one fault for each of several mirrors."""
         self.failed += len(faults)
         self.faults.update(faults)
 
     async def _resolve(self, web: Web, mirror: ConfiguredMirror) -> None:
-        """Find the mirrors that a URL names."""
+        """Add the mirrors of a URL."""
         options = self._options
         url, view = mirror_place(mirror.url, options.maps)
         view = mirror.view or view
@@ -151,26 +151,31 @@ class _Run:
             filters = {key: getattr(mirror, key) for key in ("include_binary", "exclude_binary")}
             self._add(request._replace(**filters))
             return
-        most = self._limits.max_mirrors
-        named = read_release_manifest(url, data, options.maps, options.release, options.stack, most)
+        max_mirrors = self._limits.max_mirrors
+        manifest = read_release_manifest(
+            url, data, options.maps, options.release, options.stack, max_mirrors
+        )
         if options.views:
             raise FetchFault(url, "is a manifest of releases, which has no views: no --view")
-        self._fail(named.faults)
-        for each in named.mirrors:
+        self._fail(manifest.faults)
+        for member in manifest.mirrors:
             with self._faults_kept():
-                self._add(each)
-        self._look_for_vanished(url, named.stacks)
+                self._add(member)
+        self._look_for_vanished(url, manifest.stacks)
 
     def _add(self, mirror: MirrorRequest) -> None:
-        """Take a mirror; `FetchFault` if its folder is that of another, or there are too many."""
-        most = self._limits.max_mirrors
-        if len(self._folders) >= most and (mirror.release, mirror.stack) not in self._folders:
-            words = f"is one of more than {most:,} mirrors, expected fewer (--max-mirrors)"
+        """Add a mirror; `FetchFault` if its folder is taken, or there are too many mirrors."""
+        max_mirrors = self._limits.max_mirrors
+        if (
+            len(self._folders) >= max_mirrors
+            and (mirror.release, mirror.stack) not in self._folders
+        ):
+            words = f"is one of more than {max_mirrors:,} mirrors, expected fewer (--max-mirrors)"
             raise FetchFault(mirror.url, words)
         first = self._folders.setdefault((mirror.release, mirror.stack), mirror)
         if first.url != mirror.url:
-            place = f"{mirror.release}/{mirror.stack}"
-            words = f"goes to {place} as {shown(first.url)} does; fetch it with another --release"
+            folder = f"{mirror.release}/{mirror.stack}"
+            words = f"goes to {folder} as {shown(first.url)} does; fetch it with another --release"
             raise FetchFault(mirror.url, words)
 
     async def _bring(self, web: Web, mirror: MirrorRequest) -> None:
@@ -216,9 +221,9 @@ class _Run:
 
 
 async def _release_manifest(web: Web, url: str) -> bytes | None:
-    """Return what is at a URL, if that looks like a manifest of releases.
+    """Return the data at a URL if it looks like a manifest of releases, otherwise None.
 
-    A mirror may answer anything for its own address: a list of files, a refusal.
+    A mirror may return anything for its own URL, such as a list of files or an error.
     """
     try:
         data = (await web.read(url, _MANIFEST_SIZE)).data

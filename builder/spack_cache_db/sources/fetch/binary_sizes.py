@@ -1,4 +1,4 @@
-"""Sizes of binaries, from the manifest that a mirror or a registry has of each."""
+"""Downloads the sizes of binaries from their manifests in a mirror or registry."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from spack_cache_db.sources.strictness import MAX_INDEX, as_json
 
 async def manifest_size(web: Web, url: str, binary: Binary) -> int:
     """Return the size of a tarball in a mirror of layout 3; `FetchFault` if it is not known."""
-    # As Spack 1.2 names a file (`filesystem.py`, `polite_filename`).
+    # Names of files are those of Spack 1.2 (`filesystem.py`, `polite_filename`).
     name = re.sub(r"[^A-Za-z0-9_+.-]", "_", "-".join(binary))
     name = name if url.startswith("s3:") else quote(name)
     at = f"{url}/v3/manifests/spec/{binary[0]}/{name}.spec.manifest.json"
@@ -42,22 +42,22 @@ async def manifest_size(web: Web, url: str, binary: Binary) -> int:
 async def bring_sizes(
     folder: StackFolder, url: str, size_of: Callable[[Binary], Awaitable[int]], jobs: int
 ) -> tuple[bool, list[str]]:
-    """Add the sizes of new binaries to those that are known, and drop those of lost ones.
+    """Add the sizes of new binaries to the recorded sizes, and drop those of removed binaries.
 
     Returns:
-        Whether any size is another than before, and a note if some are unknown.
+        Whether a size changed, and a note if some are unknown.
 
     Raises:
-        SilenceFault: the mirror does not answer any longer; the sizes so far are kept.
+        SilenceFault: the mirror stopped responding; the sizes so far are stored.
     """
     if LAYOUT_2_INDEX in folder.names():
         return False, [f"{url}: a mirror of layout 2 does not record sizes"]
     binaries = await asyncio.to_thread(listed_binaries, folder.path)
-    at, known, unknown = f"{url}/{SIZES_FILE}", dict[str, int](), list[object]()
+    at, earlier, unknown = f"{url}/{SIZES_FILE}", dict[str, int](), list[object]()
     if folder.unchanged(SIZES_FILE, at):
-        known = read_sizes(folder.read(SIZES_FILE, MAX_INDEX) or b"{}")
-    sizes = {binary[-1]: known[binary[-1]] for binary in binaries if binary[-1] in known}
-    new = [binary for binary in binaries if binary[-1] not in known]
+        earlier = read_sizes(folder.read(SIZES_FILE, MAX_INDEX) or b"{}")
+    sizes = {binary[-1]: earlier[binary[-1]] for binary in binaries if binary[-1] in earlier}
+    new = [binary for binary in binaries if binary[-1] not in earlier]
     try:
         for start in range(0, len(new), jobs):
             batch = new[start : start + jobs]
@@ -72,4 +72,4 @@ async def bring_sizes(
     finally:
         changed = folder.write(SIZES_FILE, as_json(sizes).encode(), at, Tags())
     count = counted(len(unknown), "binary", "binaries")
-    return changed, [f"{url}: the size of {count} is unknown: {each}" for each in unknown[:1]]
+    return changed, [f"{url}: the size of {count} is unknown: {fault}" for fault in unknown[:1]]

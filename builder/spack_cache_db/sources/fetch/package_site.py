@@ -32,18 +32,18 @@ from spack_cache_db.sources.strictness import MAX_INDEX
 from spack_cache_db.spack.lexer import is_package
 
 FOLDER = "packages"
-"""The folder into which package data goes, below it one for each host."""
+"""The folder of package data, with one folder for each host."""
 
 _ARCHIVE, _LIST = "packages.tar.zst", "packages.json"
 _OF_THE_SITE = re.compile(r"(?:.*/)?(data/packages(?:/[^/]+)?\.json)")
 _LARGEST = 2**28
-"""Bytes of an archive or a list; the site's archive has 4 million, the list 5 million."""
+"""Bytes of an archive or a list; the site's archive has 4 MB, the list 5 MB."""
 _LARGEST_FILE = 2**24
-"""Bytes of one package's file; that of a package on which thousands depend has 2 million."""
+"""Bytes of one package's file; a package with thousands of dependents has 2 MB."""
 
 
 def package_request(text: str, maps: Sequence[Map]) -> MirrorRequest:
-    """Return where package data comes from and goes to; `FetchFault` for what cannot be asked."""
+    """Return the request for package data; `FetchFault` for a URL that cannot have any."""
     url, _ = mirror_place(text, maps)
     if url.startswith("oci:"):
         raise FetchFault(url, "is an image, expected the address of package data")
@@ -53,16 +53,16 @@ def package_request(text: str, maps: Sequence[Map]) -> MirrorRequest:
 async def fetch_packages(
     web: Web, folder: StackFolder, url: str, names: Sequence[str] | None
 ) -> Outcome:
-    """Bring package data: what is at a URL, or below it the files of some packages.
+    """Download package data: an archive, a list, or files of a packages site.
 
     Args:
-        web: what asks.
-        folder: where the files go.
-        url: that of an archive or a list, known by its ending, or of a packages site.
-        names: the packages whose files of the site are wanted.
+        web: the client.
+        folder: the folder to write into.
+        url: URL of an archive or a list, recognized by its suffix, or of a packages site.
+        names: packages to download from a packages site.
 
     Raises:
-        FetchFault: nothing could be brought.
+        FetchFault: nothing was downloaded.
     """
     if is_archive(File(url, url)):
         return Outcome(await _bring(web, folder, _ARCHIVE, url, _site_files, _LARGEST))
@@ -75,27 +75,27 @@ async def fetch_packages(
 
 
 async def _bring_each(web: Web, folder: StackFolder, url: str, names: Sequence[str]) -> Outcome:
-    """Bring the file of each package that the site has, so many at once."""
-    wanted = [f"data/packages/{name}.json" for name in names if is_package(name)]
+    """Download the files of packages in parallel; packages that the site lacks are skipped."""
+    file_names = [f"data/packages/{name}.json" for name in names if is_package(name)]
     outcomes: list[bool] = []
     faults: list[FetchFault] = []
-    for at in range(0, len(wanted), web.limits.jobs):
-        some = wanted[at : at + web.limits.jobs]
-        found = await asyncio.gather(
+    for at in range(0, len(file_names), web.limits.jobs):
+        batch = file_names[at : at + web.limits.jobs]
+        results = await asyncio.gather(
             *(
                 _bring(web, folder, name, f"{url}/{name}", _package_data, _LARGEST_FILE)
-                for name in some
+                for name in batch
             ),
             return_exceptions=True,
         )
-        for each in found:
-            if isinstance(each, FetchFault) and not isinstance(each, SilenceFault):
-                # A package of somebody's own is on no site.
-                faults += [] if isinstance(each, NotThereFault) else [each]
-            elif isinstance(each, BaseException):
-                raise each
+        for result in results:
+            if isinstance(result, FetchFault) and not isinstance(result, SilenceFault):
+                # Private packages are not on the site.
+                faults += [] if isinstance(result, NotThereFault) else [result]
+            elif isinstance(result, BaseException):
+                raise result
             else:
-                outcomes.append(each)
+                outcomes.append(result)
     if not outcomes and not faults:
         raise NotThereFault(url, "has none of these packages, expected data/packages/<name>.json")
     return Outcome(any(outcomes), tuple(faults))
@@ -106,26 +106,26 @@ async def _bring(
     folder: StackFolder,
     name: str,
     url: str,
-    wanted: Callable[[str, bytes, int], bytes],
+    convert: Callable[[str, bytes, int], bytes],
     largest: int,
 ) -> bool:
-    """Bring one file, or what is wanted of it; return whether it is another than before.
+    """Download and convert one file; return whether it changed.
 
     Raises:
-        FetchFault: it cannot be had, or is not package data.
+        FetchFault: it cannot be downloaded, or is not package data.
     """
-    known = await asyncio.to_thread(folder.unchanged, name, url)
+    earlier = await asyncio.to_thread(folder.unchanged, name, url)
     limit = min(largest, web.limits.max_size)
-    body = await web.read(url, limit, known.tags.conditions() if known else NO_HEADERS)
+    body = await web.read(url, limit, earlier.tags.conditions() if earlier else NO_HEADERS)
     if body.data is None:
         folder.keep(name)
         return False
-    data = await asyncio.to_thread(wanted, url, body.data, web.limits.max_size)
+    data = await asyncio.to_thread(convert, url, body.data, web.limits.max_size)
     return folder.write(name, data, url, body.tags)
 
 
 def _package_data(url: str, data: bytes, _: int) -> bytes:
-    """Return what is package data; `MismatchFault` if it is none that `build` takes."""
+    """Return the data unchanged; `MismatchFault` if it is not package data that `build` reads."""
     if not is_package_data(data):
         raise MismatchFault(url, "is not package data, expected that of Spack or its packages site")
     try:
@@ -136,11 +136,11 @@ def _package_data(url: str, data: bytes, _: int) -> bytes:
 
 
 def _site_files(url: str, data: bytes, limit: int) -> bytes:
-    """Return an archive of the files of package data alone: a repository has many others.
+    """Return an archive with only the package data of an archive, which may be a repository.
 
     Raises:
-        MismatchFault: it is not an archive, or has none of them.
-        FetchFault: it unpacks to more than the limit.
+        MismatchFault: the data is not an archive, or has no package data.
+        FetchFault: its uncompressed size exceeds the limit.
     """
     packed, size, is_site = io.BytesIO(), 0, False
     with tempfile.TemporaryDirectory() as folder:
@@ -150,18 +150,18 @@ def _site_files(url: str, data: bytes, limit: int) -> bytes:
             zstandard.ZstdCompressor().stream_writer(packed, closefd=False) as compressed,
             tarfile.open(fileobj=compressed, mode="w|") as archive,
         ):
-            for each in read_archive(str(path), MAX_INDEX):
-                if isinstance(each, Fault):
-                    raise MismatchFault(url, each.message)
-                size += len(each.data)
+            for file in read_archive(str(path), MAX_INDEX):
+                if isinstance(file, Fault):
+                    raise MismatchFault(url, file.message)
+                size += len(file.data)
                 require_size(url, size, limit)
-                inner = _OF_THE_SITE.fullmatch(each.path)
+                inner = _OF_THE_SITE.fullmatch(file.path)
                 if inner is None:
                     continue
                 is_site = True
                 member = tarfile.TarInfo(inner[1])
-                member.size = len(each.data)
-                archive.addfile(member, io.BytesIO(each.data))
+                member.size = len(file.data)
+                archive.addfile(member, io.BytesIO(file.data))
     if not is_site:
         raise MismatchFault(url, "has no package data, expected data/packages/<name>.json")
     return packed.getvalue()

@@ -1,9 +1,10 @@
-"""Where the index of a mirror is: layout 3 with its views, layout 2, or an OCI registry.
+"""Downloads the index of a mirror: layout 3 with its views, layout 2, or an OCI registry.
 
-Spack 1.0 `url_buildcache.py`; HTTP cannot list what a mirror has, so that views are named by
-whoever asks. In a registry the index is the one layer of an image with the tag `index.spack` (Spack
-1.0 `binary_distribution.py`, `OCIIndexFetcher`; the OCI Distribution Specification 1.1; the
-anonymous token flow of "Token Authentication Specification", distribution/distribution).
+The layouts are those of Spack 1.0 `url_buildcache.py`. HTTP cannot list a mirror's files, so views
+are fetched only by name. In a registry, the index is the only layer of the image with the tag
+`index.spack` (Spack 1.0 `binary_distribution.py`, `OCIIndexFetcher`; the OCI Distribution
+Specification 1.1; the anonymous token flow of "Token Authentication Specification",
+distribution/distribution).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from spack_cache_db.sources.indexes import (
     read_manifest,
 )
 from spack_cache_db.sources.indexes.mirrors import Binary, files_without_index
-from spack_cache_db.sources.strictness import BROKEN, said
+from spack_cache_db.sources.strictness import BROKEN, message_of
 
 T = TypeVar("T")
 
@@ -57,21 +58,21 @@ _ADVICE = (
 )
 _NO_BINARIES = "a folder without spec files has no binaries; `spack buildcache push` adds some"
 _TRIES = 3
-"""How often a mirror that changes while it is read is read."""
+"""Number of attempts to read a mirror that changes meanwhile."""
 
 
 class Outcome(NamedTuple):
-    """Whether anything is another than before, and what could not be fetched beside it."""
+    """Whether anything changed, and the faults of views or files."""
 
     changed: bool
     faults: tuple[FetchFault, ...] = ()
 
 
 async def fetch_mirror(web: Web, folder: StackFolder, request: MirrorRequest) -> Outcome:
-    """Bring a mirror's index, and the views that are asked for.
+    """Download the index of a mirror, and the views of the request.
 
     Raises:
-        FetchFault: it has no index and no view was asked for, or its index cannot be fetched.
+        FetchFault: it has no index and the request has no view, or its index cannot be fetched.
     """
     url, changed, faults = request.url, False, list[FetchFault]()
     try:
@@ -96,7 +97,7 @@ async def fetch_mirror(web: Web, folder: StackFolder, request: MirrorRequest) ->
 
 
 def _local_names(url: str) -> list[str]:
-    """Return the files that `build` reads of a folder of this machine without a mirror's index."""
+    """Return the files that `build` reads from a local folder without a mirror's index."""
     if not url.startswith("file://"):
         return []
     folder = Path(url2pathname(urlsplit(url).path))
@@ -107,7 +108,7 @@ def _local_names(url: str) -> list[str]:
 
 
 async def _copy(web: Web, folder: StackFolder, url: str, names: list[str]) -> bool:
-    """Copy files of a folder of this machine; return whether any of them is another."""
+    """Copy files of a local folder; return whether any of them changed."""
     changed = False
     for name in names:
         at = f"{url}/{quote(name)}"
@@ -117,10 +118,10 @@ async def _copy(web: Web, folder: StackFolder, url: str, names: list[str]) -> bo
 
 
 def _keep_other_views(folder: StackFolder, views: tuple[str, ...]) -> None:
-    """Keep the views of earlier runs that were not asked for in this one."""
-    asked = {f"{MANIFESTS}/{view}/index.manifest.json" for view in views}
+    """Keep the views of earlier runs that this request does not name."""
+    view_names = {f"{MANIFESTS}/{view}/index.manifest.json" for view in views}
     for name in folder.names():
-        if not name.startswith(f"{MANIFESTS}/") or name == LAYOUT_3 or name in asked:
+        if not name.startswith(f"{MANIFESTS}/") or name == LAYOUT_3 or name in view_names:
             continue
         try:
             blob = _index_of(name, folder.read(name, MAX_MANIFEST) or b"")
@@ -131,10 +132,10 @@ def _keep_other_views(folder: StackFolder, views: tuple[str, ...]) -> None:
 
 
 async def _layout_3(web: Web, folder: StackFolder, url: str, name: str) -> bool:
-    """Bring the index that a manifest names, then the manifest; return whether it is another."""
+    """Download the index of a manifest, then store the manifest; return whether it changed."""
     at = f"{url}/{name}"
-    known = folder.unchanged(name, at)
-    answer = await web.read(at, MAX_MANIFEST, known.tags.conditions() if known else {})
+    earlier = folder.unchanged(name, at)
+    answer = await web.read(at, MAX_MANIFEST, earlier.tags.conditions() if earlier else {})
     data = answer.data if answer.data is not None else folder.read(name, MAX_MANIFEST) or b""
     blob = _index_of(at, data)
     require_size(at, blob.length, web.limits.max_size)
@@ -161,7 +162,7 @@ def _index_of(url: str, data: bytes) -> Blob:
 
 
 async def _layout_2(web: Web, folder: StackFolder, url: str) -> bool:
-    """Bring an index, checked against its sum if there is one; return whether it is another."""
+    """Download an index, and verify its checksum if it has one; return whether it changed."""
     at, sha256 = f"{url}/{LAYOUT_2_INDEX}.hash", None
     try:
         answer = await web.read(at, _SUM_SIZE)
@@ -181,7 +182,7 @@ async def _layout_2(web: Web, folder: StackFolder, url: str) -> bool:
 
 
 async def _steady(web: Web, attempt: Callable[[], Awaitable[bool]]) -> bool:
-    """Return what an attempt returns; when the mirror changes meanwhile, that of a later one."""
+    """Return the result of an attempt, which is repeated if the mirror changes meanwhile."""
     for turn in range(_TRIES - 1):
         try:
             return await attempt()
@@ -204,13 +205,13 @@ _REFERENCE = re.compile(
     re.ASCII,
 )
 _IMAGE_SIZE = 4 * 2**20
-"""Bytes; registries take manifests up to that size (OCI Distribution Specification 1.1)."""
+"""Bytes of a manifest that registries accept (OCI Distribution Specification 1.1)."""
 
 _TOKEN_SIZE = 2**16
 
 
 class Layer(Struct, frozen=True):
-    """The one blob of an image: its sum, with the algorithm before it, and its length in bytes."""
+    """A blob of an image: its checksum (`sha256:…`) and its length in bytes."""
 
     digest: str
     size: Bytes
@@ -237,29 +238,31 @@ class Reference(NamedTuple):
     tag: str
 
     def place(self, plain_http: bool) -> str:
-        """Return the URL of what the registry has of this name; `plain_http` for this machine's."""
+        """Return the base URL of the image; with `plain_http`, HTTP for a local registry."""
         scheme = "http" if plain_http and is_loopback(f"//{self.host}") else "https"
         return f"{scheme}://{self.host}/v2/{self.name}"
 
 
 def read_reference(url: str) -> Reference:
-    """Return the image that a URL names; `FetchFault` if it names none."""
+    """Return the image of a URL; `FetchFault` if the URL is not one of an image."""
     match = _REFERENCE.fullmatch(url)
     if match is None:
-        raise FetchFault(url, "names no image, expected oci://host/name or oci://host/name:tag")
+        raise FetchFault(
+            url, "does not name an image, expected oci://host/name or oci://host/name:tag"
+        )
     return Reference(match["host"], match["name"], match["tag"] or TAG)
 
 
 def read_layers(url: str, data: bytes) -> tuple[Layer, ...]:
-    """Return the layers of the image at a URL, from its manifest; `FetchFault` if it is none."""
+    """Return the layers of an image from its manifest; `FetchFault` if the data is not one."""
     try:
         return _IMAGE.decode(data).layers
     except BROKEN as error:
-        raise FetchFault(url, f"is not an image: {said(error)}") from None
+        raise FetchFault(url, f"is not an image: {message_of(error)}") from None
 
 
 def _basic(login: Login | None) -> Headers:
-    """Return the header of a login (RFC 7617), none without."""
+    """Return the header of a login (RFC 7617), or no header without a login."""
     if login is None:
         return {}
     words = base64.b64encode(f"{login.user}:{login.secret}".encode()).decode()
@@ -276,12 +279,12 @@ def is_loopback(url: str) -> bool:
 
 
 class Registry:
-    """One image of a registry, as anybody may read it, or with the login of its mirror."""
+    """One image of a registry, read anonymously or with the login of its mirror."""
 
     def __init__(self, web: Web, url: str, *, plain_http: bool) -> None:
-        """Name an image, `oci://host/name[:tag]`; `FetchFault` if `url` names none.
+        """Take the URL of an image, `oci://host/name[:tag]`; `FetchFault` for another URL.
 
-        With `plain_http`, a registry on this machine is asked without TLS.
+        With `plain_http`, a registry on this machine is used without TLS.
         """
         self._web = web
         self._url = url
@@ -291,10 +294,10 @@ class Registry:
         self._basic = _basic(web.access.login(url))
 
     async def fetch(self, folder: StackFolder) -> bool:
-        """Bring the index; return whether it is another than before.
+        """Download the index; return whether it changed.
 
         Raises:
-            FetchFault: there is none that can be read.
+            FetchFault: there is no readable index.
         """
         layers = await self._layers(self._image.tag)
         if len(layers) != 1:
@@ -310,7 +313,7 @@ class Registry:
 
     async def size(self, binary: Binary) -> int:
         """Return the size of a tarball, the last layer of an image; `FetchFault` if unknown."""
-        # As Spack 1.2 names it (`binary_distribution.py`, `_oci_default_tag`).
+        # Tags are those of Spack 1.2 (`binary_distribution.py`, `_oci_default_tag`).
         tag = re.sub(r"[^\w.-]", "_", f"{'-'.join(binary)}.spack", flags=re.ASCII)
         return (await self._layers(tag if len(tag) <= 128 else tag[:64] + tag[-64:]))[-1].size
 
@@ -326,7 +329,7 @@ class Registry:
         return read_layers(self._url, answer.data or b"")
 
     async def _allowed(self, ask: Callable[[Headers], Awaitable[T]]) -> T:
-        """Ask, and once more with a login or a token if the registry wants one."""
+        """Send a request, and repeat it with a login or a token if the registry requires one."""
         try:
             return await ask(self._login)
         except LoginFault as fault:
@@ -342,29 +345,29 @@ class Registry:
     async def _token(self, fault: LoginFault) -> str:
         scheme, _, text = fault.challenge.partition(" ")
         try:
-            asked = parse_keqv_list(parse_http_list(text))
+            challenge = parse_keqv_list(parse_http_list(text))
         except (ValueError, IndexError):
-            asked = {}
-        realm = asked.get("realm", "")
+            challenge = {}
+        realm = challenge.get("realm", "")
         self._require_realm(scheme, realm)
-        scope = asked.get("scope", f"repository:{self._image.name}:pull")
-        query = {"service": asked.get("service", ""), "scope": scope}
+        scope = challenge.get("scope", f"repository:{self._image.name}:pull")
+        query = {"service": challenge.get("service", ""), "scope": scope}
         words = urlencode({key: value for key, value in query.items() if value})
         at = f"{realm}{'&' if '?' in realm else '?'}{words}"
         answer = await self._web.read(at, _TOKEN_SIZE, self._basic)
         try:
             token = _TOKEN.decode(answer.data or b"")
         except BROKEN as error:
-            raise FetchFault(realm, f"gives no token: {said(error)}") from None
-        given = token.token or token.access_token
-        if not given or not given.isascii() or not given.isprintable():
+            raise FetchFault(realm, f"gives no token: {message_of(error)}") from None
+        value = token.token or token.access_token
+        if not value or not value.isascii() or not value.isprintable():
             raise FetchFault(realm, "gives no token, expected one that may read")
-        return given
+        return value
 
     def _require_realm(self, scheme: str, realm: str) -> None:
-        """Raise `FetchFault` unless a realm gives tokens and nobody can listen on the way there.
+        """Raise `FetchFault` unless a realm issues tokens over an encrypted connection.
 
-        Only a registry that is itself asked by plain HTTP, on this machine, may have such a realm.
+        Only a local registry that is used over plain HTTP may have a local realm over plain HTTP.
         """
         try:
             at = urlsplit(realm)

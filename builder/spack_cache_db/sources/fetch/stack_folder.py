@@ -1,8 +1,8 @@
-"""The folder of one stack, and how downloads get into it: whole and verified, or not at all.
+"""Writes downloads into the folder of a stack: complete and verified, or not at all.
 
-A file is written under one hidden name, forced to disk, and renamed. The source and the checksum of
-each file are recorded in a hidden file beside them, which is written before the rename. `build`
-skips hidden names. A file is only removed if it is what the record says.
+A file is written under a hidden name, synced to disk, and renamed. A hidden file, written before
+the rename, records the source and the checksum of each file. `build` skips hidden names. A file is
+removed only if it still has the recorded checksum.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from spack_cache_db.sources.strictness import BROKEN
 
 STATE_FILE = ".fetched.json"
 PART_FILE = ".fetched.part"
-"""The file that is being downloaded; the next run replaces what a killed one left."""
+"""The file that is being downloaded; the next run replaces the one of a killed run."""
 
 _MAX_STATE = 2**26
-"""Bytes; a stack has a few files."""
+"""Bytes of the record of a folder."""
 
 
 class FetchedFile(Struct, frozen=True):
-    """The source and the checksum of a file that was fetched."""
+    """The source and the checksum of a downloaded file."""
 
     url: str
     sha256: str
@@ -65,13 +65,13 @@ class StackFolder:
     """The folder of one stack, for one run."""
 
     def __init__(self, output: Path, request: MirrorRequest) -> None:
-        """Read what is recorded of it.
+        """Read the record of the folder.
 
         Raises:
-            FetchFault: it has the index of another mirror.
+            FetchFault: the folder has the index of another mirror.
         """
         self.path = output / request.release / request.stack
-        # With the address, the folder would be a mirror's.
+        # A folder with an address file would be read as a mirror.
         self._address = None if request.is_package_data else write_address(request.address)
         self._state = _read_state(self.path)
         self._kept: set[str] = set()
@@ -79,30 +79,30 @@ class StackFolder:
         self._state.manifest = shown(request.manifest) if request.manifest else None
 
     def unchanged(self, name: str, url: str) -> FetchedFile | None:
-        """Return what is recorded of a file, if it came from `url` and nobody changed it."""
-        known = self._state.files.get(name)
-        return known if known and known.url == shown(url) and self._is_recorded(name) else None
+        """Return the record of a file if it came from `url` and was not changed since."""
+        record = self._state.files.get(name)
+        return record if record and record.url == shown(url) and self._is_recorded(name) else None
 
     def _is_recorded(self, name: str) -> bool:
-        """Return whether a file is what was fetched."""
+        """Return whether a file has the recorded checksum."""
         try:
             return sha256_of(self.path / name) == self._state.files[name].sha256
         except OSError:
             return False
 
     def names(self) -> list[str]:
-        """Return the names of the files that were fetched, sorted."""
+        """Return the names of the downloaded files, sorted."""
         return sorted(self._state.files)
 
     def read(self, name: str, limit: int) -> bytes | None:
-        """Return the bytes of a file; None if there is none of at most `limit` bytes."""
+        """Return the content of a file; None if it is missing or larger than `limit` bytes."""
         try:
             return read_file(self.path / name, limit)
         except OSError:
             return None
 
     def keep(self, name: str) -> None:
-        """Record that a file belongs to the mirror as it is today."""
+        """Mark a file as part of the mirror, so that `finish` keeps it."""
         self._kept.add(name)
 
     async def bring(
@@ -113,24 +113,24 @@ class StackFolder:
         sha256: str | None = None,
         headers: Headers = NO_HEADERS,
     ) -> bool:
-        """Fetch a file; return whether it is another than before.
+        """Download a file; return whether it changed.
 
         Args:
-            web: what asks.
-            name: its path in this folder.
-            url: where it comes from.
-            sha256: the checksum that it must have. Without one it must be a whole index.
-            headers: those of the request.
+            web: the client.
+            name: path of the file in this folder.
+            url: URL of the file.
+            sha256: expected checksum. Without one, the file must be a valid index.
+            headers: headers of the request.
 
         Raises:
-            MismatchFault: it is not what it must be.
-            FetchFault: there is none, or none that can be read.
+            MismatchFault: the file has another checksum, or is not an index.
+            FetchFault: the file cannot be downloaded.
         """
-        known = await asyncio.to_thread(self.unchanged, name, url)
-        if known is not None and known.sha256 == sha256:
+        earlier = await asyncio.to_thread(self.unchanged, name, url)
+        if earlier is not None and earlier.sha256 == sha256:
             self.keep(name)
             return False
-        unless = known.tags.conditions() if known is not None and sha256 is None else {}
+        unless = earlier.tags.conditions() if earlier is not None and sha256 is None else {}
         part = self.path / PART_FILE
         try:
             tags = await web.save(url, part, {**headers, **unless})
@@ -142,10 +142,10 @@ class StackFolder:
         finally:
             part.unlink(missing_ok=True)
             _remove_empty(self.path, self.path.parent.parent)
-        return known is None or file.sha256 != known.sha256
+        return earlier is None or file.sha256 != earlier.sha256
 
     def _settle(self, name: str, file: FetchedFile) -> None:
-        """Give the part that is whole its name."""
+        """Record a complete download, and rename it."""
         self._write_address()
         self._state.files[name] = file
         self._save()
@@ -155,18 +155,18 @@ class StackFolder:
         self.keep(name)
 
     def write(self, name: str, data: bytes, url: str, tags: Tags) -> bool:
-        """Write a small file from its bytes; return whether it is another than before."""
+        """Write a small file; return whether it changed."""
         file = FetchedFile(shown(url), hashlib.sha256(data).hexdigest(), tags)
-        known = self.unchanged(name, url)
-        if known == file:
+        earlier = self.unchanged(name, url)
+        if earlier == file:
             self.keep(name)
             return False
         _write_new(self.path / PART_FILE, data)
         self._settle(name, file)
-        return known is None or known.sha256 != file.sha256
+        return earlier is None or earlier.sha256 != file.sha256
 
     def finish(self) -> None:
-        """Remove the files of earlier runs that the mirror has no longer, and the part."""
+        """Remove files that the mirror no longer has, and the incomplete download."""
         (self.path / PART_FILE).unlink(missing_ok=True)
         for name in self._state.files.keys() - self._kept:
             if self._is_recorded(name):
@@ -187,7 +187,7 @@ class StackFolder:
     def _write(self, name: str, data: bytes) -> None:
         path = self.path / name
         if _read(path, _MAX_STATE) != data:
-            # Not the name of a download: that may be whole and waiting for this.
+            # Not `PART_FILE`, which may be a complete download that is renamed afterwards.
             part = path.with_name(f".{name.lstrip('.')}.part")
             _write_new(part, data)
             put_in_place(part, path)
@@ -209,31 +209,28 @@ class StackFolder:
 
 
 def _checked(part: Path, url: str, sha256: str | None, tags: Tags) -> FetchedFile:
-    """Return what is recorded of a download; `MismatchFault` if it is not what it must be."""
-    found = sha256_of(part)
+    """Return the record of a download; `MismatchFault` for a wrong checksum or a broken index."""
+    checksum = sha256_of(part)
     if sha256 is None:
         try:
             Installs(read_file(part, part.stat().st_size))
         except IndexFault as error:
             raise MismatchFault(url, f"is not a whole index: {error}") from None
-    elif found != sha256:
-        words = f"has the checksum {found}, expected {sha256} as the mirror says"
+    elif checksum != sha256:
+        words = f"has the checksum {checksum}, expected {sha256} as the mirror says"
         raise MismatchFault(url, words)
-    return FetchedFile(shown(url), found, tags)
+    return FetchedFile(shown(url), checksum, tags)
 
 
 def stacks_of(output: Path, manifest: str) -> Iterator[Path]:
-    """Yield the folders of the stacks that were fetched because a manifest of releases named them.
-
-    Folders come sorted; `manifest` is its URL.
-    """
+    """Yield the folders of the stacks that were fetched through a manifest of releases, sorted."""
     for path in sorted(output.glob(f"[!.]*/[!.]*/{STATE_FILE}")):
         if _read_state(path.parent).manifest == shown(manifest):
             yield path.parent
 
 
 def _read(path: Path, limit: int) -> bytes | None:
-    """Return the bytes of a file; None if there is none, or something else of that name."""
+    """Return the content of a file; None if it is missing or not a regular file."""
     try:
         return read_file(path, limit)
     except (FileNotFoundError, FileFault):
@@ -241,7 +238,7 @@ def _read(path: Path, limit: int) -> bytes | None:
 
 
 def _read_state(folder: Path) -> _State:
-    """Return the record of a folder; if it cannot be read, everything is fetched again."""
+    """Return the record of a folder; empty if it cannot be read, so that all is fetched again."""
     try:
         return _STATE.decode(read_file(folder / STATE_FILE, _MAX_STATE))
     except (OSError, *BROKEN):
@@ -249,7 +246,7 @@ def _read_state(folder: Path) -> _State:
 
 
 def _write_new(path: Path, data: bytes) -> None:
-    """Write a file under a name that is free, or becomes it: it may be that of a pipe."""
+    """Write a new file; an old one is removed first, because it may be a pipe."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     with path.open("xb") as stream:
@@ -257,7 +254,7 @@ def _write_new(path: Path, data: bytes) -> None:
 
 
 def _remove_empty(folder: Path, top: Path) -> None:
-    """Remove a folder and those above it, below `top`, as far as they are empty."""
+    """Remove a folder and its parents below `top` as long as they are empty."""
     with suppress(OSError):
         while folder != top:
             folder.rmdir()

@@ -1,4 +1,4 @@
-"""Requests over HTTP and for files of this machine: logins, retries, limits, refusals."""
+"""Sends requests over HTTP and for local files, with logins, retries and limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Headers = Mapping[str, str]
 NO_HEADERS: Headers = MappingProxyType({})
 
 LONGEST_PAUSE = 120.0
-"""Seconds; a server that asks for a longer one is left for another day."""
+"""Longest pause in seconds that a server may ask for; a longer one is an error."""
 
 _MOST_REDIRECTS = 10
 _RETRIED = (408, 425, 429, 500, 502, 503, 504)
@@ -34,9 +34,9 @@ _NOT_THERE = (403, 404, 410)
 
 
 class NotThereFault(FetchFault):
-    """Nothing is at the URL; stores of objects say so by 403 as well (Amazon S3, GetObject).
+    """The URL does not exist; object stores also return 403 (Amazon S3, GetObject).
 
-    `is_closed` says that there may be something which others may read.
+    `is_closed` is true for 403: a login may be missing.
     """
 
     def __init__(self, url: str, message: str, *, is_closed: bool = False) -> None:
@@ -45,9 +45,9 @@ class NotThereFault(FetchFault):
 
 
 class LoginFault(FetchFault):
-    """The server of a URL itself asks for a login; `challenge` is its header `WWW-Authenticate`.
+    """The server of a URL requires a login; `challenge` is its header `WWW-Authenticate`.
 
-    A server to which it redirects is not believed: it would choose where a password goes.
+    A server that it redirects to must not ask: it would choose the receiver of the password.
     """
 
     def __init__(self, url: str, challenge: str) -> None:
@@ -56,15 +56,15 @@ class LoginFault(FetchFault):
 
 
 class SilenceFault(FetchFault):
-    """The URL gave no answer, however often it was asked."""
+    """The URL did not respond, despite retries."""
 
 
 class MismatchFault(FetchFault):
-    """The URL's bytes are not those that the mirror promised: it may have changed meanwhile."""
+    """The data does not match the mirror's checksum or form; the mirror may have changed."""
 
 
 class PassingTrouble(Exception):
-    """A trouble that may pass: worth another try, after `pause` seconds if the server says so."""
+    """A temporary error: retry, after `pause` seconds if the server gives them."""
 
     def __init__(self, message: str, pause: float | None = None) -> None:
         super().__init__(message)
@@ -72,45 +72,50 @@ class PassingTrouble(Exception):
 
 
 class Access:
-    """Where and as whom an address is asked: of configured ones above it, the longest counts.
+    """Logins and endpoints of URLs, from the configured mirror with the longest matching URL.
 
-    Object stores are asked as Amazon S3's "Virtual hosting of general purpose buckets" and
-    "Signature Version 4" say; the variables of the environment are those of Amazon's own tools and,
-    for the endpoint, of Spack.
+    Requests to object stores follow Amazon S3's "Virtual hosting of general purpose buckets" and
+    "Signature Version 4". The environment variables are those of Amazon's tools and, for the
+    endpoint, of Spack.
     """
 
     def __init__(
         self, mirrors: Iterable[ConfiguredMirror] = (), variables: Mapping[str, str] | None = None
     ) -> None:
-        """Take what mirrors say of themselves, and what the environment says of all others.
+        """Take the configured mirrors, and the environment for all other URLs.
 
         Args:
-            mirrors: configured ones, with the addresses that are asked.
-            variables: `AWS_ACCESS_KEY_ID` and the like.
+            mirrors: configured mirrors, with mapped URLs.
+            variables: environment variables such as `AWS_ACCESS_KEY_ID`.
         """
-        known = variables or {}
-        self._mirrors = sorted(mirrors, key=lambda each: len(each.url), reverse=True)
-        self._endpoint = known.get("S3_ENDPOINT_URL")
-        self._region = known.get("AWS_DEFAULT_REGION") or known.get("AWS_REGION") or "us-east-1"
-        user, secret = known.get("AWS_ACCESS_KEY_ID"), known.get("AWS_SECRET_ACCESS_KEY")
-        session = known.get("AWS_SESSION_TOKEN")
+        environment = variables or {}
+        self._mirrors = sorted(mirrors, key=lambda mirror: len(mirror.url), reverse=True)
+        self._endpoint = environment.get("S3_ENDPOINT_URL")
+        self._region = (
+            environment.get("AWS_DEFAULT_REGION") or environment.get("AWS_REGION") or "us-east-1"
+        )
+        user, secret = (
+            environment.get("AWS_ACCESS_KEY_ID"),
+            environment.get("AWS_SECRET_ACCESS_KEY"),
+        )
+        session = environment.get("AWS_SESSION_TOKEN")
         self._login = Login(user, secret, session) if user and secret else None
 
     def login(self, url: str) -> Login | None:
-        """Return who asks a URL; None for anybody."""
+        """Return the login for a URL; None without one."""
         return self._mirror(url).login
 
     def request(self, url: str) -> tuple[str, httpx.Auth | None]:
-        """Return the address behind a URL, and what signs a request for it."""
+        """Return the HTTP address of a URL, and the signature of its requests."""
         if not url.startswith("s3://"):
-            # httpx takes a URL without a host for a relative one.
+            # httpx reads a URL without a host as a relative URL.
             return url.replace("file:///", "file://localhost/", 1), None
         mirror = self._mirror(url)
         address = _object_url(url, mirror.endpoint or self._endpoint)
         login = mirror.login or self._login
         if login is None:
             return address, None
-        # It loads ways to log in that nothing else here needs.
+        # Imported late: it is slow to import.
         from httpx_auth import AWS4Auth
 
         return address, AWS4Auth(
@@ -118,15 +123,15 @@ class Access:
         )
 
     def _mirror(self, url: str) -> ConfiguredMirror:
-        above = (each for each in self._mirrors if f"{url}/".startswith(f"{each.url}/"))
+        above = (mirror for mirror in self._mirrors if f"{url}/".startswith(f"{mirror.url}/"))
         return next(above, ConfiguredMirror(url))
 
 
 def _object_url(url: str, endpoint: str | None) -> str:
-    """Return where an object store has what an `s3://` URL names.
+    """Return the HTTP URL of an object in an object store.
 
-    Its path is a name as it is, in which `%` and `+` mean nothing else. No certificate of Amazon
-    is for a host with a dot more.
+    The path of an `s3://` URL is not percent-encoded. Amazon's certificates do not cover hosts of
+    buckets with a dot in the name.
     """
     bucket, _, key = url.removeprefix("s3://").partition("/")
     path = quote(key, safe="/-_.~")
@@ -138,26 +143,26 @@ def _object_url(url: str, endpoint: str | None) -> str:
 
 
 class Tags(Struct, frozen=True, omit_defaults=True):
-    """The validators of a file that a server sends (RFC 9110 section 8.8), empty without."""
+    """The validators of a file that a server sends (RFC 9110 section 8.8); empty if missing."""
 
     etag: str = ""
     last_modified: str = ""
 
     def conditions(self) -> dict[str, str]:
-        """Return the headers of a request for the file unless it is still this one."""
+        """Return the headers that request the file only if it changed."""
         headers = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
         return {name: value for name, value in headers.items() if value}
 
 
 class Body(NamedTuple):
-    """A small body, whole; None if it is still what the request's conditions name."""
+    """A small body; None if it has not changed since the tags of the request."""
 
     data: bytes | None
     tags: Tags
 
 
 class Web:
-    """A client for as many requests as a run takes; an asynchronous context."""
+    """The HTTP client of a run; an asynchronous context manager."""
 
     def __init__(
         self,
@@ -173,7 +178,7 @@ class Web:
         self._client = httpx.AsyncClient(
             headers={
                 "User-Agent": f"spack-cache-db/{version('spack-cache-db')}",
-                # A kilobyte of gzip is at most a megabyte, one of zstd may be gigabytes.
+                # One KB of gzip expands to at most 1 MB, but one of zstd to gigabytes.
                 "Accept-Encoding": "gzip",
             },
             timeout=limits.timeout,
@@ -191,7 +196,7 @@ class Web:
         await self._client.aclose()
 
     async def read(self, url: str, limit: int, headers: Headers = NO_HEADERS) -> Body:
-        """Return a small body; `FetchFault` if there is none of at most `limit` bytes."""
+        """Return a small body; `FetchFault` if it is missing or larger than `limit` bytes."""
 
         async def attempt() -> Body:
             data = bytearray()
@@ -204,10 +209,10 @@ class Web:
         """Write a large body to a new file.
 
         Returns:
-            The tags of the body; None if it is still what the request's conditions name.
+            The tags of the body; None if it has not changed since the tags of the request.
 
         Raises:
-            FetchFault: there is none within the limits.
+            FetchFault: it cannot be downloaded within the limits.
         """
 
         async def attempt() -> Tags | None:
@@ -221,34 +226,41 @@ class Web:
     async def _take(
         self, url: str, limit: int, headers: Headers, take: Callable[[bytes], object]
     ) -> Tags | None:
-        """Take a body, decoded; return its tags, None for what the conditions name."""
+        """Pass a decoded body to `take`; return its tags, None if it has not changed."""
         async with self._opened(url, headers) as response:
             if response.status_code == 304:
                 return None
             length = response.headers.get("Content-Length", "")
-            left, seen, size = int(length) if re.fullmatch(r"[0-9]{1,19}", length) else 0, 0, 0
-            require_size(url, left, limit)
-            self._expected += left
+            remaining, counted, size = (
+                int(length) if re.fullmatch(r"[0-9]{1,19}", length) else 0,
+                0,
+                0,
+            )
+            require_size(url, remaining, limit)
+            self._expected += remaining
             try:
                 async for data in response.aiter_bytes():
-                    came, seen = response.num_bytes_downloaded - seen, response.num_bytes_downloaded
-                    left -= came
+                    came, counted = (
+                        response.num_bytes_downloaded - counted,
+                        response.num_bytes_downloaded,
+                    )
+                    remaining -= came
                     self._count(url, came)
                     size += len(data)
                     require_size(url, size, limit)
                     take(data)
             finally:
-                # The rest is asked for again, or not at all.
-                self._expected -= left
+                # After an error, the remaining bytes are no longer expected.
+                self._expected -= remaining
                 self._count(url, 0)
         return tags_of(response)
 
     async def _persist(self, url: str, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Return what an attempt returns, after as many as it takes and the limits allow.
+        """Return the result of an attempt, with retries after temporary errors.
 
         Raises:
-            FetchFault: it raised one, the last attempt had a trouble that may pass, or all of them
-                together took too long.
+            FetchFault: an attempt raised it, the last attempt failed, or the attempts together
+                took too long.
         """
         limits = self.limits
         try:
@@ -272,11 +284,11 @@ class Web:
 
     @asynccontextmanager
     async def _opened(self, url: str, headers: Headers) -> AsyncIterator[httpx.Response]:
-        """Open a response that is worth reading: its status is 200 or 304.
+        """Open a response with the status 200 or 304.
 
         Raises:
-            FetchFault: the server refuses.
-            PassingTrouble: the server or the network has one, within the body as well.
+            FetchFault: the server refuses the request.
+            PassingTrouble: a temporary error, also while the body is read.
         """
         try:
             address, signature = self.access.request(url)
@@ -291,14 +303,14 @@ class Web:
             finally:
                 await response.aclose()
         except httpx.TooManyRedirects:
-            words = f"leads on more than {_MOST_REDIRECTS} times, expected an answer"
+            words = f"has too many redirects (more than {_MOST_REDIRECTS})"
             raise FetchFault(url, words) from None
         except httpx.DecodingError as error:
             raise PassingTrouble(f"sends broken gzip: {reason(error)}") from None
         except httpx.TransportError as error:
-            raise PassingTrouble(f"cannot be read: {_said(error)}") from None
+            raise PassingTrouble(f"cannot be read: {_transport_message(error)}") from None
         except (httpx.InvalidURL, UnicodeError) as error:
-            # The package idna raises UnicodeError for names that httpx lets through to it.
+            # The package idna raises UnicodeError for names that httpx does not check.
             raise FetchFault(url, f"is or leads to no URL: {reason(error)}") from None
         except TimeoutError:
             raise PassingTrouble("does not answer in time") from None
@@ -313,9 +325,9 @@ class Web:
 
 
 def tags_of(response: httpx.Response) -> Tags:
-    """Return what a response calls the state of its file, as far as a request can repeat it."""
-    said = (response.headers.get(name, "") for name in ("ETag", "Last-Modified"))
-    return Tags(*(each if each.isascii() and each.isprintable() else "" for each in said))
+    """Return the validators of a response that a request can repeat."""
+    values = (response.headers.get(name, "") for name in ("ETag", "Last-Modified"))
+    return Tags(*(value if value.isascii() and value.isprintable() else "" for value in values))
 
 
 def require_size(url: str, size: int, limit: int) -> None:
@@ -325,19 +337,19 @@ def require_size(url: str, size: int, limit: int) -> None:
 
 
 async def _require_safe(request: httpx.Request) -> None:
-    """Refuse what a redirect leads to unless it is as safe as the URL that was asked for."""
-    asked, first = request.extensions["asked"], request.extensions["first"]
+    """Raise `FetchFault` for a redirect that is less safe than the requested URL."""
+    url_asked, first = request.extensions["asked"], request.extensions["first"]
     url = request.url
     if url.scheme not in ("https", first.scheme):
-        raise FetchFault(asked, f"leads to {url.scheme}://, expected {first.scheme}://")
+        raise FetchFault(url_asked, f"leads to {url.scheme}://, expected {first.scheme}://")
     if url.port is not None and not 0 < url.port < 2**16:
-        raise FetchFault(asked, f"leads to the port {url.port}, expected 1 to 65535")
+        raise FetchFault(url_asked, f"leads to the port {url.port}, expected 1 to 65535")
 
 
 async def _without_login(request: httpx.Request) -> None:
-    """Remove every login from a request to which another origin redirected.
+    """Remove logins from a request that was redirected to another origin.
 
-    A signature is for one URL, so that any redirect ends it.
+    A signature is valid for one URL, so every redirect removes it.
     """
     first = request.extensions["first"]
     signed = [name for name in request.headers if name.startswith("x-amz-")]
@@ -347,11 +359,11 @@ async def _without_login(request: httpx.Request) -> None:
 
 
 def _require_good(url: str, response: httpx.Response, headers: Headers) -> None:
-    """Raise unless a response is worth reading: 200, or 304 if the request had a condition.
+    """Raise unless a response has the status 200, or 304 if the request had a condition.
 
     Raises:
-        PassingTrouble: it says that the trouble may pass.
-        FetchFault: it says anything else.
+        PassingTrouble: for a temporary error.
+        FetchFault: for any other status.
     """
     status = response.status_code
     if status == 401:
@@ -367,7 +379,7 @@ def _require_good(url: str, response: httpx.Response, headers: Headers) -> None:
         raise NotThereFault(url, words, is_closed=status == 403)
     has_condition = any(name.startswith("If-") for name in headers)
     if status != 200 and not (status == 304 and has_condition):
-        # Amazon S3 says so of a signature for another region.
+        # Amazon S3 sends it if the signature is for another region.
         region = response.headers.get("x-amz-bucket-region", "")
         words = f" and the bucket's region, {region}, in AWS_DEFAULT_REGION" if region else ""
         raise FetchFault(url, f"answers {status}, expected 200{words}")
@@ -387,7 +399,7 @@ def _retry_after(response: httpx.Response) -> float | None:
     return float(text[:9]) if text.isdecimal() else None
 
 
-def _said(error: httpx.TransportError) -> str:
+def _transport_message(error: httpx.TransportError) -> str:
     if isinstance(error, httpx.TimeoutException):
         return "nothing comes for too long (--timeout)"
     text = reason(error)
@@ -395,13 +407,13 @@ def _said(error: httpx.TransportError) -> str:
 
 
 class _FileTransport(httpx.AsyncBaseTransport):
-    """Answers for the files of this machine as a server does, with tags."""
+    """Returns local files as a server does, with tags."""
 
     def __init__(self, max_size: int) -> None:
         self._max_size = max_size
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Return the file that a `file://` URL names; 404 where there is none to read."""
+        """Return the file of a `file://` URL; 404 if it is missing or not a regular file."""
         return await asyncio.to_thread(self._answer, request)
 
     def _answer(self, request: httpx.Request) -> httpx.Response:

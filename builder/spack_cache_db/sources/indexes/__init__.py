@@ -1,7 +1,7 @@
-"""Files of Spack's mirrors: addresses, manifests and blobs, signatures, compression.
+"""Reads the files of Spack's mirrors: addresses, manifests, signatures, compressed data.
 
-Manifests and blobs are those of layout 3 (Spack 1.0 `url_buildcache.py`). This module knows neither
-a disk nor a network.
+Manifests and blobs are those of layout 3 (Spack 1.0 `url_buildcache.py`). This module works on
+bytes, without a disk or a network.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import zstandard
 from msgspec import Meta, Struct, structs
 
 from spack_cache_db.sources import SIZES_FILE
-from spack_cache_db.sources.strictness import BROKEN, said
+from spack_cache_db.sources.strictness import BROKEN, message_of
 from spack_cache_db.spack.nodes import require_known
 
 
 class IndexFault(Exception):
-    """Something that makes a file unreadable; its text says what, and what was expected."""
+    """The reason why a file cannot be read; the message has what was expected."""
 
 
 _CLEAR_SIGNED = re.compile(
@@ -41,10 +41,7 @@ def without_signature(data: bytes) -> bytes:
 
 
 class Address(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The file that says where a mirror is, and of which specs it takes binaries.
-
-    Both lists mean what they mean in Spack's `mirrors.yaml`.
-    """
+    """The URL of a mirror, and its filters of binaries as in Spack's `mirrors.yaml`."""
 
     url: str
     include_binary: tuple[str, ...] = ()
@@ -54,7 +51,7 @@ class Address(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tru
 _ADDRESS = msgspec.json.Decoder(Address)
 
 MAX_ADDRESS = 2**16
-"""Bytes of the file that says where a mirror is."""
+"""Bytes of the file with the address of a mirror."""
 
 
 def read_address(data: bytes) -> Address:
@@ -62,7 +59,7 @@ def read_address(data: bytes) -> Address:
     try:
         address = _ADDRESS.decode(data)
     except BROKEN as error:
-        message = f'broken address of a mirror: {said(error)}, expected {{"url": …}}'
+        message = f'broken address of a mirror: {message_of(error)}, expected {{"url": …}}'
         raise IndexFault(message) from None
     url = address.url
     if "://" not in url or not url.isprintable() or " " in url:
@@ -71,7 +68,7 @@ def read_address(data: bytes) -> Address:
 
 
 def write_address(address: Address) -> bytes:
-    """Return the bytes of the file that says where a mirror is."""
+    """Return the content of the file with the address of a mirror."""
     return msgspec.json.format(msgspec.json.encode(address), indent=2) + b"\n"
 
 
@@ -82,25 +79,25 @@ _SIZES = msgspec.json.Decoder(dict[str, Bytes])
 
 
 def read_sizes(data: bytes) -> dict[str, int]:
-    """Return the bytes of each binary by its hash; `IndexFault` if it is another file."""
+    """Return the size of each binary by its hash; `IndexFault` if it is another file."""
     try:
         return _SIZES.decode(data)
     except BROKEN as error:
-        raise IndexFault(f"broken {SIZES_FILE}: {said(error)}; remove it") from None
+        raise IndexFault(f"broken {SIZES_FILE}: {message_of(error)}; remove it") from None
 
 
 MANIFESTS = "v3/manifests/index"
-"""Where a mirror of layout 3 has the manifests of its indexes."""
+"""The folder of a mirror of layout 3 with the manifests of its indexes."""
 
 LAYOUT_2_INDEX = "build_cache/index.json"
 
 INDEX = "application/vnd.spack.db."
 SPEC = "application/vnd.spack.spec."
 TARBALL = "application/vnd.spack.install."
-"""How the media types begin of a blob that is an index, a spec file, a binary."""
+"""Start of the media type of an index, a spec file and a binary."""
 
 MAX_MANIFEST = 2**20
-"""Bytes of a manifest; the known ones have a few hundred."""
+"""Bytes of a manifest; known manifests have a few hundred."""
 
 
 class Blob(
@@ -112,7 +109,7 @@ class Blob(
         "checksum_algorithm": "checksumAlgorithm",
     },
 ):
-    """One blob: its length in bytes, what it is, and the sum that names it."""
+    """One blob: its length in bytes, its kind, and the checksum that is its name."""
 
     length: Bytes
     media_type: str
@@ -122,45 +119,47 @@ class Blob(
 
     @property
     def path(self) -> PurePosixPath:
-        """Where the blob lies below the mirror."""
+        """The path of the blob below the mirror."""
         return PurePosixPath("blobs", self.checksum_algorithm, self.checksum[:2], self.checksum)
 
     def require(self, data: bytes) -> None:
         """Raise `IndexFault` unless these are the blob's bytes."""
         if len(data) != self.length:
             raise IndexFault(f"has {len(data):,} bytes, its manifest says {self.length:,}")
-        found = hashlib.new(self.checksum_algorithm, data).hexdigest()
-        if found != self.checksum:
-            raise IndexFault(f"has the checksum {found}, its manifest says {self.checksum}")
+        checksum = hashlib.new(self.checksum_algorithm, data).hexdigest()
+        if checksum != self.checksum:
+            raise IndexFault(f"has the checksum {checksum}, its manifest says {self.checksum}")
 
 
 class Manifest(NamedTuple):
-    """A manifest: the blobs that belong together, and its keys that are not known."""
+    """A manifest: its blobs, and its unknown keys."""
 
     blobs: tuple[Blob, ...]
     unknown: frozenset[str]
 
     def blob(self, media_type: str) -> Blob | None:
-        """Return the first blob whose media type begins so."""
-        return next((each for each in self.blobs if each.media_type.startswith(media_type)), None)
+        """Return the first blob whose media type starts with a text."""
+        return next((blob for blob in self.blobs if blob.media_type.startswith(media_type)), None)
 
 
 _BLOB = {each.encode_name for each in structs.fields(Blob)}
 
 
 def read_manifest(data: bytes) -> Manifest:
-    """Return a manifest; `IndexFault` if it is none, or of another layout."""
+    """Return a manifest; `IndexFault` if it is not a manifest of layout 3."""
     unknown: set[str] = set()
     try:
-        said_of_it = msgspec.json.decode(without_signature(data))
-        require_known(said_of_it, {"version", "data"}, "", unknown)
-        if (version := said_of_it.get("version")) != 3:
+        content = msgspec.json.decode(without_signature(data))
+        require_known(content, {"version", "data"}, "", unknown)
+        if (version := content.get("version")) != 3:
             raise IndexFault(f"is of layout {version!r:.20}, expected 3")
-        blobs = msgspec.convert(said_of_it.get("data"), tuple[Blob, ...])
-        for blob in said_of_it["data"]:
+        blobs = msgspec.convert(content.get("data"), tuple[Blob, ...])
+        for blob in content["data"]:
             require_known(blob, _BLOB, "data[]", unknown)
     except BROKEN as error:
-        raise IndexFault(f"broken manifest: {said(error)}, expected Spack's layout 3") from None
+        raise IndexFault(
+            f"broken manifest: {message_of(error)}, expected Spack's layout 3"
+        ) from None
     for blob in blobs:
         if blob.checksum_algorithm != "sha256" or not is_sum(blob.checksum):
             raise IndexFault(
@@ -170,22 +169,22 @@ def read_manifest(data: bytes) -> Manifest:
 
 
 def is_sum(text: str) -> bool:
-    """Return whether a text is a sha256: 64 hexadecimal digits, in small letters."""
+    """Return whether a text is a sha256: 64 lowercase hexadecimal digits."""
     return len(text) == 64 and not text.strip("0123456789abcdef")
 
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _STEP = 1024
-"""A kilobyte of gzip is at most a megabyte, one of zstd at most 32 of them."""
+"""Bytes that are decompressed at once: at most 1 MB with gzip, 32 MB with zstd."""
 _ZSTD_WINDOW = 2**27
 
 
 def decompressed(data: bytes, max_size: int) -> bytes:
-    """Return the bytes under a compression, at most `max_size` of them; others as they are.
+    """Return decompressed bytes, at most `max_size`; data that is not compressed is unchanged.
 
     Raises:
-        IndexFault: they are broken, cut or too many.
+        IndexFault: the data is broken, cut, or too large.
     """
     decompressor: Any
     if data[:2] == _GZIP:
@@ -194,17 +193,19 @@ def decompressed(data: bytes, max_size: int) -> bytes:
         decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
     else:
         return data
-    # Hashes do not shrink to a hundredth.
+    # Indexes consist mostly of hashes, which never compress to a hundredth.
     max_size = min(max_size, 2**26 + 100 * len(data))
-    found = bytearray()
+    content = bytearray()
     try:
         for start in range(0, len(data), _STEP):
-            found += decompressor.decompress(data[start : start + _STEP])
-            if len(found) > max_size:
+            content += decompressor.decompress(data[start : start + _STEP])
+            if len(content) > max_size:
                 words = f"has more than {max_size:,} bytes when it is not compressed"
                 raise IndexFault(f"{words}, expected less")
     except (zlib.error, zstandard.ZstdError) as error:
-        raise IndexFault(f"broken compression: {said(error)}, expected a whole file") from None
+        raise IndexFault(
+            f"broken compression: {message_of(error)}, expected a whole file"
+        ) from None
     if not decompressor.eof:
         raise IndexFault("broken compression: it is cut, expected a whole file")
-    return bytes(found)
+    return bytes(content)

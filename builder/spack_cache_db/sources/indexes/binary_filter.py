@@ -1,4 +1,4 @@
-"""Which binaries of an index a mirror leaves out (`include_binary` and `exclude_binary`).
+"""Applies the filters of a mirror to the binaries of an index (`include_binary`, `exclude_binary`).
 
 A node is compared with a spec as in Spack 1.2 (`spec.py`: `_satisfies`, `_get_satisfying_edge`,
 `_satisfies_edge`, `_satisfies_node`; `mirrors/mirror.py`: `_spec_matches_filters`).
@@ -30,18 +30,18 @@ from spack_cache_db.spack.targets import target_matches
 
 _AT_RUN_TIME = {"link", "run"}
 _COMPILER = Use(("build",), LANGUAGES)
-"""How the compiler is used that a node up to specfile 4 names."""
+"""Use of the compiler that a node up to specfile 4 names."""
 
 
 def parse_filter(texts: Iterable[str]) -> tuple[SpecQuery, ...]:
-    """Return the specs of a filter; `ValueError` names one that cannot be read."""
-    found = []
+    """Return the parsed specs of a filter; `ValueError` names a spec that cannot be parsed."""
+    specs = []
     for text in texts:
         try:
-            found.append(parse_query(text))
+            specs.append(parse_query(text))
         except QuerySyntaxError as error:
             raise ValueError(f"{text!r} is not a spec: {error}") from None
-    return tuple(found)
+    return tuple(specs)
 
 
 class Graph:
@@ -53,7 +53,7 @@ class Graph:
         self._variants: dict[str, Mapping[str, Variant]] = {}
 
     def node(self, dag_hash: str) -> Node | None:
-        """Return a node; None if the index has no record of it that can be read."""
+        """Return a node; None if the index has no readable record of it."""
         if dag_hash not in self._nodes:
             try:
                 self._nodes[dag_hash] = self._records.entry(dag_hash).node
@@ -71,7 +71,7 @@ class Graph:
 
     @cached_property
     def providers(self) -> frozenset[tuple[str, str]]:
-        """Each virtual package with each package that provides it on some edge of the index."""
+        """Pairs of a virtual package and a package that provides it on an edge of the index."""
         nodes = filter(None, map(self.node, self._records))
         return frozenset(
             (virtual, edge.name)
@@ -86,60 +86,60 @@ class Graph:
             self._has_edge(node, edge) for edge in query.dependencies
         )
 
-    def _has_edge(self, node: Node, asked: Dependency) -> bool:
+    def _has_edge(self, node: Node, query: Dependency) -> bool:
         """Return whether a node has an edge as asked, or the edge's condition does not hold."""
-        if asked.when is not None and not self.satisfies(node, asked.when):
+        if query.when is not None and not self.satisfies(node, query.when):
             return True
-        for end in self._ends(node, asked):
-            return all(self._has_edge(end, below) for below in asked.node.dependencies)
+        for end in self._ends(node, query):
+            return all(self._has_edge(end, below) for below in query.node.dependencies)
         return False
 
-    def _ends(self, node: Node, asked: Dependency) -> Iterator[Node]:
-        """Yield the ends of the edges that are as asked, in the order in which Spack tries them."""
+    def _ends(self, node: Node, query: Dependency) -> Iterator[Node]:
+        """Yield the ends of the edges that match a query, in Spack's order."""
         for edge in node.edges:
-            yield from self._end(edge, asked)
+            yield from self._end(edge, query)
         if node.compiler is not None:
             name, version = split_compiler(node.compiler)
             name = LEGACY_COMPILERS.get(name, name)
-            yield from self._end(Edge(name, "", _COMPILER), asked, _bare(name, version or ""))
-        if asked.direct:
+            yield from self._end(Edge(name, "", _COMPILER), query, _bare(name, version or ""))
+        if query.direct:
             return
         waiting = deque(edge for edge in node.edges if _AT_RUN_TIME.intersection(edge.use.types))
-        seen = {edge.hash for edge in waiting}
+        visited = {edge.hash for edge in waiting}
         while waiting:
             edge = waiting.popleft()
-            yield from self._end(edge, asked)
+            yield from self._end(edge, query)
             below = self.node(edge.hash)
             for deeper in below.edges if below else ():
-                if _AT_RUN_TIME.intersection(deeper.use.types) and deeper.hash not in seen:
-                    seen.add(deeper.hash)
+                if _AT_RUN_TIME.intersection(deeper.use.types) and deeper.hash not in visited:
+                    visited.add(deeper.hash)
                     waiting.append(deeper)
 
-    def _end(self, edge: Edge, asked: Dependency, end: Node | None = None) -> Iterator[Node]:
-        """Yield the end of an edge if the edge is as asked."""
-        name = _package(asked.node.name)
+    def _end(self, edge: Edge, query: Dependency, end: Node | None = None) -> Iterator[Node]:
+        """Yield the end of an edge if the edge matches a query."""
+        name = _package(query.node.name)
         is_virtual = name is not None and name != edge.name
         types, virtuals = {*edge.use.types}, {*edge.use.virtuals}
         if is_virtual and name not in virtuals:
             return
-        if not virtuals.issuperset(asked.virtuals) or not types.issuperset(asked.deptypes):
+        if not virtuals.issuperset(query.virtuals) or not types.issuperset(query.deptypes):
             return
-        found = end or self.node(edge.hash) or _bare(edge.name)
+        end_node = end or self.node(edge.hash) or _bare(edge.name)
         if is_virtual:
-            _require_no_version(asked.node)
-            yield found
-        elif self._is_like(found, asked.node):
-            yield found
+            _require_no_version(query.node)
+            yield end_node
+        elif self._is_like(end_node, query.node):
+            yield end_node
 
     def _is_like(self, node: Node, query: SpecQuery) -> bool:
-        """Return whether a node is as asked, dependencies left aside."""
+        """Return whether a node matches a query without its dependencies."""
         name = _package(query.name)
         if name not in (None, node.name):
             if (name, node.name) in self.providers:
                 _require_no_version(query)
                 return True
             return False
-        flags = {name: each for name, each in node.parameters.items() if isinstance(each, tuple)}
+        flags = {name: value for name, value in node.parameters.items() if isinstance(value, tuple)}
         return (
             (query.namespace in (None, node.namespace) or node.namespace is None)
             and node.hash.startswith(query.hash or "")
@@ -148,32 +148,32 @@ class Graph:
             and query.os in (None, node.os)
             and (query.target is None or target_matches(query.target, node.target))
             and flags_match(query.flags, flags)
-            and all(self._has_variant(node, each) for each in query.variants)
+            and all(self._has_variant(node, variant) for variant in query.variants)
         )
 
-    def _has_variant(self, node: Node, asked: VariantConstraint) -> bool:
-        if not asked.propagate:
+    def _has_variant(self, node: Node, variant: VariantConstraint) -> bool:
+        if not variant.propagate:
             variants = self.variants(node)
-            return asked.name in variants and variant_matches(asked, variants[asked.name])
+            return variant.name in variants and variant_matches(variant, variants[variant.name])
         return all(
-            variant_matches(asked, variants[asked.name])
+            variant_matches(variant, variants[variant.name])
             for variants in map(self.variants, self._all_below(node))
-            if asked.name in variants
+            if variant.name in variants
         )
 
     def _all_below(self, node: Node) -> Iterator[Node]:
         """Yield a node and all its dependencies, of every type."""
-        waiting, seen = [node], {node.hash}
+        waiting, visited = [node], {node.hash}
         while waiting:
-            each = waiting.pop()
-            yield each
-            new = {edge.hash for edge in each.edges} - seen
-            seen |= new
+            below = waiting.pop()
+            yield below
+            new = {edge.hash for edge in below.edges} - visited
+            visited |= new
             waiting += filter(None, map(self.node, new))
 
 
 class BinaryFilter(NamedTuple):
-    """The specs whose binaries a mirror takes, all if there are none, and those it leaves out."""
+    """The specs of `include_binary` (empty for all) and of `exclude_binary`."""
 
     include: tuple[SpecQuery, ...] = ()
     exclude: tuple[SpecQuery, ...] = ()
@@ -191,13 +191,13 @@ class BinaryFilter(NamedTuple):
         node = graph.node(dag_hash)
         if node is None:
             return False
-        if self.include and not any(graph.satisfies(node, each) for each in self.include):
+        if self.include and not any(graph.satisfies(node, query) for query in self.include):
             return True
-        return any(graph.satisfies(node, each) for each in self.exclude)
+        return any(graph.satisfies(node, query) for query in self.exclude)
 
 
 def _require_no_version(query: SpecQuery) -> None:
-    """Raise `IndexFault` if a version is asked of a virtual package."""
+    """Raise `IndexFault` if a query has a version of a virtual package."""
     if query.versions is not None:
         words = f"{query.name}@{query.versions.text} asks for a version of a virtual package"
         raise IndexFault(f"{words}, which no index has: leave the version out")
@@ -208,5 +208,5 @@ def _package(name: str | None) -> str | None:
 
 
 def _bare(name: str, version: str = "") -> Node:
-    """Return a node of which only the name is known, and perhaps the version."""
+    """Return a node with only a name, and perhaps a version."""
     return Node(name, version, "", "", "", "", {})

@@ -1,7 +1,6 @@
-"""Records of an index → columns.
+"""Reads the records of an index into columns.
 
-Configurations are in the normal form of pages, so that both kinds of source meet in one.
-Parameters and externals are compared as JSON: few of them differ.
+Configurations are in the normal form of pages, so that both kinds of source have equal ones.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from spack_cache_db.sources.strictness import (
     BROKEN,
     MAX_NAME,
     as_json,
+    message_of,
     require_bounded,
     require_name,
     require_short,
-    said,
     short,
 )
 from spack_cache_db.spack.lexer import is_hash
@@ -33,14 +32,11 @@ from spack_cache_db.spack.normal_forms import NO_COMPILER
 RECORDS_PER_CALL = 5000
 
 _PLACE = ("path", "module")
-"""The keys of an external that are kept: where the system has it."""
+"""The keys of an external that are stored."""
 
 
 class BinaryPlace(NamedTuple):
-    """Where a binary lies: bytes of its tarball as text, and its address, where they are known.
-
-    `unknown_keys` are those of the manifest that says so.
-    """
+    """Size (as text) and URL of a binary's tarball, if known, and unknown keys of its manifest."""
 
     size: str | None = None
     tarball: Tarball | None = None
@@ -51,8 +47,8 @@ class IndexReader:
     """Adds the records of indexes to the columns of a unit.
 
     Args:
-        writer: it fills the columns.
-        share: called after some thousands of records, each time, with how much has been read.
+        writer: writer of the unit's columns.
+        share: called every few thousand records with the part that has been read.
     """
 
     def __init__(self, writer: Writer, share: Share | None = None) -> None:
@@ -63,39 +59,39 @@ class IndexReader:
     def add(
         self,
         document: Document,
-        known: IndexRecords,
-        listed: Callable[[Entry], BinaryPlace | None],
+        records: IndexRecords,
+        place_of: Callable[[Entry], BinaryPlace | None],
     ) -> None:
         """Add all records of an index.
 
         Args:
             document: the index; problems of its records are added to it.
-            known: its records; edges lead to nothing else.
-            listed: where a record's binary lies; None for a record without one.
+            records: the records of the index.
+            place_of: returns size and URL of a record's binary; None if it has no binary.
 
         Raises:
-            InputError: with the first fault of the index; nothing of it is kept.
+            InputError: the first fault of the index; nothing of the index is added.
         """
         number = self._writer.add(document)
-        rows = _Rows(self._writer, number, known, self._configurations)
+        rows = _Rows(self._writer, number, records, self._configurations)
         unknown, in_manifests = Counter[str](), Counter[str]()
-        for count, dag_hash in enumerate(known):
+        for count, dag_hash in enumerate(records):
             if self._share and count and count % RECORDS_PER_CALL == 0:
-                self._share(count / len(known))
+                self._share(count / len(records))
             try:
-                entry = known.entry(dag_hash)
-                place = listed(entry)
-                rows.add(entry, place)
+                entry = records.entry(dag_hash)
+                binary = place_of(entry)
+                rows.add(entry, binary)
             except (IndexFault, *BROKEN) as error:
                 self._writer.remove(number)
-                message = f"{dag_hash}: {said(error)}, expected a node of Spack's"
+                message = f"{dag_hash}: {message_of(error)}, expected a node of Spack's"
                 if isinstance(error, IndexFault):
                     message = str(error)
                 raise InputError([Fault(document.location, 0, message)]) from None
             unknown.update(entry.unknown)
-            in_manifests.update(place.unknown_keys if place else ())
+            in_manifests.update(binary.unknown_keys if binary else ())
         problems = [*unknown_keys("record", unknown), *unknown_keys("manifest", in_manifests)]
-        problems += [_unrecorded(*each) for each in sorted(rows.unrecorded.items())]
+        problems += [_unrecorded(*item) for item in sorted(rows.unrecorded.items())]
         rows.finish(problems)
 
 
@@ -103,14 +99,14 @@ class _Rows:
     """The rows of one index.
 
     Attributes:
-        unrecorded: the names of hashes of which the index has no record.
+        unrecorded: names of dependencies without a record, by hash.
     """
 
     def __init__(
         self,
         writer: Writer,
         document: int,
-        known: IndexRecords,
+        records: IndexRecords,
         configurations: dict[object, int],
     ) -> None:
         self._writer = writer
@@ -119,21 +115,23 @@ class _Rows:
         facts = writer.columns.documents[document - 1].index_facts
         assert facts is not None
         self._facts = facts
-        self._known = known
+        self._known = records
         self._stacks = texts.stack_sets[(facts.stack,)]
         self._configurations = configurations
-        # Keys that are no hashes are refused, and may not meet those of other documents.
-        self._numbers = {each: texts.hashes[each] for each in known if is_hash(each)}
+        # Keys that are not hashes are rejected later, and get no number.
+        self._numbers = {
+            dag_hash: texts.hashes[dag_hash] for dag_hash in records if is_hash(dag_hash)
+        }
         self._compilers: dict[str, Node | None] = {}
         self._binaries = 0
         self.unrecorded: dict[str, str] = {}
 
-    def add(self, entry: Entry, listed: BinaryPlace | None) -> None:
-        """Add a record, and where its binary lies if it has one."""
+    def add(self, entry: Entry, binary: BinaryPlace | None) -> None:
+        """Add a record, and its binary if it has one."""
         node, texts = entry.node, self._texts
         parameters = as_json(node.parameters)
         configuration = self._configuration(node, parameters)
-        edges = {(self._end(each.name, each.hash), texts.uses[each.use]) for each in node.edges}
+        edges = {(self._end(edge.name, edge.hash), texts.uses[edge.use]) for edge in node.edges}
         build_spec = self._end(*node.build_spec) if node.build_spec else 0
         row = {"document": self._document, "spec": self._numbers[node.hash]}
         rows = self._writer.columns.tables["edges"]
@@ -141,7 +139,7 @@ class _Rows:
         rows["spec"].extend([row["spec"]] * len(edges))
         rows["dependency"].extend([end for end, _ in edges])
         rows["use"].extend([use for _, use in edges])
-        if listed is None:
+        if binary is None:
             self._writer.append_row("unlisted", **row, configuration=configuration)
         else:
             self._binaries += 1
@@ -150,8 +148,8 @@ class _Rows:
                 **row,
                 configuration=configuration,
                 stacks=self._stacks,
-                size=texts.sizes[listed.size] if listed.size else 0,
-                tarball=texts.tarballs[listed.tarball] if listed.tarball else 0,
+                size=texts.sizes[binary.size] if binary.size else 0,
+                tarball=texts.tarballs[binary.tarball] if binary.tarball else 0,
             )
         install = entry.install if self._facts.is_installed else None
         self._writer.append_row(
@@ -163,7 +161,7 @@ class _Rows:
         )
 
     def finish(self, problems: list[Problem]) -> None:
-        """Add the specs without a record, and what is known of the whole index."""
+        """Add the specs without a record, the problems and the number of binaries."""
         nothing = Configuration("", "", NO_COMPILER, "", "", "", ())
         for dag_hash, package in self.unrecorded.items():
             self._writer.append_row(
@@ -184,15 +182,17 @@ class _Rows:
         key = (*node[:2], *node[3:6], compiler, parameters)
         number = self._configurations.get(key)
         if number is None:
-            found = configuration_of(node, compiler)
-            require_bounded(found)
-            number = self._configurations[key] = self._texts.configurations[found]
+            configuration = configuration_of(node, compiler)
+            require_bounded(configuration)
+            number = self._configurations[key] = self._texts.configurations[configuration]
         return number
 
     def _node(self, node: Node, parameters: str) -> int:
-        external, found = None, node.external
-        if found is not None:
-            external = as_json({key: found[key] for key in _PLACE if found.get(key)})
+        external, node_external = None, node.external
+        if node_external is not None:
+            external = as_json(
+                {key: node_external[key] for key in _PLACE if node_external.get(key)}
+            )
         require_name("namespace", node.namespace or "")
         return self._texts.nodes[
             NodeFacts(
@@ -205,14 +205,14 @@ class _Rows:
         ]
 
     def _provider(self, dag_hash: str) -> Node | None:
-        """Return the node of a compiler, which many records share."""
+        """Return the node of a compiler; cached, because many records share it."""
         if dag_hash not in self._compilers:
-            found = self._known.entry(dag_hash).node if dag_hash in self._known else None
-            self._compilers[dag_hash] = found
+            compiler = self._known.entry(dag_hash).node if dag_hash in self._known else None
+            self._compilers[dag_hash] = compiler
         return self._compilers[dag_hash]
 
     def _end(self, name: str, dag_hash: str) -> int:
-        """Return the number of a dependency; of one without a record, the name is kept."""
+        """Return the number of a dependency, and remember its name if it has no record."""
         number = self._numbers.get(dag_hash)
         if number is None:
             require_hash(dag_hash)
@@ -224,18 +224,18 @@ class _Rows:
 
 def _unrecorded(dag_hash: str, name: str) -> Problem:
     message = f"the spec {dag_hash} is needed, and has no record: only its name is known, {name}"
-    # Another index may call it otherwise, and the file has one name for it.
+    # Another index may use another name, and the database has one name for it.
     return Problem("no_record", message, dag_hash, as_json({"package": name}))
 
 
-def unknown_keys(what: str, counts: Mapping[str, int]) -> Iterator[Problem]:
-    """Yield a problem for each key that is not known.
+def unknown_keys(kind: str, counts: Mapping[str, int]) -> Iterator[Problem]:
+    """Yield a problem for each unknown key.
 
     Args:
-        what: `record` or `manifest`.
-        counts: how many of them have each key.
+        kind: `record` or `manifest`.
+        counts: number of records or manifests with each key.
     """
-    for place, count in sorted(counts.items()):
-        have = f"{what} has" if count == 1 else f"{what}s have"
-        message = f"the key {short(place)} is not known and left out: {count:,} {have} it"
+    for key, count in sorted(counts.items()):
+        have = f"{kind} has" if count == 1 else f"{kind}s have"
+        message = f"the key {short(key)} is not known and left out: {count:,} {have} it"
         yield Problem("unknown_key", message)

@@ -1,11 +1,10 @@
-"""The bytes of an index or of spec files → records by hash.
+"""Reads an index or spec files into records by hash.
 
-An index is Spack's database JSON of versions 5 to 8. The first pass leaves each record undecoded,
-the second decodes them one by one, so that an index of two hundred megabytes takes little more
-memory than its bytes. A spec file lies beside each binary of a mirror that has no index: JSON since
-Spack 0.17, YAML before; clear-signed or not, compressed by gzip in the blobs of layout 3 (Spack
-`binary_distribution.py` and `url_buildcache.py`). Its first node is the binary's own, the others
-are what it depends on.
+An index is Spack's database JSON of versions 5 to 8. Its records are decoded one by one, so that an
+index of 200 MB takes little more memory than its bytes. A mirror without an index has a spec file
+for each binary: JSON since Spack 0.17, YAML before; clear-signed or not, compressed by gzip in
+layout 3 (Spack `binary_distribution.py` and `url_buildcache.py`). Its first node is the binary, the
+others are its dependencies.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from spack_cache_db.errors import LineFault
 from spack_cache_db.sources import Place
 from spack_cache_db.sources.columns import IndexFacts, Install
 from spack_cache_db.sources.indexes import IndexFault, decompressed, without_signature
-from spack_cache_db.sources.strictness import BROKEN, named, require_text, said
+from spack_cache_db.sources.strictness import BROKEN, message_of, named, require_text
 from spack_cache_db.spack.nodes import Edge, Node, read_node, require_hash, require_known
 
 VERSIONS = ("5", "6", "7", "8")
 """The database versions of Spack 0.13 to 1.1 that are read."""
 
 NODE_LIMIT = 10_000
-"""Nodes of the largest spec file that is read; the largest known have a few hundred."""
+"""Nodes of a spec file; the largest known have a few hundred."""
 
 _RECORD = {
     "spec", "ref_count", "in_buildcache", "path", "installed", "explicit", "installation_time",
@@ -46,7 +45,7 @@ A_LOCKFILE = (
 )
 
 _YAML = YamlBounds(size=2**24, parts=500_000)
-"""YAML without aliases, which Spack writes none of and which can grow without end."""
+"""Limits of YAML; it has no aliases, because Spack writes none and they can expand without end."""
 
 
 class Database(Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,7 +56,7 @@ class Database(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Index(Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole of an index."""
+    """The content of an index."""
 
     database: Database
 
@@ -71,8 +70,8 @@ class Entry(NamedTuple):
     Attributes:
         node: the spec.
         is_binary: whether the mirror has a binary of it, or Spack installed it.
-        install: how it is installed, in the index of an installation.
-        unknown: its keys that are not known, such as `spec.dependencies[].odd`.
+        install: its prefix and time, in the index of an installation.
+        unknown: its unknown keys, such as `spec.dependencies[].odd`.
     """
 
     node: Node
@@ -90,7 +89,7 @@ def read_entry(record: Any) -> Entry:
         if not isinstance(record.get(key), bool | None):
             raise ValueError(f"has {key} {record[key]!r:.60}, expected true or false")
     in_buildcache, installed = record.get("in_buildcache"), record.get("installed")
-    # Not all versions of indexes say whether there is a binary.
+    # Only some versions of indexes have `in_buildcache`.
     is_binary = node.external is None and installed is not False
     if in_buildcache is not None:
         is_binary = in_buildcache
@@ -101,13 +100,13 @@ def _install(record: Mapping[str, Any]) -> Install:
     prefix = record.get("path")
     if not isinstance(prefix, str | None):
         raise ValueError(f"has path {prefix!r:.60}, expected a text")
-    # Old databases say so of an external without a path (Spack `database.py`, `InstallRecord`).
+    # Old databases write "None" for an external without a path (Spack `database.py`).
     prefix = None if prefix == "None" else prefix
     return Install(prefix, record.get("explicit"), _in_utc(record.get("installation_time")))
 
 
 def _in_utc(seconds: float | None) -> str | None:
-    """Return a time as SQLite writes it; None for one that is not of our days."""
+    """Return a time in SQLite's format; None if it is out of range."""
     try:
         when = None if seconds is None else datetime.fromtimestamp(seconds, UTC)
     except (TypeError, ValueError, OverflowError, OSError):
@@ -116,31 +115,30 @@ def _in_utc(seconds: float | None) -> str | None:
 
 
 class Installs(dict[str, Raw]):
-    """The records of one index by hash, each decoded when it is asked for, and not kept."""
+    """The records of one index by hash; `entry` decodes one record."""
 
     def __init__(self, data: bytes) -> None:
-        """Read what an index says of itself; `IndexFault` if it is none that can be read."""
+        """Decode an index without its records; `IndexFault` if it cannot be read."""
         try:
             database = _INDEX.decode(data).database
         except BROKEN as error:
-            raise IndexFault(f"broken index: {said(error)}, expected Spack's index") from None
+            raise IndexFault(f"broken index: {message_of(error)}, expected Spack's index") from None
         if database.version not in VERSIONS:
-            known = ", ".join(VERSIONS)
-            raise IndexFault(f"database version {database.version}, expected one of {known}")
+            versions = ", ".join(VERSIONS)
+            raise IndexFault(f"database version {database.version}, expected one of {versions}")
         super().__init__(database.installs)
         self._version = database.version
 
     def facts(self, stack: str, url: str | None, whole: str, place: Place) -> IndexFacts:
-        """Return what the index says as a document (see `IndexFacts`)."""
+        """Return the facts of the index as a document."""
         is_named = self.is_installed and place.release is not None
         return IndexFacts(stack, self._version, url, whole, 0, self.is_installed, is_named)
 
     @cached_property
     def is_installed(self) -> bool:
-        """Whether this is the index of an installed tree.
+        """Whether this is the index of an installation.
 
-        Its records have a path, and do not say whether they are in a build cache (Spack
-        `database.py`, `InstallRecord`).
+        Its records have `path` instead of `in_buildcache` (Spack `database.py`, `InstallRecord`).
         """
         for text in self.values():
             try:
@@ -158,8 +156,8 @@ class Installs(dict[str, Raw]):
         """Return a record.
 
         Raises:
-            IndexFault: it cannot be read; the text begins with the hash.
-            KeyError: there is none.
+            IndexFault: it cannot be read; the message starts with the hash.
+            KeyError: there is no such record.
         """
         try:
             entry = read_entry(msgspec.json.decode(self[dag_hash]))
@@ -168,22 +166,19 @@ class Installs(dict[str, Raw]):
                 words = f"its spec has the hash {named(entry.node.hash)}"
                 raise ValueError(f"{words}, expected that of the record")
         except BROKEN as error:
-            raise IndexFault(f"{named(dag_hash)}: {said(error)}") from None
+            raise IndexFault(f"{named(dag_hash)}: {message_of(error)}") from None
         return entry
 
 
 class SpecFile:
-    """The nodes of a spec file: `version` is that of the specfile.
-
-    `entries` has the node of the binary first, then those that it depends on.
-    """
+    """The version and the nodes of a spec file; the node of the binary comes first."""
 
     def __init__(self, data: bytes, max_size: int) -> None:
         """Read a spec file in any of its forms; `IndexFault` if it cannot be read.
 
         Args:
             data: the bytes of the file.
-            max_size: bytes that a compressed one may have when it is not.
+            max_size: most bytes of a compressed file after decompression.
         """
         text = without_signature(decompressed(data, max_size))
         try:
@@ -196,7 +191,7 @@ class SpecFile:
             words = f"broken spec file: {where}{fault.message}, expected JSON or YAML"
             raise IndexFault(words) from None
         except BROKEN as error:
-            words = f"broken spec file: {said(error)}, expected one of Spack's"
+            words = f"broken spec file: {message_of(error)}, expected one of Spack's"
             raise IndexFault(words) from None
 
     def _entries(self, file: Any) -> list[Entry]:
@@ -215,25 +210,25 @@ class SpecFile:
         self.version = version
         if not 0 < len(nodes) <= NODE_LIMIT:
             raise ValueError(f"has {len(nodes):,} nodes, expected 1 to {NODE_LIMIT:,}")
-        first, *others = (read_entry({"spec": node}) for node in nodes)
+        first, *dependencies = (read_entry({"spec": node}) for node in nodes)
         first = first._replace(is_binary=True, unknown=first.unknown | unknown)
-        entries = [first, *(each._replace(is_binary=False) for each in others)]
-        # Specfile 1 names the ends of edges by `build_hash` where a node has one (Spack 0.16
-        # `spec.py`, `node_dict_with_hashes`).
-        hashes = {each.node.build_hash or each.node.hash: each.node.hash for each in entries}
-        for each in entries:
-            require_hash(each.node.hash)
-        return [each._replace(node=_with_edges(each.node, hashes)) for each in entries]
+        entries = [first, *(entry._replace(is_binary=False) for entry in dependencies)]
+        # Specfile 1 names the ends of edges by `build_hash` if a node has it (Spack 0.16 `spec.py`,
+        # `node_dict_with_hashes`).
+        hashes = {entry.node.build_hash or entry.node.hash: entry.node.hash for entry in entries}
+        for entry in entries:
+            require_hash(entry.node.hash)
+        return [entry._replace(node=_with_edges(entry.node, hashes)) for entry in entries]
 
 
 def _with_edges(node: Node, hashes: Mapping[str, str]) -> Node:
-    """Return a node whose edges name their ends by `hash`."""
-    edges = (Edge(each.name, hashes.get(each.hash, each.hash), each.use) for each in node.edges)
+    """Return a node with the `hash` of each dependency in its edges."""
+    edges = (Edge(edge.name, hashes.get(edge.hash, edge.hash), edge.use) for edge in node.edges)
     return node._replace(edges=tuple(edges))
 
 
 class SpecFileRecords(dict[str, Entry]):
-    """The nodes of spec files as the records of an index; a binary's own file comes first."""
+    """The nodes of spec files as records; the file of a binary has priority over other files."""
 
     def __init__(self, files: Iterable[SpecFile]) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""Files and folders of mirrors → indexes that can be read; each index is one document.
+"""Opens the indexes of mirrors, and reads them into columns; each index is one document.
 
-Layout 3 (Spack 1.0 `url_buildcache.py`) keeps manifests that name blobs; layout 2 (`build_cache/`)
+Layout 3 (Spack 1.0 `url_buildcache.py`) has manifests that name blobs, layout 2 (`build_cache/`)
 plain files. An installation has the same index below `.spack-db/`. A mirror without an index is
 read from its spec files.
 """
@@ -58,7 +58,7 @@ MAX_SPEC_FILE = 2**26
 _MAX_SUM = 1024
 _INDEX_MANIFEST = "index.manifest.json"
 _PLAIN = (LAYOUT_2_INDEX, ".spack-db/index.json", "index.json")
-"""Where a folder without layout 3 has an index: of a mirror, of an installation, or alone."""
+"""Paths of an index in a folder without layout 3: mirror, installation, or single index."""
 
 _SPEC_MANIFEST = ".spec.manifest.json"
 _SPEC_SUFFIXES = (".spec.json", ".spec.json.sig", ".spec.yaml")
@@ -66,12 +66,12 @@ _BEGINS = (b"{", b"-----BEGIN PGP SIGNED MESSAGE", b"spec:", b"\x1f\x8b", b"\x28
 
 
 def is_spacks(data: bytes) -> bool:
-    """Return whether bytes begin as an index or a spec file does, compressed or signed or not."""
+    """Return whether bytes start like an index or a spec file, compressed, signed or plain."""
     return data[:64].lstrip().startswith(_BEGINS)
 
 
 class OpenIndex(NamedTuple):
-    """An index that is about to be read: its document, its records, where its binaries lie."""
+    """An opened index: its document, its records, and a function that returns a record's binary."""
 
     document: Document
     records: IndexRecords
@@ -86,15 +86,15 @@ class MirrorReader:
         self._place = place
 
     def add(self, file: RawFile) -> None:
-        """Read an index or a spec file; `InputError` with its first fault if it cannot be kept."""
+        """Read an index or a spec file; `InputError` with its first fault if it is faulty."""
         self._reader.add(*open_file(file, self._place_of(file)))
 
     def _place_of(self, file: RawFile | File) -> Place:
-        """Return the place of a file, whose own release comes first."""
+        """Return release and stack of a file; its own release has priority."""
         return self._place._replace(release=file.release or self._place.release)
 
     def add_mirror(self, mirror: File) -> None:
-        """Read the folder of a mirror (as `add`); an index without faults is kept all the same."""
+        """Read the folder of a mirror; `InputError` has the faults, other indexes are kept."""
         faults: list[Fault] = []
         for index in open_mirror(mirror, self._place_of(mirror)):
             if isinstance(index, Fault):
@@ -109,36 +109,38 @@ class MirrorReader:
 
 
 def open_file(file: RawFile, place: Place) -> OpenIndex:
-    """Open an index or a spec file that lies by itself; `InputError` if it cannot be read."""
+    """Open an index or a spec file outside a mirror; `InputError` if it cannot be read."""
     with _faults_of(file.location):
         data = decompressed(file.data, MAX_INDEX)
-        here, digest = File(file.location, file.path), hashlib.sha256(data)
+        input_file, digest = File(file.location, file.path), hashlib.sha256(data)
         if b'"database"' in data[:256]:
             installs = _installs(data)
-            release, stack = place.of_tree(here) if installs.is_installed else place.of(file.path)
+            release, stack = (
+                place.of_tree(input_file) if installs.is_installed else place.of(file.path)
+            )
             facts = installs.facts(stack, None, file.location, place)
-            return _opened(here, digest, facts, release, installs)
-        # `_cache/<release>/<package>/spec-N.json`, as the folders of pages have them.
-        found = SpecFile(data, MAX_INDEX)
+            return _opened(input_file, digest, facts, release, installs)
+        # `_cache/<release>/<package>/spec-N.json`, as in the folders of pages.
+        spec_file = SpecFile(data, MAX_INDEX)
         folders = file.path.split("/")[:-1]
         release, stack = place.of("/".join([*folders[-2:-1], "spec.json"]))
-        facts = IndexFacts(stack, f"{SPEC_FILE}{found.version}", None, None)
-        return _opened(here, digest, facts, release, SpecFileRecords([found]))
+        facts = IndexFacts(stack, f"{SPEC_FILE}{spec_file.version}", None, None)
+        return _opened(input_file, digest, facts, release, SpecFileRecords([spec_file]))
 
 
 def open_mirror(mirror: File, place: Place) -> Iterator[OpenIndex | Fault]:
-    """Yield all indexes of a mirror, or one made of its spec files, and what is wrong with others.
+    """Yield the indexes of a mirror, or one made from its spec files, and the faults of others.
 
-    Where its address cannot be read, binaries have no URL. `InputError` if it cannot be listed.
+    If the address cannot be read, binaries have no URL. `InputError` if it cannot be listed.
     """
     with _faults_of(mirror.location):
-        found = _Mirror(mirror, place)
-        paths = found.index_paths()
-    yield from found.faults
-    for path in paths or [found.folder]:
+        mirror_folder = _Mirror(mirror, place)
+        paths = mirror_folder.index_paths()
+    yield from mirror_folder.faults
+    for path in paths or [mirror_folder.folder]:
         try:
             with _faults_of(str(path) if paths else mirror.location):
-                index = found.index(path) if paths else found.spec_files()
+                index = mirror_folder.index(path) if paths else mirror_folder.spec_files()
         except InputError as error:
             yield from error.faults
         else:
@@ -146,17 +148,17 @@ def open_mirror(mirror: File, place: Place) -> Iterator[OpenIndex | Fault]:
 
 
 def files_without_index(folder: Path) -> list[str]:
-    """Return the files that a folder without an index of a mirror is read from, by their names.
+    """Return the names of the files that `build` reads from a folder without a mirror's index.
 
-    They are the index of an installation, an index alone, or spec files. None if the folder has an
-    index of a mirror; `InputError` if a manifest cannot be read.
+    They are the index of an installation, a single index, or spec files. The list is empty if the
+    folder has an index of a mirror. `InputError` if a manifest cannot be read.
     """
-    found = _Mirror(File(str(folder), "", "mirror"), Place())
-    paths = found.index_paths()
+    mirror_folder = _Mirror(File(str(folder), "", "mirror"), Place())
+    paths = mirror_folder.index_paths()
     if paths:
         names = [path.relative_to(folder).as_posix() for path in paths]
         return [name for name in names if name in _PLAIN[1:]]
-    _, paths = found.spec_paths()
+    _, paths = mirror_folder.spec_paths()
     names = [path.relative_to(folder).as_posix() for path in paths]
     for path in paths:
         if path.name.endswith(_SPEC_MANIFEST):
@@ -167,15 +169,15 @@ def files_without_index(folder: Path) -> list[str]:
 
 
 def files_to_read(folder: Path) -> list[Path]:
-    """Return the files of a mirror's folder that decide what it has; manifests name the blobs."""
-    found = _Mirror(File(str(folder), "", "mirror"), Place())
-    paths = found.index_paths()
+    """Return the files of a mirror that determine its content; manifests stand for their blobs."""
+    mirror_folder = _Mirror(File(str(folder), "", "mirror"), Place())
+    paths = mirror_folder.index_paths()
     beside = [
         folder / ADDRESS_FILE,
         folder / SIZES_FILE,
         *(path.with_name(f"{path.name}.hash") for path in paths),
     ]
-    specs = sorted(found.spec_manifests) if paths else found.spec_paths()[1]
+    specs = sorted(mirror_folder.spec_manifests) if paths else mirror_folder.spec_paths()[1]
     return [*paths, *specs, *(path for path in beside if path.is_file())]
 
 
@@ -185,7 +187,7 @@ Binary = tuple[str, str, str]
 
 def listed_binaries(folder: Path) -> list[Binary]:
     """Return the binaries that the indexes of a mirror list; `build` reports faulty records."""
-    found: set[Binary] = set()
+    binaries: set[Binary] = set()
     for opened in open_mirror(File(str(folder), "", "mirror"), Place()):
         if isinstance(opened, Fault):
             continue
@@ -193,8 +195,8 @@ def listed_binaries(folder: Path) -> list[Binary]:
             with suppress(IndexFault):
                 entry = opened.records.entry(dag_hash)
                 if opened.listed(entry) is not None:
-                    found.add((entry.node.name, entry.node.version, dag_hash))
-    return sorted(found)
+                    binaries.add((entry.node.name, entry.node.version, dag_hash))
+    return sorted(binaries)
 
 
 def binaries_left_out(folder: Path) -> list[str]:
@@ -210,7 +212,7 @@ def binaries_left_out(folder: Path) -> list[str]:
 
 @contextmanager
 def _faults_of(location: str) -> Iterator[None]:
-    """Make whatever is wrong with a file or a folder an `InputError`."""
+    """Turn the errors of a file or a folder into `InputError`."""
     with faults_of(location):
         try:
             yield
@@ -221,9 +223,9 @@ def _faults_of(location: str) -> Iterator[None]:
 
 
 class _Mirror:
-    """The folder of a mirror: its indexes or spec files, and where its binaries lie.
+    """The folder of a mirror: its indexes or spec files, and its binaries.
 
-    `url` is the mirror's address, None where nothing says it; `faults` are those of its file.
+    `url` is the mirror's address, None if unknown; `faults` are the faults of the address file.
     """
 
     def __init__(self, mirror: File, place: Place) -> None:
@@ -245,10 +247,10 @@ class _Mirror:
         self._base = self.url.rstrip("/") if self.url else None
         self._mirror = mirror
         self._place = place
-        # The folders of the mirror itself say which release and stack it is of.
+        # The folders of the mirror give its release and stack.
         self._place_path = f"{mirror.path}/index.json".lstrip("/")
         self.spec_manifests = [*folder.glob(f"v3/manifests/spec/*/*{_SPEC_MANIFEST}")]
-        # The last part of their names is the hash.
+        # The last part of a manifest's name is the hash.
         self._by_hash = {
             path.name.removesuffix(_SPEC_MANIFEST).rpartition("-")[2]: path
             for path in self.spec_manifests
@@ -257,7 +259,7 @@ class _Mirror:
         self._prefix = Tarball(self._base, is_whole=False) if self._base and is_layout_2 else None
 
     def binary(self, dag_hash: str) -> BinaryPlace:
-        """Return where the binary of a spec lies; `IndexFault` if its manifest cannot be read."""
+        """Return size and URL of a spec's binary; `IndexFault` if its manifest cannot be read."""
         path = self._by_hash.get(dag_hash)
         if path is None:
             size = self._sizes.get(dag_hash)
@@ -276,7 +278,7 @@ class _Mirror:
     def index_paths(self) -> list[Path]:
         """Return the manifests of its indexes and views, or its plain indexes; sorted.
 
-        The name of a view may have slashes, so that views lie at any depth.
+        A view may be at any depth, because its name may contain slashes.
         """
         manifests = self.folder / MANIFESTS
         if manifests.is_dir():
@@ -291,21 +293,21 @@ class _Mirror:
         return "2", [path for path in below if path.name.endswith(_SPEC_SUFFIXES)]
 
     def left_out(self, records: IndexRecords) -> frozenset[str]:
-        """Return the hashes of binaries that filters leave out; `IndexFault` for a wrong filter."""
+        """Return the hashes of binaries that filters exclude; `IndexFault` for a wrong filter."""
         if self._filter == BinaryFilter():
             return frozenset()
-        graph, found = Graph(records), set()
+        graph, hashes = Graph(records), set()
         for dag_hash in records:
             try:
                 is_binary = records.entry(dag_hash).is_binary
             except IndexFault:
                 continue  # The reader of the index reports it.
             if is_binary and self._filter.leaves_out(graph, dag_hash):
-                found.add(dag_hash)
-        return frozenset(found)
+                hashes.add(dag_hash)
+        return frozenset(hashes)
 
     def index(self, path: Path) -> OpenIndex:
-        """Open an index from the path of its manifest, or its own."""
+        """Open an index from the path of its manifest, or from its own path."""
         view, unknown = None, Counter[str]()
         if path.name == _INDEX_MANIFEST:
             manifest = read_manifest(read_file(path, MAX_MANIFEST))
@@ -331,7 +333,7 @@ class _Mirror:
         """Open a mirror that has no index, from its spec files."""
         digest = hashlib.sha256()
 
-        found: list[SpecFile] = []
+        files: list[SpecFile] = []
         layout, paths = self.spec_paths()
         for path in paths:
             with _faults_of(str(path)):
@@ -339,20 +341,20 @@ class _Mirror:
                     data = self._blob(read_manifest(read_file(path, MAX_MANIFEST)), SPEC)
                 else:
                     data = read_file(path, MAX_SPEC_FILE)
-                found.append(SpecFile(data, MAX_SPEC_FILE))
+                files.append(SpecFile(data, MAX_SPEC_FILE))
             digest.update(hashlib.sha256(data).digest())
-        if not found:
+        if not files:
             raise IndexFault("the mirror has neither an index nor a spec file, expected one")
         release, stack = self._place.of(self._place_path)
         file = self._mirror._replace(path=self._mirror.path or ".")
         facts = IndexFacts(stack, f"spec files, layout {layout}", self.url, file.location)
-        return _opened(file, digest, facts, release, SpecFileRecords(found), self)
+        return _opened(file, digest, facts, release, SpecFileRecords(files), self)
 
     def _blob(self, manifest: Manifest, media_type: str) -> bytes:
         """Return the bytes of the blob that a manifest names.
 
         Raises:
-            IndexFault: it names none of this media type, or the blob is not what it says.
+            IndexFault: the manifest has no such blob, or the blob does not match the manifest.
             OSError: a file cannot be read.
         """
         blob = manifest.blob(media_type)
@@ -368,16 +370,16 @@ class _Mirror:
 
 
 def _folders_with_an_index(top: Path) -> Iterator[Path]:
-    """Yield the folders with the manifest of an index, at any depth; links lead to each once."""
-    seen = set[str]()
-    for place, folders, files in os.walk(top, onerror=_raise, followlinks=True):
-        real = os.path.realpath(place)
-        if real in seen:
+    """Yield the folders with the manifest of an index, at any depth, each once despite links."""
+    visited = set[str]()
+    for folder, folders, files in os.walk(top, onerror=_raise, followlinks=True):
+        real = os.path.realpath(folder)
+        if real in visited:
             folders.clear()
             continue
-        seen.add(real)
+        visited.add(real)
         if _INDEX_MANIFEST in (*files, *folders):
-            yield Path(place)
+            yield Path(folder)
 
 
 def _raise(error: OSError) -> None:
@@ -385,12 +387,12 @@ def _raise(error: OSError) -> None:
 
 
 def _has(folder: Path, name: str) -> bool:
-    """Return whether a name is there, also that of a link to nowhere: whoever opens it says so."""
+    """Return whether a name exists; a broken link counts, and opening it reports the error."""
     return os.path.lexists(folder / name)
 
 
 def _installs(data: bytes) -> Installs:
-    """Return the records of an index; `IndexFault` if it is none."""
+    """Return the records of an index; `IndexFault` if the data is not an index."""
     try:
         require_text(data)
     except LineFault as fault:
@@ -399,13 +401,13 @@ def _installs(data: bytes) -> Installs:
 
 
 def _require_sum(path: Path, data: bytes) -> None:
-    """Hold an index against the sum that Spack writes beside it in layout 2."""
+    """Raise `IndexFault` unless an index has the checksum in the file beside it (layout 2)."""
     beside = path.with_name(f"{path.name}.hash")
     if _has(beside.parent, beside.name):
-        wanted = read_file(beside, _MAX_SUM).decode("ascii", "replace").strip()
-        found = hashlib.sha256(data).hexdigest()
-        if found != wanted:
-            raise IndexFault(f"has the checksum {found}, {beside.name} says {wanted[:80]!r}")
+        recorded = read_file(beside, _MAX_SUM).decode("ascii", "replace").strip()
+        checksum = hashlib.sha256(data).hexdigest()
+        if checksum != recorded:
+            raise IndexFault(f"has the checksum {checksum}, {beside.name} says {recorded[:80]!r}")
 
 
 def _opened(
@@ -416,7 +418,7 @@ def _opened(
     records: IndexRecords,
     mirror: _Mirror | None = None,
 ) -> OpenIndex:
-    """Return an index without what its mirror leaves out; `IndexFault` if it has a wrong name."""
+    """Return an index without the binaries that filters exclude; `IndexFault` for a wrong name."""
     try:
         require_name("release", release)
         require_name("stack", facts.stack)

@@ -24,11 +24,11 @@ from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.strictness import (
     BROKEN,
     MAX_NAME,
+    message_of,
     quoted,
     require_few,
     require_short,
     require_text,
-    said,
 )
 from spack_cache_db.spack.lexer import is_hash, is_package
 
@@ -332,4 +332,4 @@ def _decoded(decoder: msgspec.json.Decoder[T], source: Json, key: str) -> T:
     try:
         return decoder.decode(text)
     except BROKEN as error:
-        raise LineFault(source.line, f"{key}: {said(error)}") from None
+        raise LineFault(source.line, f"{key}: {message_of(error)}") from None
