@@ -1,4 +1,4 @@
-"""The public names of the package, which imports them from here when they are used."""
+"""The public Python API; `spack_cache_db` imports a name from this module when it is used."""
 
 from __future__ import annotations
 

@@ -7,14 +7,14 @@ from html import escape
 from typing import Any, NamedTuple
 
 WORDS = ("variants", "releases", "stacks", "modules")
-"""Columns whose lists are separated by blanks in CSV; others have texts with blanks in them."""
+"""Columns whose lists are separated by blanks in CSV; texts in other lists may contain blanks."""
 
 MOST_SHOWN = 50
-"""Rows of a notebook's table."""
+"""Number of rows that a notebook shows."""
 
 
 class Rows(NamedTuple):
-    """The rows of an answer: records of plain values, and the keys that become columns."""
+    """The rows of an answer: records of plain values, and their keys, which become columns."""
 
     columns: Sequence[str]
     records: Iterable[Mapping[str, Any]]
@@ -52,7 +52,7 @@ def json_text(value: Any) -> str:
 
 def csv_text(rows: Rows) -> str:
     """Return rows as CSV; None and missing values are empty cells, a list is one cell."""
-    # Most commands print neither JSON nor CSV, and a completion in a shell prints nothing.
+    # Imported when needed: most commands and all shell completions print no CSV.
     import csv
     import io
 

@@ -238,6 +238,6 @@ def test_a_place_that_is_taken_is_told(tmp_path: Path) -> None:
         build([str(SAMPLES)], output)
     assert str(caught.value) == (
         f"{tmp_path}/x.inspect.json: cannot be written: Is a directory; "
-        "the database itself is whole"
+        "the database itself is complete"
     )
     assert {path.name for path in tmp_path.iterdir()} == {"x.db", "x.inspect.json"}

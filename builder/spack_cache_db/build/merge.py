@@ -1,9 +1,9 @@
-"""Columns of many units → one set of columns: each thing once, each spec of a release once.
+"""Merges the columns of all units: each value once, each spec of a release once.
 
-Where documents contradict each other, the first one that knows is right, in the order of releases
-and documents; what the others say becomes a difference. A hash has one configuration: that of the
-first listing, or of the first record if no document lists it. The numbers here depend on how the
-input was divided; `ids` gives the final ones, which do not.
+If documents contradict each other, the first document with a value wins, in the order of releases
+and documents; the other values become differences. A hash has one configuration: that of the first
+listing, or of the first record if no document lists it. The numbers of this module depend on how
+the input was divided; `ids` assigns the final numbers, which do not.
 """
 
 from __future__ import annotations
@@ -55,24 +55,24 @@ from spack_cache_db.sources.columns import (
 
 
 class Difference(NamedTuple):
-    """Values of one column that documents give, and the stored values, row by row.
+    """Values of one column that contradict the stored values, row by row.
 
     Both frames have the columns `document`, `spec`, and `column` itself.
     """
 
     column: str
-    said: Frame
+    stated: Frame
     stored: Frame
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The whole input; numbers refer to `documents`, `releases` and `texts`.
+    """The merged input; numbers refer to `documents`, `releases` and `texts`.
 
     The frames have the columns of `TABLES`.
 
     Attributes:
-        documents: pages by release and package, then all others by release and path.
+        documents: pages by release and package, then other documents by release and path.
         releases: in the order of `sort_releases`.
         document_release: the release of each document, by its number.
         listings: one row for each (release, spec), in that order, without configurations.
@@ -110,7 +110,7 @@ class Merged:
 
 
 class Merge:
-    """Takes columns unit by unit; `merged` joins them when all are there."""
+    """Collects the columns of units; `merged` joins them at the end."""
 
     def __init__(self) -> None:
         self._documents: list[Document] = []
@@ -120,7 +120,7 @@ class Merge:
         self._modules: list[ModuleFacts] = []
         self._old_modules: list[ModuleFacts] = []
         self.origins: list[Origin] = []
-        # What each database left out, and the numbers of its documents.
+        # The numbers of each database's documents, and the documents that it left out.
         self._left_out: list[tuple[range, list[tuple[str, str]]]] = []
         self._bytes_read = 0
         self._texts = Texts()
@@ -130,7 +130,7 @@ class Merge:
         }
 
     def add(self, columns: Columns) -> None:
-        """Add what one unit says."""
+        """Add the columns of one unit."""
         before = len(self._documents)
         self._documents += columns.documents
         self._faults += columns.faults
@@ -144,52 +144,56 @@ class Merge:
             self._modules += columns.modules
         self.origins += columns.origins
         self._bytes_read += columns.bytes_read
-        known = {
+        values = {
             DOCUMENTS: added,
             **{
                 name: map(getattr(self._texts, name).__getitem__, things)
                 for name, things in columns.things.items()
             },
         }
-        new = {name: np.array([0, *each], np.uint32) for name, each in known.items()}
+        new = {name: np.array([0, *row_numbers], np.uint32) for name, row_numbers in values.items()}
         for table, arrays in columns.tables.items():
             if arrays["document"]:
-                found = {name: np.asarray(each, np.uint32) for name, each in arrays.items()}
-                self._parts[table].append(Frame(**found).renumbered(TABLES[table], new))
+                arrays_by_name = {
+                    name: np.asarray(array, np.uint32) for name, array in arrays.items()
+                }
+                self._parts[table].append(Frame(**arrays_by_name).renumbered(TABLES[table], new))
 
     def merged(self, first: str | None = None, snapshots: Snapshots = NO_SNAPSHOTS) -> Merged:
-        """Join what was added; a page or an index that contradicts another one is refused.
+        """Return all units as one; a document that contradicts another one is refused.
 
         Args:
-            first: the release that stands before all others.
+            first: the release that comes before all others.
             snapshots: the options about snapshots.
         """
         documents, replaced = self._documents, set[int]()
-        whole: Tables = {table: joined(self._parts.pop(table)) for table in TABLES}
+        frames: Tables = {table: joined(self._parts.pop(table)) for table in TABLES}
         if snapshots != NO_SNAPSHOTS:
             old = {number for numbers, _ in self._left_out for number in numbers}
-            documents, whole, snapshots, replaced = dated(documents, whole, old, snapshots)
-        kept, refusals = kept_documents(documents, whole["listings"], self._texts.hashes.things)
-        kept, releases = _in_order(documents, kept, first)
-        document_number = places(numbers(kept), len(documents))
-        documents = [documents[number - 1] for number in kept]
-        forms = {each.form for each in self._packages if snapshots.day}
-        old_packages = (each for each in self._old_packages if each.form not in forms)
+            documents, frames, snapshots, replaced = dated(documents, frames, old, snapshots)
+        chosen, refusals = kept_documents(documents, frames["listings"], self._texts.hashes.things)
+        chosen, releases = _in_order(documents, chosen, first)
+        document_number = places(numbers(chosen), len(documents))
+        documents = [documents[number - 1] for number in chosen]
+        forms = {facts.form for facts in self._packages if snapshots.day}
+        old_packages = (facts for facts in self._old_packages if facts.form not in forms)
         packages, refused = distinct_facts([*old_packages, *self._packages])
-        listed_today = {each.release for each in self._modules if snapshots.day}
+        listed_today = {module.release for module in self._modules if snapshots.day}
         old_modules = (
-            each for each in self._old_modules if not listed_today & {each.release, None}
+            module for module in self._old_modules if not listed_today & {module.release, None}
         )
         left_out = [rows for numbers, rows in self._left_out if replaced.isdisjoint(numbers)]
         release_number = {name: at for at, name in enumerate(releases, start=1)}
-        document_release = numbers([0, *[release_number[each.release] for each in documents]])
-        whole = {table: of_documents(frame, document_number) for table, frame in whole.items()}
-        edges, other_dependencies = first_dependencies(whole["records"], whole["edges"])
-        listed = _by_release_and_spec(whole["listings"], document_release)
-        unlisted = whole["unlisted"]
+        document_release = numbers(
+            [0, *[release_number[document.release] for document in documents]]
+        )
+        frames = {table: of_documents(frame, document_number) for table, frame in frames.items()}
+        edges, other_dependencies = first_dependencies(frames["records"], frames["edges"])
+        listed = _by_release_and_spec(frames["listings"], document_release)
+        unlisted = frames["unlisted"]
         unlisted = unlisted.where(np.argsort(unlisted["document"], kind="stable"))
-        specs = _specs(listed, [unlisted, whole["unrecorded"]], document_release, self._texts)
-        deviating = [_deviating(said, specs) for said in (listed, unlisted)]
+        specs = _specs(listed, [unlisted, frames["unrecorded"]], document_release, self._texts)
+        deviating = [_deviating(frame, specs) for frame in (listed, unlisted)]
         listed = _of_own_configurations(listed, specs, self._texts)
         listings, differences = fold(listed, self._texts.stack_sets)
         return Merged(
@@ -199,7 +203,7 @@ class Merge:
             texts=self._texts,
             listings=listings,
             document_listings=_of_documents(listed, listings, documents),
-            records=_with_listed(whole["records"], listed),
+            records=_with_listed(frames["records"], listed),
             edges=edges,
             specs=specs,
             differences=[*deviating, *differences],
@@ -222,37 +226,37 @@ def is_tree(document: Document) -> bool:
 
 def installed_releases(documents: Iterable[Document]) -> set[str]:
     """Return the releases that are installed trees."""
-    return {each.release for each in documents if is_tree(each)}
+    return {document.release for document in documents if is_tree(document)}
 
 
 def kept_documents(
     documents: Sequence[Document], listings: Frame, hashes: Sequence[str]
 ) -> tuple[list[int], list[Refusal]]:
-    """Return the numbers of the documents that are kept, and a refusal of each of the others.
+    """Return the numbers of the kept documents, and the refusals of the others.
 
     A release has one page of a package, and one package that lists a spec. A stack of a release has
-    one index, because an index lists the whole stack; indexes of one mirror belong together. So do
-    installations whose release was given by name: one may be the upstream of the other.
-    The first document by path is kept, but an index that has the address of its mirror comes before
-    others. A document with the same bytes is skipped.
+    one index, because an index lists the whole stack. Indexes of one mirror belong together, and so
+    do installations whose release has a name: one may be the upstream of the other. The first
+    document by path is kept, but an index with the address of its mirror comes before others. A
+    document with the same bytes is skipped.
     """
-    kept: list[int] = []
+    chosen: list[int] = []
     refusals: list[Refusal] = []
     claimed: dict[_Claim, Document] = {}
-    for number, each in sorted(enumerate(documents, 1), key=lambda row: _preference(row[1])):
-        claim = _claim(each)
-        known = each if claim is None else claimed.setdefault(claim, each)
-        if known is each or _belong_together(known, each):
-            kept.append(number)
-        elif known.sha256 != each.sha256:
-            refusals.append(_not_alone(each, known))
-    refused = _with_shared_hashes(documents, kept, listings, hashes)
-    refused |= _among_trees(documents, kept)
-    return [number for number in kept if number not in refused], [*refusals, *refused.values()]
+    for number, document in sorted(enumerate(documents, 1), key=lambda row: _preference(row[1])):
+        claim = _claim(document)
+        first = document if claim is None else claimed.setdefault(claim, document)
+        if first is document or _belong_together(first, document):
+            chosen.append(number)
+        elif first.sha256 != document.sha256:
+            refusals.append(_not_alone(document, first))
+    refused = _with_shared_hashes(documents, chosen, listings, hashes)
+    refused |= _among_trees(documents, chosen)
+    return [number for number in chosen if number not in refused], [*refusals, *refused.values()]
 
 
 def _preference(document: Document) -> tuple[object, ...]:
-    """Return by what documents are sorted, of which the first is kept."""
+    """Return the sort key by which the first of several documents is kept."""
     facts = document.index_facts
     return facts is not None and facts.url is None, document.path, document.location
 
@@ -261,30 +265,27 @@ _Claim = tuple[str, str | None, str | None]
 
 
 def _claim(document: Document) -> _Claim | None:
-    """Return of which release, and of which package or stack there, a document says all.
-
-    None if it says a part of something.
-    """
+    """Return the release, package and stack that a document describes in full; None if in part."""
     facts = document.index_facts
     if document.page:
         return document.release, document.page.package, None
     return None if facts is None or facts.whole is None else (document.release, None, facts.stack)
 
 
-def _not_alone(document: Document, known: Document) -> Refusal:
-    """Return the refusal of a document that claims the same as another one."""
+def _not_alone(document: Document, first: Document) -> Refusal:
+    """Return the refusal of a document with the same claim as the first one."""
     if document.page:
         what, rule = f"page of {document.page.package}", "page per package and release"
-    elif is_tree(document) and is_tree(known):
+    elif is_tree(document) and is_tree(first):
         before = f"another installation called {document.release} than"
         after = "; name each (--installation NAME=PATH), or both alike if one is an upstream"
-        return Refusal(document, known, before, after)
+        return Refusal(document, first, before, after)
     else:
         stack = document.index_facts.stack if document.index_facts else ""
         what = f"index of the stack {stack}"
         rule = "index per release and stack (--release, --stack)"
     before = f"another {what} in {document.release} than"
-    return Refusal(document, known, before, f", expected one {rule}")
+    return Refusal(document, first, before, f", expected one {rule}")
 
 
 def _belong_together(one: Document, other: Document) -> bool:
@@ -297,68 +298,72 @@ def _belong_together(one: Document, other: Document) -> bool:
     return facts.whole == more.whole
 
 
-def _among_trees(documents: Sequence[Document], kept: list[int]) -> dict[int, Refusal]:
-    """Refuse what is of the release of an installation and is not one itself."""
-    trees = {each.release: each for each in (documents[at - 1] for at in kept) if is_tree(each)}
+def _among_trees(documents: Sequence[Document], chosen: list[int]) -> dict[int, Refusal]:
+    """Return refusals of documents in an installation's release that are not installations."""
+    trees = {
+        document.release: document
+        for document in (documents[at - 1] for at in chosen)
+        if is_tree(document)
+    }
     refused: dict[int, Refusal] = {}
     if not trees:
         return refused
-    for number in kept:
-        each = documents[number - 1]
-        if each.release in trees and not is_tree(each):
-            before = f"is of the release {each.release}, as is the installed tree"
+    for number in chosen:
+        document = documents[number - 1]
+        if document.release in trees and not is_tree(document):
+            before = f"is of the release {document.release}, as is the installed tree"
             after = "; expected another release (--release)"
-            refused[number] = Refusal(each, trees[each.release], before, after)
+            refused[number] = Refusal(document, trees[document.release], before, after)
     return refused
 
 
 def _with_shared_hashes(
-    documents: Sequence[Document], kept: list[int], listings: Frame, hashes: Sequence[str]
+    documents: Sequence[Document], chosen: list[int], listings: Frame, hashes: Sequence[str]
 ) -> dict[int, Refusal]:
-    """Refuse a page that lists a hash which another package lists in the same release."""
+    """Return refusals of pages with a hash that another package lists in the same release."""
     varies = varying(listings["spec"], listings["configuration"], len(hashes))
-    doubtful, known = listings.where(varies[listings["spec"]]), {*kept}
+    doubtful, chosen_numbers = listings.where(varies[listings["spec"]]), {*chosen}
     rows = sorted(
         (page.release, page.page.package, _preference(page), number, hashes[spec - 1])
         for number, spec in doubtful.rows("document", "spec")
-        if number in known and (page := documents[number - 1]).page
+        if number in chosen_numbers and (page := documents[number - 1]).page
     )
     owner: dict[tuple[str, str], Document] = {}
     refused: dict[int, Refusal] = {}
     for number, group in groupby(rows, key=itemgetter(3)):
         page = documents[number - 1]
-        listed = [(page.release, row[-1]) for row in group]
-        shared = next((key for key in listed if key in owner), None)
+        claims = [(page.release, row[-1]) for row in group]
+        shared = next((key for key in claims if key in owner), None)
         if shared:
             after = " lists in the same release; expected one package"
             refused[number] = Refusal(
                 page, owner[shared], f"lists the spec {shared[1]}, which", after
             )
         else:
-            owner.update(dict.fromkeys(listed, page))
+            owner.update(dict.fromkeys(claims, page))
     return refused
 
 
 def _in_order(
-    documents: Sequence[Document], kept: list[int], first: str | None
+    documents: Sequence[Document], chosen: list[int], first: str | None
 ) -> tuple[list[int], list[str]]:
-    """Return the documents that are kept, in their order (see `Merged`), and all releases.
+    """Return the documents that are kept, and their releases, sorted as in `Merged`.
 
-    What is installed stands before what could be installed.
+    Installed trees come before build caches.
     """
-    trees = installed_releases(documents[number - 1] for number in kept)
+    trees = installed_releases(documents[number - 1] for number in chosen)
     foremost = [*([first] if first else []), *sorted(trees)]
-    releases = sort_releases({documents[number - 1].release for number in kept}, foremost)
-    place = {name: at for at, name in enumerate(releases)}
+    releases = sort_releases({documents[number - 1].release for number in chosen}, foremost)
+    position = {name: at for at, name in enumerate(releases)}
 
     def order(number: int) -> tuple[object, ...]:
-        each = documents[number - 1]
-        at = place[each.release]
-        if each.page:
-            return False, at, each.page.package
-        return True, at, each.path, each.sha256, each.location
+        document = documents[number - 1]
+        at = position[document.release]
+        if document.page:
+            return False, at, document.page.package
+        return True, at, document.path, document.sha256, document.location
 
-    return sorted(kept, key=order), releases
+    return sorted(chosen, key=order), releases
 
 
 def _by_release_and_spec(listings: Frame, document_release: Numbers) -> Frame:
@@ -373,41 +378,41 @@ def _by_release_and_spec(listings: Frame, document_release: Numbers) -> Frame:
 
 def _with_listed(records: Frame, listings: Frame) -> Frame:
     """Return records with `is_listed`: whether their documents list the specs."""
-    keys, listed = (packed(each["document"], each["spec"]) for each in (records, listings))
+    keys, listed = (packed(frame["document"], frame["spec"]) for frame in (records, listings))
     return records.having(is_listed=np.isin(keys, listed).astype(np.uint8))
 
 
-def _of_documents(said: Frame, listings: Frame, documents: Sequence[Document]) -> Frame:
-    """Return what documents say of the listings that several of them share.
+def _of_documents(stated: Frame, listings: Frame, documents: Sequence[Document]) -> Frame:
+    """Return the listings of single documents, for specs that several documents list.
 
-    All that a page says is kept; what an index says only if its size or tarball is another one than
-    that of the folded listing, for its stack is known.
+    The listings of pages are kept. A listing of an index is kept if its size or tarball differs
+    from the folded listing; its stack is known anyway.
 
     Args:
-        said: what all documents say, in the order of release and spec.
-        listings: the same, folded.
+        stated: the listings of all documents, in the order of release and spec.
+        listings: the folded listings.
         documents: all documents.
     """
-    keys = packed(said["release"], said["spec"])
+    keys = packed(stated["release"], stated["spec"])
     starts = group_starts(keys)
     sizes = np.diff(np.append(starts, len(keys)))
     is_shared = np.repeat(sizes > 1, sizes)
-    shared = said.where(is_shared)
+    shared = stated.where(is_shared)
     folded = listings.where(np.repeat(np.arange(len(starts)), sizes)[is_shared])
-    is_page = np.array([False, *(each.page is not None for each in documents)])
-    kept = is_page[shared["document"]]
+    is_page = np.array([False, *(document.page is not None for document in documents)])
+    is_stated = is_page[shared["document"]]
     for name, meaning in TABLES["listings"].items():
         if meaning.is_optional:
-            kept |= shared[name] != folded[name]
-    shared = shared.where(kept)
+            is_stated |= shared[name] != folded[name]
+    shared = shared.where(is_stated)
     return shared.where(np.lexsort((shared["spec"], shared["document"])))
 
 
 def fold(listings: Frame, stack_sets: Interned[Stacks]) -> tuple[Frame, list[Difference]]:
-    """Return one listing for each spec of a release, and what documents say otherwise.
+    """Return one listing for each spec of a release, and the differing values of documents.
 
     A listing has the stacks of all documents; its size and its tarball are from the first document
-    that knows them.
+    that has them.
 
     Args:
         listings: in the order of release, spec and document.
@@ -425,37 +430,39 @@ def fold(listings: Frame, stack_sets: Interned[Stacks]) -> tuple[Frame, list[Dif
         if not meaning.is_optional:
             continue
         column = listings[name]
-        known = column > 0
-        first = _first(known, starts)
+        has_value = column > 0
+        first = _first(has_value, starts)
         folded = folded.having(**{name: column[first]})
-        # 0 means that a document does not know the value, which contradicts nothing. A binary may
-        # be in two mirrors, so two tarballs do not contradict each other either.
+        # 0 means that a document lacks the value, which contradicts nothing. A binary may be in two
+        # mirrors, so two tarballs do not contradict each other either.
         if name != "tarball":
-            odd = known & (column != column[first][group])
+            odd = has_value & (column != column[first][group])
             stored = listings.where(first[group][odd])
             differences.append(Difference(name, listings.where(odd), stored))
     return folded, differences
 
 
-def _first(known: Mask, starts: Numbers) -> Numbers:
-    """Return the first place in each group where something is known; the group's start if none."""
-    none = len(known)
-    first = np.minimum.reduceat(np.where(known, np.arange(none), none), starts)
+def _first(has_value: Mask, starts: Numbers) -> Numbers:
+    """Return the first row of each group that has a value; the group's start if none has."""
+    none = len(has_value)
+    first = np.minimum.reduceat(np.where(has_value, np.arange(none), none), starts)
     return np.where(first < none, first, starts)
 
 
-def unions(known: Interned[Stacks], sets: Numbers, starts: Numbers) -> Numbers:
+def unions(stack_sets: Interned[Stacks], sets: Numbers, starts: Numbers) -> Numbers:
     """Return the union of the sets of stacks of each group.
 
     Args:
-        known: the numbers of all sets; unions that are new are added.
+        stack_sets: the numbers of all sets; unions that are new are added.
         sets: numbers of sets, group after group.
-        starts: where each group starts.
+        starts: the first row of each group.
     """
 
     @cache
     def union(numbers: frozenset[int]) -> int:
-        return known[tuple(sorted({name for at in numbers for name in known.things[at - 1]}))]
+        return stack_sets[
+            tuple(sorted({name for at in numbers for name in stack_sets.things[at - 1]}))
+        ]
 
     rows, ends = sets.tolist(), np.append(starts, len(sets)).tolist()
     groups = (frozenset(rows[start:end]) for start, end in pairwise(ends))
@@ -463,29 +470,29 @@ def unions(known: Interned[Stacks], sets: Numbers, starts: Numbers) -> Numbers:
 
 
 def _specs(
-    listings: Frame, others: Sequence[Frame], document_release: Numbers, texts: Texts
+    listings: Frame, unlisted_frames: Sequence[Frame], document_release: Numbers, texts: Texts
 ) -> Frame:
-    """Return what is known of each spec (see `Merged`); the first row of a spec counts.
+    """Return `Merged.specs`; the first row of a spec counts.
 
     Args:
         listings: in the order of release, spec and document.
-        others: what documents know of specs without listing them, the richest frame first.
+        unlisted_frames: specs that documents do not list; the frame with the most data first.
         document_release: the release of each document.
         texts: unions of stacks that are new are added.
     """
-    unlisted = joined(others)
+    unlisted = joined(unlisted_frames)
     no_stacks = np.full_like(unlisted["spec"], texts.stack_sets[()])
     names = ("document", "spec", "configuration", "stacks")
-    listed = Frame(**{name: listings[name] for name in names})
-    rows = joined([listed, unlisted.having(stacks=no_stacks)])
+    frame = Frame(**{name: listings[name] for name in names})
+    rows = joined([frame, unlisted.having(stacks=no_stacks)])
     foremost = first_places(rows["spec"], len(texts.hashes))
     spec = np.flatnonzero(np.bincount(rows["spec"], minlength=1))
     foremost = foremost[spec]
     stacks, document = rows["stacks"][foremost], rows["document"][foremost]
     varies = varying(rows["spec"], rows["stacks"], len(texts.hashes))
     different = rows.where(varies[rows["spec"]])
-    found, sets, _ = pairs(different["spec"], different["stacks"])
-    stacks[varies[spec]] = unions(texts.stack_sets, sets, group_starts(found))
+    spec_of_set, sets, _ = pairs(different["spec"], different["stacks"])
+    stacks[varies[spec]] = unions(texts.stack_sets, sets, group_starts(spec_of_set))
     return Frame(
         spec=spec,
         document=document,
@@ -496,35 +503,34 @@ def _specs(
     )
 
 
-def _deviating(said: Frame, specs: Frame) -> Difference:
-    """Return where a document names another configuration of a spec than the one that counts."""
-    at = np.searchsorted(specs["spec"], said["spec"])
-    odd = said["configuration"] != specs["configuration"][at]
-    return Difference("configuration", said.where(odd), specs.where(at[odd]))
+def _deviating(stated: Frame, specs: Frame) -> Difference:
+    """Return the rows whose configuration differs from that of `specs`."""
+    at = np.searchsorted(specs["spec"], stated["spec"])
+    odd = stated["configuration"] != specs["configuration"][at]
+    return Difference("configuration", stated.where(odd), specs.where(at[odd]))
 
 
 def _of_own_configurations(listings: Frame, specs: Frame, texts: Texts) -> Frame:
     """Return listings whose tarballs are relative to the configurations of their specs."""
-    own = specs["configuration"][np.searchsorted(specs["spec"], listings["spec"])]
-    odd = np.flatnonzero((listings["configuration"] != own) & (listings["tarball"] > 0))
+    now = specs["configuration"][np.searchsorted(specs["spec"], listings["spec"])]
+    odd = np.flatnonzero((listings["configuration"] != now) & (listings["tarball"] > 0))
     tarball = listings["tarball"].copy()
     configurations = texts.configurations.things
     parts = TarballParts(configurations)
-    rows = listings.where(odd).having(own=own[odd]).rows("spec", "configuration", "tarball", "own")
-    for place, (spec, said, number, configuration) in zip(odd, rows, strict=True):
+    rows = listings.where(odd).having(now=now[odd]).rows("spec", "configuration", "tarball", "now")
+    for row, (spec, stated, number, configuration) in zip(odd, rows, strict=True):
         dag_hash = texts.hashes.things[spec - 1]
-        url = tarball_url(texts.tarballs.things[number - 1], configurations[said - 1], dag_hash)
-        tarball[place] = texts.tarballs[parts.split(url, configuration, dag_hash)]
+        url = tarball_url(texts.tarballs.things[number - 1], configurations[stated - 1], dag_hash)
+        tarball[row] = texts.tarballs[parts.split(url, configuration, dag_hash)]
     return Frame(
         **{name: listings[name] for name in listings.columns if name != "configuration"}
     ).having(tarball=tarball)
 
 
 def first_dependencies(records: Frame, edges: Frame) -> tuple[Frame, tuple[Frame, Frame]]:
-    """Return the edges that are kept, and the records and edges that say otherwise of a spec.
+    """Return the edges of each spec's first record, and the records and edges that differ.
 
-    A spec's edges are part of its hash, but for build dependencies, which old indexes leave out:
-    the first document that has a record of a spec is right.
+    A spec's edges are part of its hash, except build dependencies, which old indexes leave out.
     """
     keys = packed(records["spec"], records["document"])
     order = np.argsort(keys)
@@ -539,7 +545,7 @@ def first_dependencies(records: Frame, edges: Frame) -> tuple[Frame, tuple[Frame
 
 
 def _mixed(edges: Frame) -> npt.NDArray[np.uint64]:
-    """Return a number for each edge, such that sums of different sets of edges differ."""
+    """Return a hash of each edge; sums of these identify a set of edges."""
     key = packed(edges["dependency"], edges["use"]).astype(np.uint64)
     # The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit depends on every other.
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

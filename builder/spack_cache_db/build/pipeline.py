@@ -1,4 +1,4 @@
-"""Building a database, from the input's paths to the published file."""
+"""Builds a database, from the input's paths to the published file."""
 
 from __future__ import annotations
 
@@ -45,56 +45,56 @@ Problems = Sequence[tuple[int | str, Problem]]
 """Problems, each with the number of its document, or with the path of a file of package data."""
 
 MOST_NAMED = 5
-"""Number of releases that an error names."""
+"""Number of releases that an error lists."""
 
 
 @uncollected()
-def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Report:
+def build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Report:
     """Build `output` (see `spack_cache_db.build.build`)."""
     clock = _Clock()
-    publication.require_replaceable(output, given.every_path, force=force)
-    # A folder there costs the inspect file alone, and `publish` says so.
+    publication.require_replaceable(output, inputs.every_path, force=force)
+    # If it is a folder, only the inspect file cannot be written, and `publish` reports that.
     inspect_path = publication.inspect_path(output)
     if not os.path.isdir(inspect_path):  # noqa: PTH112 - Path.is_dir raises for a long name
-        publication.require_replaceable(inspect_path, given.every_path, force=force)
+        publication.require_replaceable(inspect_path, inputs.every_path, force=force)
     mark = None
-    if given.snapshots.day:
-        given = given._replace(paths=_begun(given, output))
-        mark = _fingerprint(given, output)
-        if mark and (report := _unchanged(mark, given.snapshots, output, clock)):
+    if inputs.snapshots.day:
+        inputs = inputs._replace(paths=_begun(inputs, output))
+        mark = _fingerprint(inputs, output)
+        if mark and (report := _unchanged(mark, inputs.snapshots, output, clock)):
             return report
-    merged, given = read(given)
+    merged, inputs = read(inputs)
     packages = package_catalogue(merged.packages)
     faults = faults_of(merged)
     if faults and not (keep_going and (merged.documents or merged.packages)):
         raise InputError(faults)
-    if given.first and given.first not in merged.releases:
-        known = ", ".join(merged.releases[:MOST_NAMED])
-        raise ArgumentError(f"first is {given.first!r}, expected a release, such as {known}")
+    if inputs.first and inputs.first not in merged.releases:
+        examples = ", ".join(merged.releases[:MOST_NAMED])
+        raise ArgumentError(f"first is {inputs.first!r}, expected a release, such as {examples}")
     modules = merged.modules
-    if given.without_paths:
+    if inputs.without_paths:
         leave_out_paths(merged.texts)
-        modules = [*{each._replace(tree=None) for each in modules}]
+        modules = [*{module._replace(tree=None) for module in modules}]
     clock.stage("read")
     numbered, bytes_read = number(merged), merged.bytes_read
     loading = matched(numbered, modules)
-    found = problems(merged)
-    old = tuple(f"{each.location}/" for each in merged.origins)
+    contradictions = problems(merged)
+    old = tuple(f"{origin.location}/" for origin in merged.origins)
     notes = {
         f"{location}: {problem.message}"
-        for document, problem in found
+        for document, problem in contradictions
         if problem.code == FILTERED
         and not (location := merged.documents[document - 1].location).startswith(old)
     }
-    notes |= {loading.note} if given.modules else set()
+    notes |= {loading.note} if inputs.modules else set()
     snapshots = merged.snapshots
-    every: list[tuple[int | str, Problem]] = [*found]
+    every: list[tuple[int | str, Problem]] = [*contradictions]
     every += [(facts.path, problem) for facts, problem in package_problems(packages)]
-    every += [*refused(merged, given.every_path), *loading.problems]
+    every += [*refused(merged, inputs.every_path), *loading.problems]
     del merged  # Its arrays are large, and nothing needs them from here on.
     clock.stage("number")
     with publication.replacing(output) as temporary:
-        counts = _fill(temporary, given, numbered, packages, loading, every, clock)
+        counts = _fill(temporary, inputs, numbered, packages, loading, every, clock)
         del numbered  # The checks map the whole file into memory.
         sqlite_file.require_intact(temporary)
         clock.stage("check")
@@ -116,150 +116,150 @@ def build(given: Input, output: Path, *, keep_going: bool, force: bool) -> Repor
     )
 
 
-def _begun(given: Input, output: Path) -> list[str]:
-    """Return the paths of a history that begins: without the output, which does not exist yet."""
-    place = os.path.abspath(output)  # noqa: PTH100 - the same for paths as they were typed
-    others = [path for path in given.paths if os.path.abspath(path) != place]  # noqa: PTH100
-    is_new = not os.path.exists(output) and (others or given.installations)  # noqa: PTH110
-    return others if is_new else given.paths
+def _begun(inputs: Input, output: Path) -> list[str]:
+    """Return the input paths, without the output if this is the first build of a history."""
+    output_path = os.path.abspath(output)  # noqa: PTH100 - the same for paths as they were typed
+    paths = [path for path in inputs.paths if os.path.abspath(path) != output_path]  # noqa: PTH100
+    is_new = not os.path.exists(output) and (paths or inputs.installations)  # noqa: PTH110
+    return paths if is_new else inputs.paths
 
 
-def _fingerprint(given: Input, output: Path) -> str | None:
-    """Return the checksum of all that decides a database's content; None if a file is unreadable.
+def _fingerprint(inputs: Input, output: Path) -> str | None:
+    """Return a checksum of the input and the options; None if a file is unreadable.
 
-    Without news in the other sources, the output itself, if it is built on, and the day of the
-    snapshots change nothing: both are left out.
+    The output itself (if it is an input) and the day of the snapshots are left out: they change
+    nothing unless another source changes.
     """
-    options = given._replace(paths=[], jobs=0, progress=None, executor=None)
-    snapshots, recipes = given.snapshots._replace(day=None), {**given.recipes}
+    options = inputs._replace(paths=[], jobs=0, progress=None, executor=None)
+    snapshots, recipes = inputs.snapshots._replace(day=None), {**inputs.recipes}
     options = options._replace(snapshots=snapshots, recipes=recipes)
     parts: list[object] = [options, STATEMENTS_SHA256, program_versions()]
     try:
-        for file in chain.from_iterable(plan(given.paths, given.installations, given.modules)):
+        for file in chain.from_iterable(plan(inputs.paths, inputs.installations, inputs.modules)):
             if isinstance(file, Fault):
                 return None
-            place = Path(file.location)
-            if file.kind == "database" and output.exists() and place.samefile(output):
+            location = Path(file.location)
+            if file.kind == "database" and output.exists() and location.samefile(output):
                 parts.append("output")
                 continue
             for path in input_files(file):
-                parts.append([file.path, os.path.relpath(path, place), sha256_of(path)])
+                parts.append([file.path, os.path.relpath(path, location), sha256_of(path)])
         return hashlib.sha256(as_json(parts).encode()).hexdigest()
     except (OSError, ValueError, InputError):
         return None
 
 
 def _unchanged(mark: str, snapshots: Snapshots, output: Path, clock: _Clock) -> Report | None:
-    """Return the report of a build that has nothing new to read; None if it has."""
+    """Return the report of a build whose input did not change; None if it did."""
     try:
-        found = publication.current_inspection(output)[publication.NAME]
-        record = found[publication.RECORD]
+        inspected = publication.current_inspection(output)[publication.NAME]
+        record = inspected[publication.RECORD]
         if mark != record["input"] or snapshots.day < record["day"]:
             return None
     except (BuilderError, KeyError, TypeError):
         return None  # There is no database, or its inspect file has no record.
     clock.stage("compare")
-    values: dict[str, Any] = {**record["counts"], "file_size": found["size"]}
-    values |= {"sha256": found["hash"], "seconds": clock.last - clock.start, "bytes_read": 0}
+    values: dict[str, Any] = {**record["counts"], "file_size": inspected["size"]}
+    values |= {"sha256": inspected["hash"], "seconds": clock.last - clock.start, "bytes_read": 0}
     return Report(**values, faults=(), notes=(), snapshots=snapshots, is_unchanged=True)
 
 
 @uncollected()
-def check(given: Input) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
+def check(inputs: Input) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
     """Return (faults, problems) of the input (see `spack_cache_db.build.check`)."""
-    merged, given = read(given)
-    found = [
+    merged, inputs = read(inputs)
+    contradictions = [
         Fault(merged.documents[document - 1].location, 0, problem.message)
         for document, problem in problems(merged)
     ]
-    found += [
+    contradictions += [
         Fault(facts.location, 0, problem.message)
         for facts, problem in package_problems(package_catalogue(merged.packages))
     ]
-    return faults_of(merged), tuple(sorted(found))
+    return faults_of(merged), tuple(sorted(contradictions))
 
 
-def read(given: Input) -> tuple[Merged, Input]:
-    """Return the whole input, merged, and the options that it is built with.
+def read(inputs: Input) -> tuple[Merged, Input]:
+    """Return the merged input, and the options that it is built with.
 
     Raises:
         InputError: there is no input, or its databases were built with options that differ.
     """
-    merge, units, done = Merge(), plan(given.paths, given.installations, given.modules), 0
+    merge, units, done = Merge(), plan(inputs.paths, inputs.installations, inputs.modules), 0
 
     def share(part: float) -> None:
-        if given.progress:
-            given.progress(done + part, len(units))
+        if inputs.progress:
+            inputs.progress(done + part, len(units))
 
-    for columns in read_units(units, given, share):
+    for columns in read_units(units, inputs, share):
         merge.add(columns)
         done += 1
         share(0)
-    given = _as_databases(given, merge.origins)
-    merged = merge.merged(given.first, given.snapshots)
+    inputs = _as_databases(inputs, merge.origins)
+    merged = merge.merged(inputs.first, inputs.snapshots)
     if not (merged.documents or merged.packages or merged.faults or merged.left_out):
         raise InputError(
-            Fault(path, 0, "holds no file, expected pages or indexes") for path in given.every_path
+            Fault(path, 0, "holds no file, expected pages or indexes") for path in inputs.every_path
         )
-    known = installed_releases(merged.documents)
+    installed = installed_releases(merged.documents)
     if not merged.faults:
         message = "is not an installation, expected a folder with .spack-db/index.json"
-        missing = (path for name, path in given.installations if name not in known)
+        missing = (path for name, path in inputs.installations if name not in installed)
         merged.faults.extend(Fault(path, 0, message) for path in missing)
-        merged.faults.extend(unplaced(given.modules, known))
-    merged.modules[:] = placed(merged.modules, known)
-    return merged, given
+        merged.faults.extend(unplaced(inputs.modules, installed))
+    merged.modules[:] = placed(merged.modules, installed)
+    return merged, inputs
 
 
-def _as_databases(given: Input, origins: Sequence[Origin]) -> Input:
-    """Return the options, with those of databases in the input where none are given.
+def _as_databases(inputs: Input, origins: Sequence[Origin]) -> Input:
+    """Return the options; options that are not set come from the input's databases.
 
     Raises:
         InputError: two databases were built with options that differ.
     """
     places: dict[str, dict[str, str]] = {}
-    for origin in sorted(origins, key=lambda each: each.location):
+    for origin in sorted(origins, key=lambda origin: origin.location):
         options = {f"--recipes {namespace}=": url for namespace, url in origin.recipes.items()}
         for option, value in (options | {"--first ": origin.first or ""}).items():
             if value:
                 places.setdefault(option, {}).setdefault(value, origin.location)
-    ours = {f"--recipes {namespace}=": url for namespace, url in given.recipes.items()}
-    ours |= {"--first ": given.first} if given.first else {}
+    ours = {f"--recipes {namespace}=": url for namespace, url in inputs.recipes.items()}
+    ours |= {"--first ": inputs.first} if inputs.first else {}
     for option in places.keys() - ours.keys():
-        (value, place), *others = places[option].items()
+        (value, location), *others = places[option].items()
         if others:
-            message = f"was built with another {option}… than {place}; give that option"
+            message = f"was built with another {option}… than {location}; give that option"
             raise InputError([Fault(others[0][1], 0, message)])
         ours[option] = value
     first = ours.pop("--first ", None)
-    return given._replace(
+    return inputs._replace(
         first=first,
         recipes={option[len("--recipes ") : -1]: url for option, url in ours.items()},
-        without_paths=given.without_paths or any(each.without_paths for each in origins),
+        without_paths=inputs.without_paths or any(origin.without_paths for origin in origins),
     )
 
 
 def faults_of(merged: Merged) -> tuple[Fault, ...]:
-    """Return what is wrong with the input, sorted, each fault once."""
-    return tuple(sorted({*merged.faults, *(each.fault for each in merged.refusals)}))
+    """Return the faults of the input, sorted, without duplicates."""
+    return tuple(sorted({*merged.faults, *(refusal.fault for refusal in merged.refusals)}))
 
 
 def refused(merged: Merged, paths: Iterable[str]) -> Problems:
     """Return a problem for each document that is left out, with its path within the input.
 
     Args:
-        merged: the whole input.
-        paths: the input as the user named it.
+        merged: the merged input.
+        paths: the input's paths as typed.
     """
-    found = {each.recorded for each in merged.refusals} | {*merged.left_out}
+    rows = {refusal.recorded for refusal in merged.refusals} | {*merged.left_out}
     for fault in merged.faults:
         line = f"line {fault.line}: " if fault.line else ""
-        found.add((_within(fault.path, paths), line + fault.message))
-    return [(path, Problem("refused", message)) for path, message in sorted(found)]
+        rows.add((_within(fault.path, paths), line + fault.message))
+    return [(path, Problem("refused", message)) for path, message in sorted(rows)]
 
 
 def _within(location: str, paths: Iterable[str]) -> str:
-    """Return a place as its path within the input."""
+    """Return a location relative to the input path that contains it."""
     tops = (path.rstrip(os.sep) for path in paths)
     above = [top for top in tops if location == top or location.startswith(top + os.sep)]
     top = max(above, key=len, default="")
@@ -268,19 +268,19 @@ def _within(location: str, paths: Iterable[str]) -> str:
 
 def _fill(
     path: Path,
-    given: Input,
+    inputs: Input,
     numbered: Numbered,
     packages: PackageCatalogue,
     modules: Modules,
-    found: Problems,
+    problem_rows: Problems,
     clock: _Clock,
 ) -> dict[str, int]:
-    """Write the whole file; return what is counted in it."""
+    """Write the database and return its counts."""
     db = sqlite_file.create(path)
     try:
-        sqlite_file.insert(db, "origin", origin_rows(given, numbered))
-        sqlite_file.insert(db, "recipes", sorted(given.recipes.items()))
-        for table, rows in table_rows(numbered, count(numbered), packages, modules, found):
+        sqlite_file.insert(db, "origin", origin_rows(inputs, numbered))
+        sqlite_file.insert(db, "recipes", sorted(inputs.recipes.items()))
+        for table, rows in table_rows(numbered, count(numbered), packages, modules, problem_rows):
             sqlite_file.insert(db, table, rows)
         types = dict(db.execute("SELECT types, id FROM dependency_types"))
         for table, rows in package_rows(packages, types):
@@ -292,15 +292,15 @@ def _fill(
                 "configurations": map(configuration_tokens, numbered.ids["configurations"]),
                 "packages": map(package_tokens, numbered.ids["packages"]),
                 "known_packages": (
-                    known_package_tokens(name, each.texts.get("description", ""))
-                    for name, each in packages.packages.items()
+                    known_package_tokens(name, package.texts.get("description", ""))
+                    for name, package in packages.packages.items()
                 ),
             },
         )
         clock.stage("full text")
         sqlite_file.finish(db)
         clock.stage("index")
-        reported = {each.name for each in fields(Report)}
+        reported = {field.name for field in fields(Report)}
         return {name: _count(db, rows) for name, rows in COUNTED.items() if name in reported}
     finally:
         db.close()
@@ -324,24 +324,24 @@ class _Clock:
         self.last = now
 
 
-def origin_rows(given: Input, numbered: Numbered) -> Iterator[tuple[str, str]]:
-    """Yield the rows of the table `origin`; `as_of` is the newest date that a source has."""
+def origin_rows(inputs: Input, numbered: Numbered) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the table `origin`; `as_of` is the newest date of a source."""
     installs = numbered.texts.installs.things
     used = set(numbered.records["install"].tolist()) - {0}
     days = {(installs[number - 1].installed_at or "")[:10] for number in used}
     days |= {release_date(name) or "" for name in numbered.ids["releases"]}
     if newest := max(days, default=""):
         yield AS_OF, newest
-    if given.first:
-        yield "first", given.first
-    if given.without_paths:
+    if inputs.first:
+        yield "first", inputs.first
+    if inputs.without_paths:
         yield PATHS, LEFT_OUT
     yield from program_versions().items()
 
 
 def leave_out_paths(texts: Texts) -> None:
-    """Remove the paths of installed specs and externals from what indexes say."""
-    texts.installs.things[:] = [each._replace(prefix=None) for each in texts.installs.things]
+    """Remove the paths of installed specs and externals from the texts."""
+    texts.installs.things[:] = [install._replace(prefix=None) for install in texts.installs.things]
     for at, node in enumerate(texts.nodes.things):
         if node.external is not None:
             external = json.loads(node.external)

@@ -30,7 +30,7 @@ RECORD = "build"
 """The key of an inspect file under which a build records its input."""
 
 _MAX_INSPECTION = 2**20
-"""Bytes of an inspect file; one has a few thousand."""
+"""Largest inspect file that is read, in bytes; a usual file has a few thousand."""
 
 
 def inspect_path(database: Path) -> Path:
@@ -39,11 +39,11 @@ def inspect_path(database: Path) -> Path:
 
 
 def require_replaceable(output: Path, inputs: Iterable[str], *, force: bool) -> None:
-    """Refuse to write where something else than an old database would be lost.
+    """Raise OutputError if writing would replace a file that is not an old database.
 
     Args:
         output: the file to be written, or the inspect file beside it.
-        inputs: the paths that are read; no file of theirs is replaced, unless this program made it.
+        inputs: the input paths; a file in them is replaced only if it is a database.
         force: whether any other regular file may be replaced.
 
     Raises:
@@ -108,9 +108,10 @@ def replacing(output: Path) -> Iterator[Path]:
 
 
 def publish(built: Path, output: Path, record: Mapping[str, Any]) -> tuple[str, bool]:
-    """Put a finished database in its place, then its inspect file, with a record of the build.
+    """Move a finished database to `output`, then write its inspect file, with a build record.
 
-    Returned are its sha256 in hex, and whether the old file has the same bytes and stays.
+    Returns:
+        The sha256 in hex, and whether the old file has the same bytes and stays.
 
     Raises:
         OutputError: a folder has the name of the inspect file.
@@ -127,13 +128,13 @@ def publish(built: Path, output: Path, record: Mapping[str, Any]) -> tuple[str, 
     try:
         temporary(inspect_file).replace(inspect_file)
     except OSError as error:
-        message = f"cannot be written: {error.strerror}; the database itself is whole"
+        message = f"cannot be written: {error.strerror}; the database itself is complete"
         raise OutputError(f"{inspect_file}: {message}") from None
     return sha256, is_same
 
 
 def inspect(database: Path) -> dict[str, Any]:
-    """Return what Datasette's inspect file holds: hash, size in bytes, rows of each table."""
+    """Return the content of Datasette's inspect file: hash, size in bytes, rows of each table."""
     with closing(_connected(database)) as connection:
         names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         counts = {name: {"count": _count(connection, name)} for (name,) in names.fetchall()}
@@ -154,14 +155,14 @@ def _count(connection: sqlite3.Connection, table: str) -> int:
 
 
 def current_inspection(database: Path, published: Path | None = None) -> dict[str, Any]:
-    """Return the inspect file's content if it is of this very database, else inspect anew.
+    """Return the content of the inspect file if its hash fits, otherwise inspect the database.
 
     Args:
-        database: the file.
-        published: the path beside which its inspect file stands, if it is another one.
+        database: the database.
+        published: the path beside which the inspect file is, if it differs from `database`.
 
     Raises:
-        DatabaseError: it has no inspect file and is damaged.
+        DatabaseError: the database has no inspect file and is damaged.
     """
     published = published or database
     try:
@@ -179,22 +180,22 @@ def current_inspection(database: Path, published: Path | None = None) -> dict[st
 
 def _check(database: Path) -> None:
     with closing(_connected(database)) as connection:
-        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    if found != "ok":
-        raise sqlite3.DatabaseError(" ".join(found.split()))
+        (result,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if result != "ok":
+        raise sqlite3.DatabaseError(" ".join(result.split()))
 
 
 def _is_within(output: Path, path: str) -> bool:
     try:
         real, folder = os.path.realpath(output), os.path.realpath(path)
     except ValueError:
-        # A path with a NUL: nothing can be there, which whoever reads the input says.
+        # No file can have a path with a NUL; reading the input reports it.
         return False
     return os.path.commonpath([real, folder]) == folder
 
 
 def _is_being_written(path: Path) -> bool:
-    """Return whether the process that a temporary file is named for is another one that runs."""
+    """Return whether a temporary file's name contains the id of another running process."""
     pid = path.name.split(".")[-2]
     try:
         os.kill(int(pid), 0)
@@ -206,7 +207,7 @@ def _is_being_written(path: Path) -> bool:
 
 
 def _cannot_write(output: Path, error: Exception) -> OutputError:
-    """Return the error for an output that the system refuses."""
+    """Return the error for an output that cannot be written."""
     why = reason(error)
     if isinstance(error, FileExistsError):
         why = f"{output.parent} is not a folder"

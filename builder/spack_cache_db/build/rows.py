@@ -1,7 +1,4 @@
-"""Numbered columns → the rows of every table.
-
-The schema gives the order of the columns.
-"""
+"""Yields the rows of every table from numbered columns, in the schema's order of columns."""
 
 from __future__ import annotations
 
@@ -30,8 +27,8 @@ from spack_cache_db.spack.versions import newest_version, version_key
 TableRows = tuple[str, Iterable[tuple[Any, ...]]]
 """A table's name, and its rows in the order of the schema's columns."""
 
-_MEANINGS = {name: each for columns in TABLES.values() for name, each in columns.items()}
-"""A column of one name means the same in every table of `sources.columns`."""
+_MEANINGS = {name: meaning for columns in TABLES.values() for name, meaning in columns.items()}
+"""The meaning of each column name, which is the same in every table of `sources.columns`."""
 
 
 def table_rows(
@@ -41,12 +38,12 @@ def table_rows(
     modules: Modules,
     problems: Iterable[tuple[int | str, Problem]],
 ) -> Iterator[TableRows]:
-    """Yield the rows of every table apart from those of package data.
+    """Yield the rows of every table except the tables of package data.
 
     Args:
-        numbered: everything that is stored.
-        counts: everything that is counted.
-        packages: the package data, with which versions are compared.
+        numbered: the numbered input.
+        counts: the counts of releases, packages, stacks, configurations and specs.
+        packages: the package data; `versions_behind` is computed from it.
         modules: the environment modules, and the specs that they load.
         problems: problems, each with the number of its document or the path of its file.
     """
@@ -102,51 +99,51 @@ def _counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
 
 
 def _are_external(numbered: Numbered, records: Frame) -> Mask:
-    """Return of each spec whether one of these records says that the system provides it."""
-    external = np.array([False, *(each.external is not None for each in numbered.ids["nodes"])])
-    found = np.zeros(len(numbered.hashes) + 1, bool)
-    found[records["spec"][external[records["node"]]]] = True
-    return found[1:]
+    """Return whether each spec is external in one of these records."""
+    external = np.array([False, *(node.external is not None for node in numbered.ids["nodes"])])
+    is_external = np.zeros(len(numbered.hashes) + 1, bool)
+    is_external[records["spec"][external[records["node"]]]] = True
+    return is_external[1:]
 
 
 def _rows(table: str, **columns: Iterable[Any]) -> TableRows:
-    """Return the rows of a table with ids, which count from 1, from its other columns."""
+    """Return the rows of a table from its columns, with ids that count from 1."""
     _, *names = schema.table(table).columns
-    first, *others = (columns[each.name] for each in names)
+    first, *columns_after = (columns[column.name] for column in names)
     first = [*first]
-    return table, zip(range(1, len(first) + 1), first, *others, strict=True)
+    return table, zip(range(1, len(first) + 1), first, *columns_after, strict=True)
 
 
 def _frame_rows(numbered: Numbered, table: str, frame: Frame, **values: Sequence[Any]) -> TableRows:
     """Return the rows of a table from a frame that has its columns; 0 becomes NULL.
 
     Args:
-        values: what stands for the numbers of columns that are not in `sources.columns.TABLES`.
+        values: the values by number, for columns that are not in `sources.columns.TABLES`.
     """
     columns = schema.table(table).columns
-    for each in columns:
-        if each.nullable and each.name not in values:
-            values[each.name] = [None, *_things(numbered, each.name, frame[each.name])]
-    return table, frame.rows(*(each.name for each in columns), **values)
+    for column in columns:
+        if column.nullable and column.name not in values:
+            values[column.name] = [None, *_things(numbered, column.name, frame[column.name])]
+    return table, frame.rows(*(column.name for column in columns), **values)
 
 
-def _things(numbered: Numbered, column: str, found: Numbers) -> Iterable[Any]:
-    """Return what the numbers of a column stand for, from 1: ids, texts or other numbers."""
+def _things(numbered: Numbered, column: str, values: Numbers) -> Iterable[Any]:
+    """Return the values behind the numbers of a column, from 1: ids, texts or other numbers."""
     of = _MEANINGS[column].of
     return numbered.ids[of].values() if of in numbered.ids else numbered.texts.things()[of]
 
 
 def _name_rows(numbered: Numbered, packages: PackageCatalogue) -> Iterator[TableRows]:
-    """Yield the names that configurations are made of, but for those that are counted, and sets."""
+    """Yield the rows of the tables that name a configuration's words, except tables with counts."""
     ids = numbered.ids
     versions, compilers = ids["versions"], [*map(split_compiler, ids["compilers"])]
-    oldest_first = sorted(versions, key=lambda each: (each[0], version_key(each[1])))
+    oldest_first = sorted(versions, key=lambda version: (version[0], version_key(version[1])))
     positions = {
         version: position
         for _, group in groupby(oldest_first, itemgetter(0))
         for position, version in enumerate(group, start=1)
     }
-    others: Mapping[str, dict[str, Iterable[Any]]] = {
+    extra_columns: Mapping[str, dict[str, Iterable[Any]]] = {
         "versions": {
             "package": [ids["packages"][package] for package, _ in versions],
             "name": [name for _, name in versions],
@@ -162,7 +159,7 @@ def _name_rows(numbered: Numbered, packages: PackageCatalogue) -> Iterator[Table
     }
     for table in schema.CONFIGURATION.values():
         if table not in ("packages", "variant_sets"):
-            yield _rows(table, **{"name": ids[table], **others.get(table, {})})
+            yield _rows(table, **{"name": ids[table], **extra_columns.get(table, {})})
     hosts = sorted({*targets.known_targets(), *ids["targets"]})
     yield (
         "target_runs_on",
@@ -176,13 +173,15 @@ def _name_rows(numbered: Numbered, packages: PackageCatalogue) -> Iterator[Table
 
 
 def _newest_versions(numbered: Numbered, is_binary: Mask) -> list[str | None]:
-    """Return the newest version of each package that a binary has, or else an external."""
+    """Return each package's newest version with a binary, or else with an external."""
     names: tuple[dict[str, set[str]], ...] = {}, {}
     configurations = [*numbered.ids["configurations"]]
-    for found, some in zip(names, (is_binary, numbered.specs["is_listed"] > 0), strict=True):
-        for at in np.unique(numbered.specs["configuration"][some]).tolist():
-            each = configurations[at - 1]
-            found.setdefault(each.package, set()).add(each.version)
+    for versions_of_package, is_counted in zip(
+        names, (is_binary, numbered.specs["is_listed"] > 0), strict=True
+    ):
+        for at in np.unique(numbered.specs["configuration"][is_counted]).tolist():
+            configuration = configurations[at - 1]
+            versions_of_package.setdefault(configuration.package, set()).add(configuration.version)
     binaries, listed = names
     packages = numbered.ids["packages"]
     return [newest_version(binaries.get(name, listed.get(name, set()))) for name in packages]
@@ -190,8 +189,8 @@ def _newest_versions(numbered: Numbered, is_binary: Mask) -> list[str | None]:
 
 def _stack_set_rows(numbered: Numbered) -> Iterator[TableRows]:
     stacks, sets = numbered.ids["stacks"], numbered.ids["stack_sets"]
-    shown = ([name for name in names if name != ROOT] for names in sets)
-    yield _rows("stack_sets", stacks=map(as_json, sets), shown=map(as_json, shown))
+    without_root = ([name for name in names if name != ROOT] for names in sets)
+    yield _rows("stack_sets", stacks=map(as_json, sets), shown=map(as_json, without_root))
     yield "stack_set_members", [(at, stacks[name]) for names, at in sets.items() for name in names]
 
 
@@ -200,16 +199,16 @@ def _variant_rows(numbered: Numbered) -> Iterator[TableRows]:
     parsed = [readable_variant(text) or Variant(text, ("",), "single") for text in variants]
     yield _rows(
         "variants",
-        name=[each.name for each in parsed],
-        value=[each.value for each in parsed],
+        name=[variant.name for variant in parsed],
+        value=[variant.value for variant in parsed],
         text=variants,
     )
     yield (
         "variant_values",
         [
             (at, value)
-            for at, each in enumerate(parsed, start=1)
-            for value in sorted(set(each.values))
+            for at, variant in enumerate(parsed, start=1)
+            for value in sorted(set(variant.values))
         ],
     )
     yield _rows("variant_sets", text=map(" ".join, sets))
@@ -223,23 +222,23 @@ def _listing_rows(numbered: Numbered, mirrors: Numbers) -> Iterator[TableRows]:
     tarballs = numbered.ids["tarballs"]
     yield _rows(
         "tarball_prefixes",
-        url=[each.url for each in tarballs],
-        is_whole=[each.is_whole for each in tarballs],
+        url=[tarball.url for tarball in tarballs],
+        is_whole=[tarball.is_whole for tarball in tarballs],
     )
     yield _frame_rows(numbered, "listings", numbered.listings)
-    others, document = numbered.document_listings, numbered.document_listings["document"]
+    listings, document = numbered.document_listings, numbered.document_listings["document"]
     mirror = mirrors[document]
-    others = others.having(
-        id=np.arange(1, len(others) + 1), page=np.where(mirror > 0, 0, document), mirror=mirror
+    listings = listings.having(
+        id=np.arange(1, len(listings) + 1), page=np.where(mirror > 0, 0, document), mirror=mirror
     )
     columns = schema.table("document_listings").columns
     values = {
-        each.name: [None, *_things(numbered, each.name, others[each.name])]
-        for each in columns
-        if each.name in ("size", "tarball")
+        column.name: [None, *_things(numbered, column.name, listings[column.name])]
+        for column in columns
+        if column.name in ("size", "tarball")
     }
     values |= {name: [None, *range(1, len(mirrors) + 1)] for name in ("page", "mirror")}
-    yield "document_listings", others.rows(*(each.name for each in columns), **values)
+    yield "document_listings", listings.rows(*(column.name for column in columns), **values)
 
 
 def _page_rows(numbered: Numbered) -> TableRows:
@@ -249,16 +248,16 @@ def _page_rows(numbered: Numbered) -> TableRows:
         "pages",
         release=pages["release"].tolist(),
         package=pages["package"].tolist(),
-        path=[each.path for each in documents],
-        sha256=[each.sha256 for each in documents],
-        format=[each.page.format for each in documents if each.page],
+        path=[document.path for document in documents],
+        sha256=[document.sha256 for document in documents],
+        format=[document.page.format for document in documents if document.page],
         spec_count=listed[1 : len(pages) + 1].tolist(),
     )
 
 
 def _mirror_ids(documents: Sequence[Document]) -> Numbers:
-    """Return the id of each document that is an index, by its number; 0 for the others."""
-    indexes = (number for number, each in enumerate(documents, start=1) if each.index_facts)
+    """Return the mirror id of each document by its number; 0 if it is not an index."""
+    indexes = (number for number, document in enumerate(documents, start=1) if document.index_facts)
     return places(numbers(indexes), len(documents))
 
 
@@ -267,32 +266,32 @@ def _mirror_rows(numbered: Numbered) -> TableRows:
     recorded = np.bincount(numbered.records["document"], minlength=len(documents) + 1).tolist()
     rows = [
         (
-            ids["releases"][each.release],
-            ids["stacks"][each.index_facts.stack],
-            each.path,
-            each.sha256,
-            each.index_facts.format,
-            each.index_facts.url,
-            each.index_facts.is_named,
+            ids["releases"][document.release],
+            ids["stacks"][document.index_facts.stack],
+            document.path,
+            document.sha256,
+            document.index_facts.format,
+            document.index_facts.url,
+            document.index_facts.is_named,
             recorded[number],
-            each.index_facts.binaries,
+            document.index_facts.binaries,
         )
-        for number, each in enumerate(documents, start=1)
-        if each.index_facts
+        for number, document in enumerate(documents, start=1)
+        if document.index_facts
     ]
     return "mirrors", [(at, *row) for at, row in enumerate(rows, start=1)]
 
 
 def _record_rows(numbered: Numbered, mirrors: Numbers, modules: Modules) -> Iterator[TableRows]:
-    yield "nodes", [(at, *each) for each, at in numbered.ids["nodes"].items()]
+    yield "nodes", [(at, *node) for node, at in numbered.ids["nodes"].items()]
     records = numbered.records.having(mirror=mirrors[numbered.records["document"]])
     yield _frame_rows(numbered, "records", records)
     installs = records.where(records["install"] > 0)
-    known = numbered.texts.installs.things
+    installs_of_input = numbered.texts.installs.things
     yield (
         "installs",
         [
-            (spec, mirror, *known[at - 1], modules.loading.get((spec, document)))
+            (spec, mirror, *installs_of_input[at - 1], modules.loading.get((spec, document)))
             for spec, mirror, document, at in installs.rows("spec", "mirror", "document", "install")
         ],
     )
@@ -300,8 +299,8 @@ def _record_rows(numbered: Numbered, mirrors: Numbers, modules: Modules) -> Iter
     yield (
         "modules",
         [
-            (at, each.path, releases[str(each.release)], *each[2:])
-            for at, each in enumerate(modules.modules, start=1)
+            (at, module.path, releases[str(module.release)], *module[2:])
+            for at, module in enumerate(modules.modules, start=1)
         ],
     )
     yield _frame_rows(numbered, "splices", records.where(records["build_spec"] > 0))
@@ -309,8 +308,8 @@ def _record_rows(numbered: Numbered, mirrors: Numbers, modules: Modules) -> Iter
 
 def _dependency_rows(numbered: Numbered) -> Iterator[TableRows]:
     uses, edges = numbered.ids["uses"], numbered.edges
-    types = _distinct(",".join(each.types) for each in uses)
-    virtuals = _distinct(",".join(each.virtuals) for each in uses)
+    types = _distinct(",".join(use.types) for use in uses)
+    virtuals = _distinct(",".join(use.virtuals) for use in uses)
     yield _rows("dependency_types", types=types)
     yield _rows("dependency_virtuals", virtuals=virtuals)
     use = edges["use"]
@@ -318,9 +317,9 @@ def _dependency_rows(numbered: Numbered) -> Iterator[TableRows]:
         numbered,
         "dependencies",
         edges.having(types=use, virtuals=use, direct=use),
-        types=[0, *(types[",".join(each.types)] for each in uses)],
-        virtuals=[0, *(virtuals[",".join(each.virtuals)] for each in uses)],
-        direct=[None, *(each.direct for each in uses)],
+        types=[0, *(types[",".join(use.types)] for use in uses)],
+        virtuals=[0, *(virtuals[",".join(use.virtuals)] for use in uses)],
+        direct=[None, *(use.direct for use in uses)],
     )
 
 
@@ -333,12 +332,14 @@ def _problem_rows(
     mirrors: Numbers,
     problems: Iterable[tuple[int | str, Problem]],
 ) -> TableRows:
-    """Return what does not add up, each with its source."""
-    found: list[tuple[str | None, int | None, int | None, Problem]] = []
+    """Return the rows of `problems`, each with its source."""
+    problem_rows: list[tuple[str | None, int | None, int | None, Problem]] = []
     for source, problem in problems:
         if isinstance(source, str):
-            found.append((source, None, None, problem))
+            problem_rows.append((source, None, None, problem))
             continue
         document, mirror = numbered.documents[source - 1], int(mirrors[source]) or None
-        found.append((document.path, None if mirror else source, mirror, problem))
-    return "problems", [(at, *place, *problem) for at, (*place, problem) in enumerate(found, 1)]
+        problem_rows.append((document.path, None if mirror else source, mirror, problem))
+    return "problems", [
+        (at, *columns, *problem) for at, (*columns, problem) in enumerate(problem_rows, 1)
+    ]

@@ -1,6 +1,6 @@
-"""Rows → one SQLite file: created, filled in one transaction, indexed and checked.
+"""Writes rows to a SQLite file: creates it, fills it in one transaction, indexes and checks it.
 
-What is created stands in the schema; sqlite-utils writes the statements.
+The schema defines the tables; sqlite-utils writes the statements.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from spack_cache_db import schema
 from spack_cache_db.errors import OutputError
 
 _MOST_PARAMETERS = 999
-"""As many as any SQLite takes in one statement ("Limits", 9)."""
+"""Parameters that every SQLite version accepts in one statement ("Limits", 9)."""
 
 
 def create(path: Path) -> sqlite3.Connection:
     """Create an empty database with every table of the schema, inside an open transaction.
 
-    The journal is off: until it is renamed, the file is nobody's, and a crash throws it away.
+    The journal is off: until it is renamed, nothing uses the file, and a crash discards it.
     """
     connection = sqlite3.connect(path, isolation_level=None)
     for pragma in (
@@ -50,25 +50,25 @@ def create(path: Path) -> sqlite3.Connection:
 def insert(db: sqlite3.Connection, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
     """Insert rows: tuples in the order of the schema's columns.
 
-    One statement inserts many rows, because running it costs more than its work for a row.
+    Each statement inserts many rows, because a statement per row would be slow.
     """
-    rest = iter(rows)
+    remaining = iter(rows)
     width = len(schema.table(table).columns)
-    while chunk := [*islice(rest, _MOST_PARAMETERS // width)]:
+    while chunk := [*islice(remaining, _MOST_PARAMETERS // width)]:
         values = ", ".join([f"({', '.join('?' * width)})"] * len(chunk))
         db.execute(f"INSERT INTO [{table}] VALUES {values}", [*chain.from_iterable(chunk)])
 
 
 def index_text(db: sqlite3.Connection, words: Mapping[str, Iterable[str]]) -> None:
-    """Make and fill every full-text table; ids count from 1 in the order of the words.
+    """Create and fill every full-text table; ids count from 1 in the order of the words.
 
     Args:
         db: the database.
-        words: the words of each row, by the table that is indexed.
+        words: the words of each row, by the name of the indexed table.
     """
-    for table, each in schema.FULL_TEXT.items():
-        db.execute(_full_text_statement(table, each))
-        rows = enumerate(words[each.content], start=1)
+    for table, full_text in schema.FULL_TEXT.items():
+        db.execute(_full_text_statement(table, full_text))
+        rows = enumerate(words[full_text.content], start=1)
         db.executemany(f"INSERT INTO [{table}](rowid, tokens) VALUES (?, ?)", rows)
         db.execute(f"INSERT INTO [{table}]([{table}]) VALUES ('optimize')")
 
@@ -77,8 +77,8 @@ def finish(db: sqlite3.Connection) -> None:
     """Create indexes and views, and end the transaction.
 
     Raises:
-        OutputError: this version of sqlite-utils writes other statements than those by which
-            readers know the file.
+        OutputError: this version of sqlite-utils writes statements with another checksum, which
+            readers would reject.
     """
     for table in schema.TABLES:
         for index in table.every_index():
@@ -89,23 +89,23 @@ def finish(db: sqlite3.Connection) -> None:
         sqlite_utils.Database(db).create_view(name, sql)
     insert(db, "column_descriptions", _descriptions(db))
     db.execute("ANALYZE")
-    # People ask for a branch, which lists many times as much as the average release: by the average
-    # SQLite would read all that the branch lists to find one package in it.
+    # Most queries are about a branch, which lists many more specs than the average release. With
+    # the average as its estimate, SQLite would read the whole branch to find one package.
     db.execute(
         "UPDATE sqlite_stat1 SET stat = (SELECT count(*) FROM listings) || ' ' || "
         "(SELECT max(spec_count) FROM releases) || ' 1' WHERE tbl = 'listings' AND idx = 'listings'"
     )
     db.execute("COMMIT")
     statements = db.execute("SELECT name, sql FROM sqlite_schema").fetchall()
-    found = schema.statements_sha256(statements)
-    if found != schema.STATEMENTS_SHA256:
+    checksum = schema.statements_sha256(statements)
+    if checksum != schema.STATEMENTS_SHA256:
         writer = f"sqlite-utils {metadata.version('sqlite-utils')}"
-        message = f"{writer} writes another schema, with the checksum {found}"
+        message = f"{writer} writes another schema, with the checksum {checksum}"
         raise OutputError(f"{message}; install an older version of it")
 
 
 def require_intact(path: Path) -> None:
-    """Have SQLite check a finished database.
+    """Check a finished database with SQLite's own checks.
 
     Raises:
         OutputError: SQLite finds a broken foreign key or a damaged page.
@@ -114,23 +114,29 @@ def require_intact(path: Path) -> None:
         db.execute(f"PRAGMA mmap_size = {path.stat().st_size}")
         try:
             broken = db.execute("PRAGMA foreign_key_check").fetchmany(3)
-            found = db.execute("PRAGMA integrity_check(3)").fetchall()
+            damage = db.execute("PRAGMA integrity_check(3)").fetchall()
         except sqlite3.DatabaseError as error:
-            broken, found = [], [(str(error),)]
-    if broken or found != [("ok",)]:
-        raise OutputError(f"the built database is damaged, nothing was replaced: {broken} {found}")
+            broken, damage = [], [(str(error),)]
+    if broken or damage != [("ok",)]:
+        raise OutputError(f"the built database is damaged, nothing was replaced: {broken} {damage}")
 
 
 def _descriptions(db: sqlite3.Connection) -> Iterator[tuple[int, str, str | None, str, int | None]]:
-    """Yield the rows of `column_descriptions`: each table, and behind it its columns in order."""
+    """Yield the rows of `column_descriptions`: each table, followed by its columns in order."""
     text = files("spack_cache_db.schema").joinpath("descriptions.toml").read_text("utf-8")
     described = tomllib.loads(text)
     number = count(1)
     for table, description in described["tables"].items():
         yield next(number), table, None, description, None
-        own = described["columns"]["common"] | described["columns"].get(table, {})
+        column_descriptions = described["columns"]["common"] | described["columns"].get(table, {})
         for (column,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall():
-            yield next(number), table, column, own[column], int(column in described["derived"])
+            yield (
+                next(number),
+                table,
+                column,
+                column_descriptions[column],
+                int(column in described["derived"]),
+            )
 
 
 def _create_table(db: sqlite_utils.Database, table: schema.Table) -> None:
@@ -150,18 +156,17 @@ def _create_table(db: sqlite_utils.Database, table: schema.Table) -> None:
     db.execute(sql.rstrip().rstrip(";") + without_rowid)
 
 
-def _full_text_statement(table: str, each: schema.FullText) -> str:
-    """Return the statement that makes a full-text table.
+def _full_text_statement(table: str, full_text: schema.FullText) -> str:
+    """Return the statement that creates a full-text table.
 
-    The table holds no text of its own (SQLite FTS5 docs, 4.4.1 "Contentless Tables"), so that the
-    words cost no second copy, and `count(*)` reads nothing but the index. sqlite-utils and
-    Datasette look for `content="<table>"` in the text of the statement to know what a full-text
-    table is the index of: the comment is for them.
+    The table stores no text (SQLite FTS5 docs, 4.4.1 "Contentless Tables"), which saves a copy of
+    the words, and `count(*)` reads only the index. The comment is for sqlite-utils and Datasette:
+    they search the statement for `content="<table>"` to find the indexed table.
     """
     return f"""\
 CREATE VIRTUAL TABLE [{table}] USING fts5(
   tokens,
-  content='' /* content="{each.content}" */,
+  content='' /* content="{full_text.content}" */,
   detail=none,
-  tokenize="{each.tokenizer}"
+  tokenize="{full_text.tokenizer}"
 )"""

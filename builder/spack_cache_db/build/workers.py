@@ -1,6 +1,6 @@
 """Reads units of the input in processes of this machine or on the caller's executor.
 
-That may be any `concurrent.futures.Executor`; its workers may be other machines.
+The executor may be any `concurrent.futures.Executor`, with workers on other machines.
 """
 
 from __future__ import annotations
@@ -30,38 +30,38 @@ from spack_cache_db.sources.columns import Columns
 from spack_cache_db.sources.readers import read, read_files
 
 T = TypeVar("T")
-Given = TypeVar("Given")
+Item = TypeVar("Item")
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _STARTING = threading.Lock()
-"""One thread at a time starts processes, because it replaces `__main__` meanwhile."""
+"""Held while processes are started, because `__main__` is replaced meanwhile."""
 
 
 def read_units(
-    units: Sequence[Unit], given: Input, share: Share | None = None
+    units: Sequence[Unit], inputs: Input, share: Share | None = None
 ) -> Iterator[Columns]:
     """Yield the columns of each unit (see `work_through`).
 
     `share` is called with the part of an index that has been read, if this process reads it.
     """
-    place = Place(given.release, given.stack)
-    work = partial(read_unit, max_page_size=given.max_page_size, place=place)
-    if given.executor is None and min(given.jobs, len(units)) < 2:
+    place = Place(inputs.release, inputs.stack)
+    work = partial(read_unit, max_page_size=inputs.max_page_size, place=place)
+    if inputs.executor is None and min(inputs.jobs, len(units)) < 2:
         work = partial(work, share=share)
-    return work_through(units, work, given)
+    return work_through(units, work, inputs)
 
 
-def work_through(units: Sequence[Unit], work: Callable[[Unit], T], given: Input) -> Iterator[T]:
-    """Yield what `work` makes of each unit, in the order of the units, whoever does the work.
+def work_through(units: Sequence[Unit], work: Callable[[Unit], T], inputs: Input) -> Iterator[T]:
+    """Yield the result of `work` for each unit, in the order of the units.
 
     Raises:
         BuilderError: a worker process died, or the caller's executor failed (see `on_executor`).
     """
-    if given.executor is not None:
-        yield from on_executor(given.executor, units, work, given.jobs)
+    if inputs.executor is not None:
+        yield from on_executor(inputs.executor, units, work, inputs.jobs)
         return
-    jobs = min(given.jobs, len(units))
+    jobs = min(inputs.jobs, len(units))
     if jobs < 2:
         yield from map(work, units)
         return
@@ -72,7 +72,7 @@ def work_through(units: Sequence[Unit], work: Callable[[Unit], T], given: Input)
             message = "a worker process died (out of memory?); try again with fewer --jobs"
             raise BuilderError(message) from None
         except BaseException:
-            # Else leaving `with` would wait for units that nobody wants any more.
+            # Otherwise leaving `with` would wait for units whose results are not needed.
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
@@ -81,7 +81,7 @@ class _Processes(ProcessPoolExecutor):
     """Processes of this machine, which are started as units are submitted."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Submit as the base class does, which starts a process if one is missing."""
+        """Submit as the base class does, with signals blocked: it may start a process."""
         with _starting_processes():
             return super().submit(fn, *args, **kwargs)
 
@@ -89,13 +89,13 @@ class _Processes(ProcessPoolExecutor):
 def read_unit(
     unit: Unit, max_page_size: int, place: Place = ANYWHERE, share: Share | None = None
 ) -> Columns:
-    """Return what one unit says, read in this process (`share` as in `read_units`)."""
+    """Return the columns of one unit, read in this process (`share` as in `read_units`)."""
     return read_files(read(unit, max_page_size), place, share)
 
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Keep Python from looking for reference cycles: pages make none, and it takes its time."""
+    """Disable the garbage collector: reading creates no reference cycles, and it is slow."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -125,14 +125,14 @@ def _starting_processes() -> Iterator[None]:
 
 
 def _prepare_worker() -> None:
-    """End this worker when the build is killed: it would wait for work for ever.
+    """Make this worker end when the build is killed; otherwise it would wait forever.
 
-    A terminal sends Ctrl-C to all processes, and the parent alone has something to say about it.
+    A terminal sends Ctrl-C to all processes; only the parent reports it.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for each in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(each) is not signal.SIG_IGN:
-            signal.signal(each, signal.SIG_DFL)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     gc.disable()
     parent = parent_process()
@@ -147,16 +147,16 @@ def _prepare_worker() -> None:
 
 
 def program_versions() -> dict[str, str]:
-    """Return the versions of the programs that decide what a file holds."""
+    """Return the versions of the programs that determine a database's content."""
     return {program: metadata.version(program) for program in ("archspec", "spack-cache-db")}
 
 
 def in_order(
-    executor: Executor, units: Iterable[Given], work: Callable[[Given], T], jobs: int
+    executor: Executor, units: Iterable[Item], work: Callable[[Item], T], jobs: int
 ) -> Iterator[T]:
-    """Yield what `work` makes of each unit, in the order of the units.
+    """Yield the result of `work` for each unit, in the order of the units.
 
-    Only a few are under way at once, so that finished ones cannot pile up.
+    Only a few units are submitted at once, so that finished results cannot pile up.
     """
     waiting: deque[Future[T]] = deque()
     try:
@@ -180,14 +180,15 @@ def on_executor(
         BuilderError: a worker died, or has another version of this package or of archspec.
     """
     versions = program_versions()
-    # Sent as bytes, so that a worker without this package fails in its task: one of Dask would end.
+    # Sent as bytes, so that a worker without this package fails in its task; a Dask worker would
+    # end otherwise.
     tasks = (pickle.dumps(_Task(unit, work, versions)) for unit in units)
     try:
         yield from in_order(executor, tasks, pickle.loads, jobs)
     except BuilderError:
         raise
     except Exception as error:
-        # Each executor has errors of its own for workers that died.
+        # Executors differ in the errors that they raise for dead workers.
         message = f"{type(error).__name__}: {reason(error)}"
         needed = f"its workers need spack-cache-db {versions['spack-cache-db']}"
         executor_name = type(executor).__name__
@@ -196,7 +197,7 @@ def on_executor(
 
 
 class _Task(NamedTuple):
-    """A unit and the work on it, which is done where this is unpickled."""
+    """A unit and the work on it; unpickling does the work."""
 
     unit: Unit
     work: Callable[[Unit], object]

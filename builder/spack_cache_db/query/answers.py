@@ -8,9 +8,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from spack_cache_db.arguments import (
-    checked_limit,
-)
+from spack_cache_db.arguments import checked_limit
 from spack_cache_db.errors import counted
 from spack_cache_db.query.comparison import distinctions
 from spack_cache_db.query.conditions import (
@@ -65,7 +63,7 @@ WHERE releases.id IN (SELECT value FROM json_each(:releases)) AND {_IN_STACK}
 """
 _COLUMNS = ("release", "date", "specs", "configurations", "added", "removed")
 Shown = dict[int, dict[int, int]]
-"""By the ids of releases: the specs that satisfy a query there, each with its configuration."""
+"""The specs of each release that satisfy a query, and the configuration of each; all by id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +71,19 @@ class Found:
     """A configuration that satisfies a query.
 
     Attributes:
-        package: its package; `version` to `variants` are what can be seen of it, in normal form.
+        package: its package; `version` to `variants` are its other columns, in normal form.
         spec_count: the number of its specs that satisfy query, release and stack.
         releases: all releases that have the configuration: branches, then releases and snapshots
             from new to old.
-        stacks: all stacks that have it in some release, sorted, without `root`.
+        stacks: the stacks that have it in any release, sorted, without `root`.
         first_seen: the day of the first snapshot that has it.
         last_seen: the day of the last one. If the query asks for a hash or for dependencies, these
             four are those of the specs that satisfy it.
         is_external: whether the system provides the first of its specs.
-        prefix: the folder where an installation has that one.
-        modules: the modules to load for it.
-        module_tree: the folder of modules to use first, where several have one of this name.
-        specs: those specs, the current ones first; None unless asked for.
+        prefix: the folder where an installation has that spec.
+        modules: the modules that load that spec.
+        module_tree: the folder of modules to use first, if several have a module of this name.
+        specs: the specs that are counted, current ones first; None without `with_hashes`.
     """
 
     package: str
@@ -113,7 +111,7 @@ class Found:
 
     @property
     def hashes(self) -> tuple[str, ...] | None:
-        """The hashes of the specs; None unless asked for."""
+        """The hashes of the specs; None without `with_hashes`."""
         return None if self.specs is None else tuple(spec.hash for spec in self.specs)
 
     def as_dict(self) -> dict[str, Any]:
@@ -124,13 +122,13 @@ class Found:
         """Return the objects that `find --json --hashes` prints: one for each spec."""
         words = self.configuration._asdict()
         return [
-            words | {"hash": each.hash} | _where(each) | {"differences": each.differences}
-            for each in self.specs or ()
+            words | {"hash": spec.hash} | _where(spec) | {"differences": spec.differences}
+            for spec in self.specs or ()
         ]
 
 
-def _where(place: Found | FoundSpec) -> dict[str, Any]:
-    return {name: getattr(place, name) for name in _WHERE}
+def _where(presence: Found | FoundSpec) -> dict[str, Any]:
+    return {name: getattr(presence, name) for name in _WHERE}
 
 
 class FoundList(list[Found], NotebookTable):
@@ -168,19 +166,20 @@ def find(
         db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
         query: such as `hdf5@1.14: +mpi target=zen3 %gcc@13`; `*` is any package.
         release: only specs that this release lists.
-        stack: only specs in this stack; in that release, where one is given.
-        host: only what runs on a machine of this CPU target, such as `zen3`.
-        os: only what was built for this operating system, such as `ubuntu24.04`.
-        platform: only what was built for this platform, such as `linux`.
+        stack: only specs in this stack; with `release`, in this stack of the release.
+        host: only specs that run on a machine of this CPU target, such as `zen3`.
+        os: only specs built for this operating system, such as `ubuntu24.04`.
+        platform: only specs built for this platform, such as `linux`.
         spack: the version of Spack for which the query is written, such as `0.23`; None for 1.0
             and later.
-        explicit: only what somebody asked to have installed, and no dependencies of that.
+        explicit: only specs that a user installed by name, without their dependencies.
         limit: the most records to return.
         with_hashes: also return each spec.
 
     Returns:
-        By system and family of CPUs, Linux on x86_64 first, then by package; of each first the
-        version that Spack would take. What is installed comes before all others.
+        Sorted by system and family of CPUs, Linux on x86_64 first, then by package; within a
+        package, the version that Spack prefers comes first. Installed configurations come before
+        all others.
 
     Raises:
         ArgumentError: a path or limit has a wrong type.
@@ -197,46 +196,49 @@ def find(
         scope = (*scope, *explicitly(lookups.conn)) if explicit else scope
         question = question_of(lookups, parsed, scope)
         results = matching(lookups, question.conditions)
-        found = FoundList(found_part(lookups, results, slice(limit), with_hashes=with_hashes))
-        found.notes = notes_on(lookups, question)
-        return found
+        answer = FoundList(found_part(lookups, results, slice(limit), with_hashes=with_hashes))
+        answer.notes = notes_on(lookups, question)
+        return answer
 
 
 def found_part(
     lookups: Lookups, results: ResultSet, part: slice, *, with_hashes: bool
 ) -> list[Found]:
-    """Return some of the configurations that satisfy conditions, and where they are."""
-    found = counted_part(lookups, results, part)
-    ids, of_specs = [each.id for each in found], is_of_specs(results.conditions)
+    """Return a slice of the configurations in `results`, with their releases and stacks."""
+    configurations = counted_part(lookups, results, part)
+    ids, of_specs = [row.id for row in configurations], is_of_specs(results.conditions)
     specs: dict[int, tuple[FoundSpec, ...]] = {}
     release = asked(results.conditions, "release")
     if with_hashes or of_specs or lookups.trees(release):
         in_scope = specs_in_scope(lookups.conn, ids, results.conditions)
-        some = [in_scope[key] for key in ids]
-        every = found_specs(lookups, chain.from_iterable(some), release)
+        specs_of_each = [in_scope[key] for key in ids]
+        every = found_specs(lookups, chain.from_iterable(specs_of_each), release)
         if with_hashes:
-            apart = distinctions(lookups, ([spec.id for spec in each] for each in some))
-            pairs = zip(chain.from_iterable(some), every, strict=True)
-            every = (replace(each, differences=apart.get(spec.id, ())) for spec, each in pairs)
+            apart = distinctions(lookups, ([spec.id for spec in group] for group in specs_of_each))
+            pairs = zip(chain.from_iterable(specs_of_each), every, strict=True)
+            every = (
+                replace(found_spec, differences=apart.get(spec.id, ()))
+                for spec, found_spec in pairs
+            )
         specs = {key: tuple(islice(every, len(in_scope[key]))) for key in ids}
     if of_specs:
-        presence = {key: joined(lookups, each) for key, each in specs.items()}
+        presence = {key: joined(lookups, parts) for key, parts in specs.items()}
     else:
         presence = presence_of_configurations(lookups, ids)
     return [
         Found(
-            *each.configuration,
-            each.spec_count,
+            *row.configuration,
+            row.spec_count,
             where.releases,
             where.stacks,
             where.first_seen,
             where.last_seen,
-            specs=specs[each.id] if with_hashes else None,
+            specs=specs[row.id] if with_hashes else None,
             **({name: getattr(first, name) for name in _INSTALLED} if first else {}),
         )
-        for each in found
-        for where in (presence[each.id],)
-        for first in (next(iter(specs.get(each.id, ())), None),)
+        for row in configurations
+        for where in (presence[row.id],)
+        for first in (next(iter(specs.get(row.id, ())), None),)
     ]
 
 
@@ -254,27 +256,27 @@ def notes_on(lookups: Lookups, question: Question) -> tuple[str, ...]:
     return (*question.notes, f"{binaries} may satisfy this, but this database cannot tell")
 
 
-def found_rows(found: Iterable[Found], *, hashes: bool) -> Rows:
+def found_rows(answer: Iterable[Found], *, hashes: bool) -> Rows:
     """Return what `find --json` and `find --csv` print: a row per configuration, or per spec."""
     if not hashes:
         columns = (*Configuration._fields, "spec_count", *_WHERE)
-        return Rows(columns, [each.as_dict() for each in found])
+        return Rows(columns, [row.as_dict() for row in answer])
     columns = (*Configuration._fields, "hash", *_WHERE, "differences")
-    return Rows(columns, [record for each in found for record in each.as_dicts()])
+    return Rows(columns, [record for row in answer for record in row.as_dicts()])
 
 
 class HistoryRow(NamedTuple):
-    """The part of a query's answer that one release has.
+    """The answer to a query in one release.
 
     Attributes:
         release: its name.
         date: the day of a snapshot, YYYY-MM-DD.
         specs: how many specs satisfy the query.
         configurations: how many configurations they have.
-        added: how many of the specs the release before lacks; all, where there is none before it.
+        added: how many of the specs the release before does not have; all if there is none before.
         removed: how many specs of the release before are no longer there.
         before: the release before: see `releases.releases_before`.
-        churn: which part of the specs of the release before is no longer there; None where that
+        churn: the share of the specs of the release before that is no longer there; None if it
             had none.
     """
 
@@ -310,22 +312,22 @@ class History(NotebookTable):
     @property
     def present(self) -> tuple[HistoryRow, ...]:
         """The releases that have a spec."""
-        return tuple(each for each in self.releases if each.specs)
+        return tuple(row for row in self.releases if row.specs)
 
     @property
     def rows(self) -> Rows:
         """The rows that `history --json` and `history --csv` print."""
-        return Rows(_COLUMNS, [each.as_dict() for each in self.releases])
+        return Rows(_COLUMNS, [row.as_dict() for row in self.releases])
 
     @property
     def first_seen(self) -> str | None:
         """The day of the first snapshot that has a spec."""
-        return min((each.date for each in self.present if each.date), default=None)
+        return min((row.date for row in self.present if row.date), default=None)
 
     @property
     def last_seen(self) -> str | None:
         """The day of the last snapshot that has one."""
-        return max((each.date for each in self.present if each.date), default=None)
+        return max((row.date for row in self.present if row.date), default=None)
 
 
 def history(
@@ -341,7 +343,7 @@ def history(
         db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
         spec: in Spack's syntax, such as `hdf5@1.14: +mpi`; `*` is any package.
         stack: only specs in this stack.
-        host: only what runs on a machine of this CPU target, such as `zen3`.
+        host: only specs that run on a machine of this CPU target, such as `zen3`.
 
     Raises:
         ArgumentError: a path or limit has a wrong type.
@@ -354,18 +356,18 @@ def history(
     with opened(db) as lookups:
         scope = scope_of(lookups, stack=stack, host=host)
         question = question_of(lookups, parsed, scope)
-        found = history_of(lookups, spec, shown_specs(lookups, question.conditions))
-        return replace(found, notes=notes_on(lookups, question))
+        answer = history_of(lookups, spec, shown_specs(lookups, question.conditions))
+        return replace(answer, notes=notes_on(lookups, question))
 
 
-def history_of(lookups: Lookups, query: str, shown: Shown) -> History:
-    """Return the history of what satisfies a query."""
+def history_of(lookups: Lookups, query: str, specs: Shown) -> History:
+    """Return the history of the specs that satisfy a query."""
     rows = []
     for key, release in reversed(lookups.releases.items()):
-        here, older = shown[key], lookups.before(release)
-        was = shown[older.id] if older else {}
-        kept = len(here.keys() & was.keys())
-        counts = len(here), len({*here.values()}), len(here) - kept, len(was) - kept
+        now, older = specs[key], lookups.before(release)
+        was = specs[older.id] if older else {}
+        kept = len(now.keys() & was.keys())
+        counts = len(now), len({*now.values()}), len(now) - kept, len(was) - kept
         churn = 1 - kept / len(was) if was else None
         before = older.name if older else None
         rows.append(HistoryRow(release.name, release.date, *counts, before, churn))
@@ -375,9 +377,11 @@ def history_of(lookups: Lookups, query: str, shown: Shown) -> History:
 def shown_specs(
     lookups: Lookups, conditions: Conditions, releases: Iterable[int] | None = None
 ) -> Shown:
-    """Return the binaries that satisfy conditions in each release; a release in them is ignored."""
-    found: Shown = {each: {} for each in (lookups.releases if releases is None else releases)}
-    places = {"stack": asked(conditions, "stack"), "releases": json.dumps([*found])}
+    """Return the matching binaries of each release; release conditions are ignored."""
+    specs_of_release: Shown = {
+        release: {} for release in (lookups.releases if releases is None else releases)
+    }
+    places = {"stack": asked(conditions, "stack"), "releases": json.dumps([*specs_of_release])}
     every = without(conditions, "release", "stack")
     configurations = configuration_ids(lookups, every)
     specs: Set[int] = specs_of_configurations(lookups.conn, configurations)
@@ -387,5 +391,5 @@ def shown_specs(
         specs &= verdict.holds
     for runs in json_pieces(runs_of(sorted(specs)), IDS_AT_ONCE // 4):
         for release, spec, configuration in select(lookups.conn, SHOWN, runs=runs, **places):
-            found[release][spec] = configuration
-    return found
+            specs_of_release[release][spec] = configuration
+    return specs_of_release

@@ -29,11 +29,11 @@ from spack_cache_db.spack.versions import version_key
 T = TypeVar("T")
 
 LISTED = f"""
-SELECT here.spec, specs.configuration, here.stacks
-FROM listings AS here
-JOIN specs ON specs.id = here.spec
+SELECT listings.spec, specs.configuration, listings.stacks
+FROM listings
+JOIN specs ON specs.id = listings.spec
 JOIN configurations ON configurations.id = specs.configuration
-WHERE here.release = :release AND {IN_STACK.format("here")}
+WHERE listings.release = :release AND {IN_STACK.format("listings")}
   AND (:package IS NULL OR configurations.package IN (SELECT value FROM json_each(:package)))
   AND (:target IS NULL OR configurations.target IN (SELECT value FROM json_each(:target)))
 """
@@ -56,7 +56,7 @@ class Delta(NamedTuple, Generic[T]):
 
 
 class Amount(NamedTuple):
-    """How many hashes are in both releases, only in the new one, and only in the old one."""
+    """The number of hashes in both releases, only in the new one, and only in the old one."""
 
     kept: int
     added: int
@@ -81,18 +81,18 @@ class Diff(NotebookTable):
     """The difference between two releases, or two stacks.
 
     Attributes:
-        old: the name of the old release, as given (`develop` or `develop:e4s`).
+        old: the name of the old release, as typed (`develop` or `develop:e4s`).
         new: the name of the new one.
         packages: names of packages.
         versions: pairs of package and version, in Spack's order of versions.
-        configurations: those that only one of the two has.
-        grown: configurations that both have; `new` has more hashes of them.
-        shrunk: configurations that both have; `new` has fewer hashes of them.
-        rebuilt: configurations of which hashes were removed and others added.
+        configurations: the configurations that only one side has.
+        grown: configurations of both sides with added hashes only.
+        shrunk: configurations of both sides with removed hashes only.
+        rebuilt: configurations with removed and added hashes.
         stacks: names of stacks, without `root`.
         specs: all hashes, counted.
-        causes: why configurations were rebuilt, as far as dependencies are recorded; None where
-            there were too many to look at.
+        causes: why configurations were rebuilt, as far as dependencies are recorded; None if there
+            were too many to compare.
     """
 
     old: str
@@ -109,13 +109,13 @@ class Diff(NotebookTable):
 
     @property
     def is_empty(self) -> bool:
-        """Whether both have the same hashes with the same configurations, in the same stacks."""
+        """Whether both sides have the same hashes, configurations and stacks."""
         changed = (*self.packages, *self.versions, *self.stacks, *self.by_change.values())
         return not any(changed) and not self.specs.added and not self.specs.removed
 
     @property
     def by_change(self) -> dict[str, tuple[ChangedConfiguration, ...]]:
-        """The changed configurations by the word for their change, as `schema.CHANGE_WORDS`."""
+        """The changed configurations, by the word for their change (`schema.CHANGE_WORDS`)."""
         return {
             "removed": self.configurations.removed,
             "added": self.configurations.added,
@@ -130,7 +130,7 @@ class Diff(NotebookTable):
         return sentence(self)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what `diff --json` prints."""
+        """Return the object that `diff --json` prints."""
         return {
             "old": self.old,
             "new": self.new,
@@ -142,16 +142,20 @@ class Diff(NotebookTable):
             },
             "stacks": _lists(self.stacks, str),
             "specs": self.specs._asdict(),
-            "causes": None if self.causes is None else [each._asdict() for each in self.causes],
+            "causes": None if self.causes is None else [cause._asdict() for cause in self.causes],
         }
 
     @property
     def rows(self) -> Rows:
         """A row for each changed configuration, as `diff --csv` prints it."""
         records = (
-            {"change": change, **each.configuration._asdict(), **each.specs._asdict()}
+            {
+                "change": change,
+                **configuration.configuration._asdict(),
+                **configuration.specs._asdict(),
+            }
             for change, configurations in self.by_change.items()
-            for each in configurations
+            for configuration in configurations
         )
         return Rows(("change", *Configuration._fields, *Amount._fields), records)
 
@@ -163,8 +167,8 @@ class DatabaseDiff(NotebookTable):
     Attributes:
         old: the path of the old database.
         new: the path of the new one.
-        releases: the differences of the releases that both have, by name.
-        names: the releases that only one database has.
+        releases: the differences of the releases in both databases, by name.
+        names: the names of the releases in one database only.
     """
 
     old: str
@@ -175,11 +179,13 @@ class DatabaseDiff(NotebookTable):
     @property
     def is_empty(self) -> bool:
         """Whether both have the same releases, with the same binaries in the same stacks."""
-        return not any(self.names) and all(each.is_empty for each in self.releases.values())
+        return not any(self.names) and all(diff.is_empty for diff in self.releases.values())
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what `diff --databases --json` prints."""
-        releases = [{"release": name, **found.as_dict()} for name, found in self.releases.items()]
+        """Return the object that `diff --databases --json` prints."""
+        releases = [
+            {"release": name, **difference.as_dict()} for name, difference in self.releases.items()
+        ]
         return {"old": self.old, "new": self.new, "releases": releases} | {
             f"releases_{change}": [*names] for change, names in self.names._asdict().items()
         }
@@ -189,15 +195,15 @@ class DatabaseDiff(NotebookTable):
         """The rows of all releases, each with its release."""
         records = (
             {"release": name, **record}
-            for name, found in self.releases.items()
-            for record in found.rows.records
+            for name, difference in self.releases.items()
+            for record in difference.rows.records
         )
         return Rows(("release", "change", *Configuration._fields, *Amount._fields), records)
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The changes from one side to the other, by ids; `named` returns them as a `Diff`.
+    """The changes from one side to the other, by ids; `diff_in_words` returns them as a `Diff`.
 
     Attributes:
         old: the old side in words.
@@ -229,10 +235,10 @@ class Changes:
     @property
     def by_change(self) -> dict[str, list[int]]:
         """The changed configurations, by the word for their change (`schema.CHANGE_WORDS`)."""
-        found: dict[str, list[int]] = {change: [] for change in CHANGE_WORDS}
+        keys_of_change: dict[str, list[int]] = {change: [] for change in CHANGE_WORDS}
         for key, (kept, added, removed) in self.amounts.items():
-            found[CHANGES[kept > 0, added > 0, removed > 0]].append(key)
-        return found
+            keys_of_change[CHANGES[kept > 0, added > 0, removed > 0]].append(key)
+        return keys_of_change
 
 
 def diff(
@@ -245,51 +251,51 @@ def diff(
     target: str | None = None,
     host: str | None = None,
 ) -> Diff:
-    """Compare two releases of a built file, or two stacks.
+    """Compare two releases of a database, or two stacks.
 
     Args:
-        db: a file made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
         old: the name of a release, or of a release and a stack: `develop:e4s`.
-        new: the same for what `old` is compared with.
+        new: the name of the release, or release and stack, that is compared with `old`.
         stack: only specs in this stack, on both sides.
         package: only this package.
-        target: only what was built for this CPU target.
-        host: only what runs on a machine of this CPU target, such as `zen3`.
+        target: only specs built for this CPU target.
+        host: only specs that run on a machine of this CPU target, such as `zen3`.
 
     Returns:
-        What `new` has and `old` lacks is added, the reverse is removed.
+        The difference: "added" is in `new` only, "removed" is in `old` only.
 
     Raises:
         ArgumentError: a path or limit has a wrong type.
-        UnknownNameError: the file has no such release, stack, package or target.
-        DatabaseError: the file is not one of this builder.
+        UnknownNameError: the database has no such release, stack, package or target.
+        DatabaseError: the database was not made by this builder.
     """
     with opened(db) as lookups:
         before, after = (side_of(lookups, name, stack) for name in (old, new))
         narrowing = scope_of(lookups, host=host, package=package, target=target)
-        return named(lookups, compare(lookups, before, after, narrowing))
+        return diff_in_words(lookups, compare(lookups, before, after, narrowing))
 
 
 def diff_databases(
     old: Database, new: Database, *, release: str | None = None, **narrowing: str | None
 ) -> DatabaseDiff:
-    """Compare each release of two databases, or one release; `narrowing` is that of `diff`.
+    """Compare each release of two databases, or one release; `narrowing` is as for `diff`.
 
-    A database without the stack, package or target has no such binary.
+    A database that does not have the stack, package or target counts as one without binaries.
 
     Raises:
         UnknownNameError: neither database has the release, stack, package or target.
-        DatabaseError: a file is not one of this builder.
+        DatabaseError: a database was not made by this builder.
     """
     with opened(old) as before, opened(new) as after:
         hashes = {dag_hash: key for key, dag_hash in select(after.conn, _HASHES)}
         numbers = {key: hashes.get(name, -key) for key, name in select(before.conn, _HASHES)}
         numbering = Numbering(after, before, numbers)
         sides = before, after
-        names = [[each.name for each in side.releases.values()] for side in sides]
+        names = [[release.name for release in side.releases.values()] for side in sides]
         if release is not None:
-            found = {read_spellings(side).canonical("release", release) for side in sides}
-            names = [[name for name in side if name in found] for side in names]
+            releases = {read_spellings(side).canonical("release", release) for side in sides}
+            names = [[name for name in side if name in releases] for side in names]
             if not any(names):
                 scope_of(after, release)
         scopes = [_scope_if_known(side, narrowing) for side in sides]
@@ -305,7 +311,7 @@ def diff_databases(
 
 
 def _scope_if_known(lookups: Lookups, names: Mapping[str, str | None]) -> Conditions | None:
-    """Return what narrows a side; None if the database does not know the names."""
+    """Return the conditions that narrow a side; None if the database does not have the names."""
     try:
         return scope_of(lookups, **names)
     except UnknownNameError:
@@ -319,24 +325,26 @@ def _compared(
     texts: Sequence[str],
 ) -> Diff:
     """Return the difference of one release of two databases."""
-    listed, known = list[_Listed](), list[list[Counted]]()
+    listings, configurations = list[_Listed](), list[list[Counted]]()
     for lookups, scope in zip((numbering.old, numbering.new), scopes, strict=True):
         assert lookups is not None
         side = {} if scope is None else _listed(lookups, scope_of(lookups, release), scope)
-        listed.append(side)
-        known.append(configurations_by_id(lookups, sorted({key for key, _ in side.values()})))
-    ids = {each.configuration: each.id for each in known[1]}
-    keys = {each.id: ids.get(each.configuration, -each.id) for each in known[0]}
+        listings.append(side)
+        configurations.append(
+            configurations_by_id(lookups, sorted({key for key, _ in side.values()}))
+        )
+    ids = {row.configuration: row.id for row in configurations[1]}
+    keys = {row.id: ids.get(row.configuration, -row.id) for row in configurations[0]}
     before = {
-        numbering.specs[spec]: (keys[key], stacks) for spec, (key, stacks) in listed[0].items()
+        numbering.specs[spec]: (keys[key], stacks) for spec, (key, stacks) in listings[0].items()
     }
-    return named(numbering, _changes(numbering, texts, before, listed[1]))
+    return diff_in_words(numbering, _changes(numbering, texts, before, listings[1]))
 
 
 def amounts_of_releases(
     conn: sqlite3.Connection, releases: Sequence[int]
 ) -> dict[int, tuple[int, int]]:
-    """Return how many binaries each release added to the one before it, and removed."""
+    """Return how many binaries each release added and removed, compared with the one before."""
     rows = select_in(conn, _AMOUNTS, releases)
     return {release: (added, removed) for release, added, removed in rows}
 
@@ -345,35 +353,35 @@ def side_of(lookups: Lookups, text: str, stack: str | None = None) -> Conditions
     """Return the side that a text names: a release, or a release and a stack (`develop:e4s`).
 
     Raises:
-        UnknownNameError: the file has no such release or stack, or two stacks are named.
+        UnknownNameError: the database has no such release or stack, or two stacks are named.
     """
     text = read_spellings(lookups).canonical("side", text)
-    release, colon, named = text.rpartition(":")
+    release, colon, stack_name = text.rpartition(":")
     if not colon or lookups.release(text):
-        release, named = text, ""
-    if named and stack:
+        release, stack_name = text, ""
+    if stack_name and stack:
         raise UnknownNameError(f"{text!r} names a stack, and so does {stack!r}; give one of them")
-    return scope_of(lookups, release, named or stack)
+    return scope_of(lookups, release, stack_name or stack)
 
 
 def compare(lookups: Lookups, old: Conditions, new: Conditions, narrowing: Conditions) -> Changes:
-    """Return what changed from one side to the other."""
-    listed = (_listed(lookups, side, narrowing) for side in (old, new))
-    texts = [":".join(each.text for each in side) for side in (old, new)]
-    return _changes(Numbering(lookups), texts, *listed)
+    """Return the changes from one side to the other."""
+    sides = (_listed(lookups, side, narrowing) for side in (old, new))
+    texts = [":".join(condition.text for condition in side) for side in (old, new)]
+    return _changes(Numbering(lookups), texts, *sides)
 
 
 def _changes(
     numbering: Numbering, texts: Sequence[str], before: _Listed, after: _Listed
 ) -> Changes:
-    """Return what changed from some specs to others."""
+    """Return the changes from the specs of one side to those of the other."""
     gone, came = _by_configuration(before, after), _by_configuration(after, before)
     sides = before, after
     counts = [Counter(configuration for configuration, _ in side.values()) for side in sides]
     names = _versions(numbering, counts[0].keys() | counts[1].keys())
     versions = [{names[key] for key in side} for side in counts]
     packages = [{package for package, _ in side} for side in versions]
-    stacks = [{*chain.from_iterable({each for _, each in side.values()})} for side in sides]
+    stacks = [{*chain.from_iterable({stacks for _, stacks in side.values()})} for side in sides]
     added, removed = (sum(map(len, side.values())) for side in (came, gone))
     return Changes(
         old=texts[0],
@@ -387,7 +395,7 @@ def _changes(
         },
         packages=_delta(*packages),
         # By package, the oldest first.
-        versions=_delta(*versions, order=lambda each: (each[0], version_key(each[1]))),
+        versions=_delta(*versions, order=lambda version: (version[0], version_key(version[1]))),
         stacks=_delta(*stacks),
         specs=Amount(len(before) - removed, added, removed),
     )
@@ -399,7 +407,7 @@ _Listed = Mapping[int, tuple[int, tuple[str, ...]]]
 
 def _versions(numbering: Numbering, keys: Iterable[int]) -> dict[int, tuple[str, str]]:
     """Return the package and the version of configurations."""
-    found = {}
+    by_configuration = {}
     for lookups, sign, ids in numbering.parts(keys):
         package, version = (
             lookups.column("configurations", name) for name in ("package", "version")
@@ -407,12 +415,12 @@ def _versions(numbering: Numbering, keys: Iterable[int]) -> dict[int, tuple[str,
         lookups.learn({version[key] for key in ids}, set())
         packages, versions = lookups.words["package"], lookups.words["version"]
         for key in ids:
-            found[sign * key] = packages[package[key]], versions[version[key]]
-    return found
+            by_configuration[sign * key] = packages[package[key]], versions[version[key]]
+    return by_configuration
 
 
 def _listed(lookups: Lookups, side: Conditions, narrowing: Conditions) -> _Listed:
-    """Return the specs of a side."""
+    """Return the specs of a side, with their configurations and stacks."""
     values: dict[str, Any] = {"package": None, "target": None}
     for column, ids in column_ids(lookups, narrowing).items():
         values[column] = json.dumps([*ids])
@@ -422,12 +430,12 @@ def _listed(lookups: Lookups, side: Conditions, narrowing: Conditions) -> _Liste
     return {spec: (key, sets[stacks]) for spec, key, stacks in rows}
 
 
-def _by_configuration(here: _Listed, there: _Listed) -> dict[int, set[int]]:
+def _by_configuration(side: _Listed, other: _Listed) -> dict[int, set[int]]:
     """Return the specs that only one side has, by their configurations."""
-    found: dict[int, set[int]] = {}
-    for spec in here.keys() - there.keys():
-        found.setdefault(here[spec][0], set()).add(spec)
-    return found
+    specs: dict[int, set[int]] = {}
+    for spec in side.keys() - other.keys():
+        specs.setdefault(side[spec][0], set()).add(spec)
+    return specs
 
 
 def _delta(
@@ -436,7 +444,9 @@ def _delta(
     return Delta(tuple(sorted(new - old, key=order)), tuple(sorted(old - new, key=order)))
 
 
-def named(source: Lookups | Numbering, changes: Changes, most_explained: int | None = None) -> Diff:
+def diff_in_words(
+    source: Lookups | Numbering, changes: Changes, most_explained: int | None = None
+) -> Diff:
     """Return the changes in words."""
     configurations = configurations_in_words(source, changes)
     return Diff(
@@ -459,33 +469,33 @@ def configurations_in_words(
 ) -> dict[str, tuple[ChangedConfiguration, ...]]:
     """Return the configurations of each change: by package, the newest version first."""
     numbering = source if isinstance(source, Numbering) else Numbering(source)
-    found = [
-        each._replace(id=sign * each.id)
+    configurations = [
+        row._replace(id=sign * row.id)
         for lookups, sign, ids in numbering.parts(sorted(changes.amounts))
-        for each in configurations_by_id(lookups, ids)
+        for row in configurations_by_id(lookups, ids)
     ]
-    found.sort(key=lambda each: each.configuration)
-    found.sort(key=lambda each: version_key(each.configuration.version), reverse=True)
-    found.sort(key=lambda each: each.configuration.package)
+    configurations.sort(key=lambda row: row.configuration)
+    configurations.sort(key=lambda row: version_key(row.configuration.version), reverse=True)
+    configurations.sort(key=lambda row: row.configuration.package)
     changed = {
-        each.id: ChangedConfiguration(each.configuration, changes.amounts[each.id])
-        for each in found
+        row.id: ChangedConfiguration(row.configuration, changes.amounts[row.id])
+        for row in configurations
     }
     members = {change: {*keys} for change, keys in changes.by_change.items()}
     return {
-        change: tuple(each for key, each in changed.items() if key in keys)
+        change: tuple(row for key, row in changed.items() if key in keys)
         for change, keys in members.items()
     }
 
 
 def causes_in_words(
-    source: Lookups | Numbering, changes: Changes, most: int | None = None
+    source: Lookups | Numbering, changes: Changes, limit: int | None = None
 ) -> tuple[Cause, ...] | None:
-    """Return why configurations were rebuilt; None where that are more than `most` hashes."""
+    """Return why configurations were rebuilt; None if they have more than `limit` hashes."""
     rebuilt = changes.by_change["rebuilt"]
     gone, came = ({key: side[key] for key in rebuilt} for side in (changes.gone, changes.came))
     numbering = source if isinstance(source, Numbering) else Numbering(source)
-    return causes_of_rebuilds(numbering, gone, came, most)
+    return causes_of_rebuilds(numbering, gone, came, limit)
 
 
 def _lists(change: Delta[T], value: Callable[[T], Any]) -> dict[str, list[Any]]:
@@ -493,23 +503,25 @@ def _lists(change: Delta[T], value: Callable[[T], Any]) -> dict[str, list[Any]]:
 
 
 def _words(change: str, changed: ChangedConfiguration) -> dict[str, Any]:
-    """Return a configuration for JSON; one number says all where one side lacks it."""
+    """Return a configuration for JSON, with one count if only one side has it."""
     specs = changed.specs
     only = {"specs": specs.added + specs.removed} if change in Delta._fields else specs._asdict()
     return changed.configuration._asdict() | only
 
 
-def sentence(found: Diff | Changes) -> str:
-    """Return the totals as one sentence."""
-    if found.is_empty:
-        return f"{found.new} has the same {found.specs.kept:,} binaries as {found.old}."
-    kept, added, removed = found.specs
-    by_change = found.by_change
+def sentence(difference: Diff | Changes) -> str:
+    """Return a sentence with the totals of a difference."""
+    if difference.is_empty:
+        return (
+            f"{difference.new} has the same {difference.specs.kept:,} binaries as {difference.old}."
+        )
+    kept, added, removed = difference.specs
+    by_change = difference.by_change
     grown, shrunk, rebuilt = (
         f"{len(by_change[change]):,} {change}" for change in ("grown", "shrunk", "rebuilt")
     )
     return (
-        f"From {found.old} to {found.new}, {counted(removed, 'binary', 'binaries')} "
+        f"From {difference.old} to {difference.new}, {counted(removed, 'binary', 'binaries')} "
         f"{'was' if removed == 1 else 'were'} removed, {added:,} added and "
         f"{kept:,} kept; of the configurations in both, {grown}, {shrunk} and {rebuilt}."
     )

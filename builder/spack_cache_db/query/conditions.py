@@ -1,9 +1,8 @@
 """Conditions: the common form of a query, an option, a page's filter and a line of an environment.
 
-Each of these becomes a tuple of conditions; a configuration satisfies the tuple if it satisfies
-every condition. This module defines the meaning of a condition on a word of a configuration.
-Queries that Spack answers from recipes, or from the machine it runs on, are refused with the
-reason.
+A configuration satisfies a tuple of conditions if it satisfies every condition. This module defines
+the meaning of a condition on a word of a configuration. Queries that Spack answers from recipes, or
+from the machine it runs on, raise `UnsupportedQuery`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from spack_cache_db.spack.normal_forms import Variant, readable_variant
 from spack_cache_db.spack.targets import runs_on, target_matches
 from spack_cache_db.spack.versions import VersionRanges
 
-# Packages that Spack 1.1 calls compilers, and names that only old releases print.
+# Packages that are compilers in Spack 1.1, and names that only old releases print.
 _COMPILERS = """
     acfl aocc apple-clang cce dpcpp fj gcc intel-oneapi-compilers intel-oneapi-compilers-classic
     llvm llvm-amdgpu msvc nag nvhpc pgi xl xl_r
@@ -57,7 +56,7 @@ COLUMNS: Mapping[str, str] = {
 """Kinds of conditions on a word of a configuration, and the column of that word."""
 
 PLACES = ("release", "stack", "hash", "specs")
-"""Kinds that differ between specs of one configuration: where they are, what they depend on."""
+"""Kinds of conditions that specs of one configuration may differ in."""
 ANYWHERE: Conditions = ()
 """No conditions."""
 
@@ -83,9 +82,9 @@ class Verdict:
 
     Attributes:
         holds: the specs that satisfy it.
-        unknown: the specs for which the database does not show it.
-        query: what the condition asks of the records of indexes.
-        named: of a requirement of `packages:`, the specs that an explanation names.
+        unknown: the specs for which the database lacks the data.
+        query: the part of the query that the records of indexes answer.
+        named: the specs that an explanation names, for a requirement of `packages:`.
     """
 
     holds: Set[int]
@@ -94,17 +93,17 @@ class Verdict:
     named: Set[int] | None = None
 
     def __and__(self, other: Verdict) -> Verdict:
-        """Return the verdict that both hold."""
+        """Return the verdict on both conditions together."""
         holds = self.holds & other.holds
         return Verdict(holds, (self._possible() & other._possible()) - holds)
 
     def __or__(self, other: Verdict) -> Verdict:
-        """Return the verdict that one of them holds."""
+        """Return the verdict on either condition."""
         holds = self.holds | other.holds
         return Verdict(holds, (self.unknown | other.unknown) - holds)
 
     def opposite(self, every: Set[int]) -> Verdict:
-        """Return the verdict that it does not hold, among `every` spec."""
+        """Return the verdict on the opposite condition, among the specs `every`."""
         return Verdict(every - self.holds - self.unknown, self.unknown)
 
     def _possible(self) -> Set[int]:
@@ -112,22 +111,22 @@ class Verdict:
 
 
 Asked = Word | OneOf | VersionRanges | VariantConstraint | CompilerConstraint | Verdict | str | int
-"""The types of a condition's question, the same from the query to the answer.
+"""The types of a condition's value.
 
 A text is a range of targets, a host, the beginning of a hash or a full-text query; a number is the
-id of a release or a stack. What is asked beyond configurations is a `Verdict`.
+id of a release or a stack. A constraint on specs, not on configurations, is a `Verdict`.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One condition of a query.
+    """A condition on configurations or specs.
 
     Attributes:
         kind: a key of `COLUMNS`, one of `PLACES`, or `words` for full-text search.
         text: the condition as a user types it: `@1.14:`, `+mpi`, `%gcc@13`, `target=zen3`; the name
             of a release, a stack or a host.
-        asked: what it asks.
+        asked: the value that is required.
     """
 
     kind: str
@@ -138,8 +137,8 @@ class Condition:
         """Return whether a word satisfies the condition.
 
         Args:
-            word: a word of the condition's column; for variants the texts of one or more variants;
-                it is enough if one of the texts satisfies the condition.
+            word: a word of the condition's column; for variants the texts of one or more variants,
+                of which one must satisfy the condition.
         """
         match self.asked:
             case Word(text):
@@ -151,8 +150,8 @@ class Condition:
             case CompilerConstraint():
                 return compiler_matches(self.asked, word)
             case VariantConstraint():
-                found = readable_variants(word, self.asked.name)
-                return any(variant_matches(self.asked, variant) for variant in found)
+                variants = readable_variants(word, self.asked.name)
+                return any(variant_matches(self.asked, variant) for variant in variants)
             case str() if self.kind == "host":
                 return runs_on(word, self.asked)
             case str():
@@ -180,9 +179,9 @@ def asked(conditions: Conditions, kind: Literal["specs"]) -> Verdict | None: ...
 @overload
 def asked(conditions: Conditions, kind: str) -> Asked | None: ...
 def asked(conditions: Conditions, kind: str) -> Any:
-    """Return what the first condition of a kind asks, or None; of `specs`, all verdicts as one."""
-    found: list[Any] = [condition.asked for condition in conditions if condition.kind == kind]
-    return (reduce(and_, found) if kind == "specs" else found[0]) if found else None
+    """Return the value of the first condition of a kind, or None; verdicts are combined."""
+    answers: list[Any] = [condition.asked for condition in conditions if condition.kind == kind]
+    return (reduce(and_, answers) if kind == "specs" else answers[0]) if answers else None
 
 
 def without(conditions: Conditions, *kinds: str) -> Conditions:
@@ -196,14 +195,14 @@ def only(conditions: Conditions, *kinds: str) -> Conditions:
 
 
 def is_of_specs(conditions: Conditions) -> bool:
-    """Return whether specs of one configuration and release may differ in the answer."""
+    """Return whether conditions are on single specs, not on whole configurations."""
     return any(condition.kind in ("hash", "specs") for condition in conditions)
 
 
 def readable_variants(texts: Iterable[str], name: str) -> list[Variant]:
-    """Return the variants of a name, without texts that Spack would not read as a variant."""
-    found = (readable_variant(text) for text in texts if name in text)
-    return [each for each in found if each is not None and each.name == name]
+    """Return the variants of a name; texts that Spack cannot read as a variant are left out."""
+    variants = (readable_variant(text) for text in texts if name in text)
+    return [variant for variant in variants if variant is not None and variant.name == name]
 
 
 class UnsupportedQuery(BuilderError, ValueError):

@@ -1,8 +1,8 @@
-"""The configurations of a database: which satisfy conditions, in which order, and where they are.
+"""Finds the configurations that satisfy conditions, their order, releases, stacks and specs.
 
-Conditions are decided on the small tables of words, and large tables are searched for ids only.
-Statements are put together from the fixed fragments below, never from input. A spec that no release
-lists is not a binary, and counts in no answer.
+Conditions are evaluated on the small tables of words; large tables are searched by ids only.
+Statements consist of the fixed fragments below, never of input. A spec that no release lists is not
+a binary and is not counted.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ OF_PACKAGE = f"SELECT {_CONFIGURATION} FROM configurations WHERE package = :pack
 BY_ID = f"""
 SELECT {_CONFIGURATION} FROM configurations WHERE id IN (SELECT value FROM json_each(:ids))
 """
-# Many pairs: SQLite gives each configuration's as one text.
+# One row per configuration: there are many pairs.
 IN_PLACES = """
 SELECT configuration, json_group_array({place}) FROM configuration_{place}s
 WHERE configuration IN (SELECT value FROM json_each(:ids)) GROUP BY configuration
@@ -98,7 +98,7 @@ WHERE hash >= :prefix AND hash < :prefix || '{' ORDER BY hash LIMIT :limit
 """
 MOST_HASHES = 5
 """Number of hashes that an error about an ambiguous prefix names."""
-# Where the two columns stand in these rows whose words are not all known beforehand.
+# The positions in rows (`_CONFIGURATION`) of the two columns whose words are read at first use.
 _VERSION, _VARIANTS = (1 + [*CONFIGURATION].index(column) for column in ("version", "variants"))
 _PROVIDERS = """
 SELECT virtual, known_packages.name FROM providers
@@ -158,8 +158,8 @@ package,
 (SELECT min(release) FROM configuration_releases WHERE configuration = configurations.id),
 id
 """
-"""By system and family of CPUs, the most common first; of a package the version that Spack takes
-first, then the nearest target, then current releases."""
+"""By system and family of CPUs, the most common first; within a package by Spack's preferred
+version, then the nearest target, then current releases."""
 _NEAREST = "(SELECT key FROM json_each(:nearest) WHERE value = target),"
 _FILTERS = {
     "release": """id IN (
@@ -170,25 +170,25 @@ _FILTERS = {
     "hash": """id IN (
   SELECT configuration FROM specs WHERE hash >= :hash AND hash < :hash || '{')""",
 }
-# The others are known as dependencies only.
+# Configurations without specs are known as dependencies only.
 _OWN = "spec_count > 0"
 _COLUMNS = ", ".join(CONFIGURATION)
 _ROWS = f"SELECT id, {_COLUMNS}, spec_count, 1 FROM configurations"
 ROWS_OF_PACKAGE = f"{_ROWS} WHERE package = :package ORDER BY {{}}"
 EVERY_ROW = f"{_ROWS} ORDER BY {{}}"
-# SQLite gives the other columns of the row that has the least id (SQLite docs, "SELECT", 2.5).
+# SQLite takes the other columns from the row with the least id (SQLite docs, "SELECT", 2.5).
 GROUPS = f"""
 SELECT min(id), {_COLUMNS}, sum(spec_count), count(*)
 FROM configurations GROUP BY {{}} ORDER BY 1
 """
-_PLACE = {column: place for place, column in enumerate(CONFIGURATION)}
+_PLACE = {column: position for position, column in enumerate(CONFIGURATION)}
 T = TypeVar("T")
 
 
 class Counted(NamedTuple):
-    """A configuration of a file, and how many specs count for whom it is found.
+    """A configuration and the number of its specs that satisfy the conditions.
 
-    `position` is that of its version in Spack's order within the package.
+    `position` is the position of its version in Spack's order within the package.
     """
 
     id: int
@@ -198,7 +198,7 @@ class Counted(NamedTuple):
 
 
 class Spec(NamedTuple):
-    """A spec of a file; `stacks` is the id of the set of stacks that have it in any release."""
+    """A spec; `stacks` is the id of the set of stacks that have it in any release."""
 
     id: int
     hash: str
@@ -209,7 +209,7 @@ class Spec(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """The places of something: releases in the file's order, stacks sorted, first and last day."""
+    """Releases in the database's order, sorted stacks, and the first and last day."""
 
     releases: tuple[str, ...]
     stacks: tuple[str, ...]
@@ -219,16 +219,16 @@ class Presence:
 
 @dataclass(frozen=True, slots=True)
 class FoundSpec(Presence):
-    """A spec that satisfies a query, and where it is in any release.
+    """A spec that satisfies a query, with all its releases and stacks.
 
     Attributes:
         hash: its hash.
-        differences: how it differs from the other specs found of its configuration, as
-            `comparison.distinctions` says; empty unless asked for.
+        differences: how it differs from the other specs of its configuration in the answer (see
+            `comparison.distinctions`); empty if not requested.
         is_external: whether the system provides it, and Spack did not build it.
-        prefix: the folder where an installation has it; None if none has it, or does not say it.
-        modules: the modules to load for it.
-        module_tree: the folder of modules to use first, where several have one of this name.
+        prefix: the folder where an installation has it; None if unknown.
+        modules: the modules that load it.
+        module_tree: the folder of modules to use first, if several have a module of this name.
     """
 
     hash: str
@@ -246,14 +246,14 @@ def configurations_of_package(lookups: Lookups, package: int) -> list[Counted]:
 
 def releases_of(conn: sqlite3.Connection, ids: Collection[int]) -> dict[int, list[int]]:
     """Return the ids of the releases that list each configuration, by its id."""
-    found = _arrays(select_in(conn, IN_PLACES.format(place="release"), ids))
-    return {key: found.get(key, []) for key in ids}
+    release_ids = _arrays(select_in(conn, IN_PLACES.format(place="release"), ids))
+    return {key: release_ids.get(key, []) for key in ids}
 
 
 def count_by_stack(
     conn: sqlite3.Connection, ids: Iterable[int], release: int | None = None
 ) -> Iterator[tuple[int, int]]:
-    """Yield each stack of some configurations, anywhere or in a release, and how many it has."""
+    """Yield stacks with their number of these configurations, in one or all releases."""
     if release is None:
         return select_in(conn, _STACK_COUNTS, ids)
     return select_in(conn, _STACK_COUNTS_IN_RELEASE, ids, release=release)
@@ -262,7 +262,7 @@ def count_by_stack(
 def count_by_release(
     conn: sqlite3.Connection, ids: Iterable[int], stack: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield each release in which a stack has some of the configurations, and how many."""
+    """Yield releases with the number of these configurations that they have in a stack."""
     return select_in(conn, _RELEASE_COUNTS_IN_STACK, ids, stack=stack)
 
 
@@ -272,19 +272,19 @@ def packages_in_stacks(conn: sqlite3.Connection, release: int) -> Iterator[tuple
 
 
 def configurations_by_id(lookups: Lookups, ids: Sequence[int]) -> list[Counted]:
-    """Return configurations in the order of their ids here; `spec_count` counts all specs."""
-    found = {each.id: each for each in _in_words(lookups, [*select_in(lookups.conn, BY_ID, ids)])}
-    return [found[key] for key in ids]
+    """Return configurations in the order of `ids`; `spec_count` counts all specs."""
+    by_id = {row.id: row for row in _in_words(lookups, [*select_in(lookups.conn, BY_ID, ids)])}
+    return [by_id[key] for key in ids]
 
 
 def learn(lookups: Lookups, rows: Iterable[tuple[Any, ...]]) -> None:
-    """Read the words of some rows, each an id and the columns of a configuration, once."""
+    """Read the words of rows: an id and the columns of a configuration (`Lookups.learn`)."""
     rows = [*rows]
     lookups.learn({row[_VERSION] for row in rows}, {row[_VARIANTS] for row in rows})
 
 
 def configuration_of(lookups: Lookups, keys: Iterable[int]) -> Configuration:
-    """Return the columns of such a row in words, which `learn` has read."""
+    """Return a configuration in words, which `learn` has read."""
     words = zip(CONFIGURATION, keys, strict=True)
     return Configuration._make(lookups.words[column][key] for column, key in words)
 
@@ -300,59 +300,56 @@ def _in_words(lookups: Lookups, rows: list[tuple[Any, ...]]) -> list[Counted]:
 
 
 def presence_of_configurations(lookups: Lookups, ids: Sequence[int]) -> dict[int, Presence]:
-    """Return where configurations are, by their ids.
-
-    They are in the releases that list them, and in the stacks that these releases have them in.
-    """
+    """Return the releases, stacks and days of configurations, by their ids."""
     releases = releases_of(lookups.conn, ids)
     stacks = _arrays(select_in(lookups.conn, IN_PLACES.format(place="stack"), ids))
-    # Very many configurations are in the same few releases.
+    # Many configurations are in the same few releases.
     names = lru_cache(maxsize=None)(lookups.release_names)
     return {
-        key: Presence(names(tuple(releases[key])), lookups.stack_names(stacks.get(key, ())), *seen)
-        for key, *seen in select_in(lookups.conn, SEEN, ids)
+        key: Presence(names(tuple(releases[key])), lookups.stack_names(stacks.get(key, ())), *days)
+        for key, *days in select_in(lookups.conn, SEEN, ids)
     }
 
 
 def configurations_of_listed(conn: sqlite3.Connection, specs: Iterable[int]) -> set[int]:
-    """Return the configurations of the specs that a release lists, given the ids of specs."""
+    """Return the configurations of those specs that a release lists, all by id."""
     return {row[0] for row in select_in(conn, OF_LISTED, specs)}
 
 
 def specs_in_scope(
     conn: sqlite3.Connection, ids: Iterable[int], conditions: Conditions
 ) -> dict[int, list[Spec]]:
-    """Return the specs that count, by the id of the configuration that they count for.
+    """Return the specs of configurations that satisfy conditions, by configuration id.
 
     Args:
         conn: a connection to the database.
         ids: the configurations.
-        conditions: a release, a stack, a hash and what specs depend on narrow them: a stack in that
-            release, if both are asked for. Conditions on words are passed over.
+        conditions: conditions of the kinds in `PLACES`; with a release, the stack is that of the
+            release. Conditions on words are ignored.
 
     Returns:
-        The specs whose first release is first in the database's order come first, then by hash.
-        Configurations without a spec in the scope are left out.
+        Specs sorted by their first release in the database's order, then by hash. Configurations
+        without such a spec are left out.
     """
-    found: dict[int, list[Spec]] = {}
+    specs: dict[int, list[Spec]] = {}
     for configuration, *spec in _in_scope(conn, ids, conditions, _SPEC, "ORDER BY specs.id"):
-        found.setdefault(configuration, []).append(Spec._make(spec))
-    return found
+        specs.setdefault(configuration, []).append(Spec._make(spec))
+    return specs
 
 
 def counts_in_scope(lookups: Lookups, ids: Collection[int], conditions: Conditions) -> Counter[int]:
-    """Return how many specs `specs_in_scope` gives for each configuration, without reading them."""
+    """Return the number of specs that `specs_in_scope` would return, by configuration."""
     specs = asked(conditions, "specs")
-    places = {each.kind for each in conditions if each.kind in PLACES}
+    places = {condition.kind for condition in conditions if condition.kind in PLACES}
     if places in ({"release"}, {"stack"}):
         (place,) = places
         sql = COUNTED_IN.format(place=place)
         return Counter(dict(select_in(lookups.conn, sql, ids, **{place: asked(conditions, place)})))
     if specs is None or places != {"specs"} or _is_few(specs.holds, ids):
         return Counter(row[0] for row in _in_scope(lookups.conn, ids, conditions, "specs.id"))
-    # The configuration for which each spec counts in the whole file, or 0.
-    counts_for, wanted = lookups.column("specs", "configuration * (release_count > 0)"), {*ids}
-    return Counter(key for spec in specs.holds if (key := counts_for[spec]) in wanted)
+    # The configuration of each spec that a release lists, otherwise 0.
+    counts_for, wanted_ids = lookups.column("specs", "configuration * (release_count > 0)"), {*ids}
+    return Counter(key for spec in specs.holds if (key := counts_for[spec]) in wanted_ids)
 
 
 def _in_scope(
@@ -362,40 +359,40 @@ def _in_scope(
     columns: str,
     order: str = "",
 ) -> Iterator[tuple[Any, ...]]:
-    """Return rows of the specs that count: a configuration, the spec's id, and more `columns`.
+    """Return rows of specs that satisfy conditions: a configuration, then `columns`.
 
-    The ids of a configuration's specs are in the order in which they count.
+    The first of `columns` is the spec's id.
     """
     places = {kind: asked(conditions, kind) for kind in ("release", "stack", "hash")}
     place = next((kind for kind in ("release", "stack") if places[kind] is not None), "file")
     places["hash"] = places["hash"] or ""
     verdict = asked(conditions, "specs")
-    known: Collection[int] = [*ids] if verdict is None else {*ids}
-    is_few = verdict is not None and _is_few(verdict.holds, known)
+    configurations: Collection[int] = [*ids] if verdict is None else {*ids}
+    is_few = verdict is not None and _is_few(verdict.holds, configurations)
     sql = f"""
 SELECT specs.configuration, {columns} FROM {_PLACES[place]}
   AND specs.{"id" if is_few else "configuration"} IN (SELECT value FROM json_each(:ids))
   AND {HASH_BEGINS} {order}
 """
     if verdict is None:
-        return select_in(conn, sql, known, **places)
-    rows = select_in(conn, sql, verdict.holds if is_few else known, **places)
-    return (row for row in rows if row[0] in known and row[1] in verdict.holds)
+        return select_in(conn, sql, configurations, **places)
+    rows = select_in(conn, sql, verdict.holds if is_few else configurations, **places)
+    return (row for row in rows if row[0] in configurations and row[1] in verdict.holds)
 
 
 def _is_few(specs: Collection[int], configurations: Collection[int]) -> bool:
-    """Return whether specs are found by their own ids, and not by those of configurations."""
-    # More than one piece of specs would be out of order.
+    """Return whether specs are searched by their own ids, not by ids of configurations."""
+    # Rows of several pieces (`json_pieces`) would be out of order.
     return len(specs) <= min(len(configurations), IDS_AT_ONCE)
 
 
 def found_specs(
     lookups: Lookups, specs: Iterable[Spec], release: int | None = None
 ) -> Iterator[FoundSpec]:
-    """Yield the specs with all that there is to tell of them, in their order.
+    """Yield the specs with releases, stacks, days, prefixes and modules, in their order.
 
     Args:
-        release: the installation whose prefixes and modules are wanted; None for the first.
+        release: the installation whose prefixes and modules are read; None for the first.
     """
     specs = [*specs]
     installed = [spec.id for spec in specs] if lookups.trees(release) else ()
@@ -411,7 +408,7 @@ def found_specs(
         )
     }
     releases: dict[int, list[int]] = {spec.id: [] for spec in specs}
-    # Very many specs are in the same few releases.
+    # Many specs are in the same few releases.
     names = lru_cache(maxsize=None)(lookups.release_names)
     for runs in json_pieces(runs_of(sorted(releases)), IDS_AT_ONCE // 4):
         for spec, release in select(lookups.conn, SPEC_RELEASES, runs=runs):
@@ -423,11 +420,11 @@ def found_specs(
 
 
 def joined(lookups: Lookups, parts: Iterable[Presence]) -> Presence:
-    """Return where any of several things is."""
+    """Return the union of several presences."""
     parts = [*parts]
     releases = {name for part in parts for name in part.releases}
     return Presence(
-        tuple(each.name for each in lookups.releases.values() if each.name in releases),
+        tuple(release.name for release in lookups.releases.values() if release.name in releases),
         tuple(sorted({name for part in parts for name in part.stacks})),
         min((part.first_seen for part in parts if part.first_seen), default=None),
         max((part.last_seen for part in parts if part.last_seen), default=None),
@@ -445,13 +442,13 @@ def specs_of_configurations(conn: sqlite3.Connection, configurations: Collection
 
 
 def runs_of(ids: Iterable[int]) -> list[list[int]]:
-    """Return first and last of the ids that follow each other; the ids are sorted."""
+    """Return the first and last id of each run of consecutive ids; the ids are sorted."""
     runs: list[list[int]] = []
-    for each in ids:
-        if runs and each == runs[-1][1] + 1:
-            runs[-1][1] = each
+    for number in ids:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
         else:
-            runs.append([each, each])
+            runs.append([number, number])
     return runs
 
 
@@ -460,16 +457,16 @@ def _arrays(rows: Iterable[tuple[int, str]]) -> dict[int, list[int]]:
 
 
 def providers_of(conn: sqlite3.Connection, virtual: str) -> tuple[str, ...]:
-    """Return the packages that package data knows to provide a virtual one, sorted."""
+    """Return the packages that provide a virtual package, from package data, sorted."""
     return read_providers(conn).get(virtual, ())
 
 
 def read_providers(conn: sqlite3.Connection) -> Mapping[str, tuple[str, ...]]:
-    """Return the packages that package data knows to provide each virtual one, sorted."""
-    found: dict[str, tuple[str, ...]] = {}
+    """Return the providers of each virtual package, from package data, sorted."""
+    providers: dict[str, tuple[str, ...]] = {}
     for virtual, name in select(conn, _PROVIDERS):
-        found[virtual] = (*found.get(virtual, ()), name)
-    return found
+        providers[virtual] = (*providers.get(virtual, ()), name)
+    return providers
 
 
 def satisfying(lookups: Lookups, condition: Condition, package: int | None = None) -> Set[int]:
@@ -481,8 +478,8 @@ def satisfying(lookups: Lookups, condition: Condition, package: int | None = Non
         return {lookups.packages[name] for name in names if name in lookups.packages}
     if column == "variants":
         name = getattr(condition.asked, "name", None)
-        named = select(lookups.conn, VARIANTS, name=name, text=condition.text)
-        return _sets_with(lookups.conn, (key for key, text in named if condition.holds((text,))))
+        rows = select(lookups.conn, VARIANTS, name=name, text=condition.text)
+        return _sets_with(lookups.conn, (key for key, text in rows if condition.holds((text,))))
     if column == "version":
         sql = ALL_VERSIONS if package is None else VERSIONS_OF_PACKAGE
         versions = select(lookups.conn, sql, package=package)
@@ -495,11 +492,11 @@ def satisfying(lookups: Lookups, condition: Condition, package: int | None = Non
 def preference(lookups: Lookups, conditions: Conditions = ()) -> tuple[str, dict[str, str]]:
     """Return the order in which every answer lists configurations, as SQL with its parameters.
 
-    Installed configurations come first, then those that most machines run.
+    Installed configurations come first, then configurations that run on most machines.
 
     Args:
-        conditions: of a machine that they choose (`--host zen4`, `target=:zen4`), what was built
-            for the nearest target comes before what also runs on older ones.
+        conditions: if they choose a machine (`--host zen4`, `target=:zen4`), configurations for
+            the nearest target come before configurations for older targets.
     """
     used: dict[str, str] = {}
     if host := chosen_machine(conditions):
@@ -514,7 +511,7 @@ def preference(lookups: Lookups, conditions: Conditions = ()) -> tuple[str, dict
 
 
 def chosen_machine(conditions: Conditions) -> str | None:
-    """Return the CPU target of the machine on which it must run, None if it is not chosen."""
+    """Return the CPU target of the machine that conditions choose; None if they choose none."""
     host, target = asked(conditions, "host"), asked(conditions, "target")
     if host is None and isinstance(target, str) and target.startswith(":"):
         return target[1:]
@@ -526,12 +523,11 @@ def configuration_ids(
 ) -> list[int]:
     """Return the configurations that satisfy conditions, in the order of `preference`.
 
-    Each is in the release, or else in the stack that is asked for. Where a hash, what specs depend
-    on, or more than one place is asked for, `specs_in_scope` says which of these have a spec that
-    satisfies all of it.
+    The result is exact for conditions on words and one release or stack. With conditions on specs,
+    or on release and stack, use `specs_in_scope` to keep the configurations with a spec.
 
     Args:
-        every: also those without a binary, where no release or stack is asked for.
+        every: without a release or stack, include configurations without a binary.
     """
     used = {kind: value for kind in _FILTERS if (value := asked(conditions, kind)) is not None}
     if "release" in used:
@@ -552,7 +548,7 @@ def configuration_ids(
 
 
 def with_other_variant(conn: sqlite3.Connection, constraint: VariantConstraint) -> list[int]:
-    """Return the configurations that have a variant of this name, and not as asked."""
+    """Return the configurations with a variant of this name that violates the constraint."""
     members = (
         key
         for key, text in select(conn, VARIANTS, name=constraint.name, text="")
@@ -567,19 +563,19 @@ def _sets_with(conn: sqlite3.Connection, variants: Iterable[int]) -> set[int]:
 
 
 def column_ids(lookups: Lookups, conditions: Conditions) -> dict[str, Set[int]]:
-    """Return the ids that satisfy the conditions on each column, up to one that none satisfies."""
-    found: dict[str, Set[int]] = {}
-    for each in conditions:
-        if each.kind not in COLUMNS:
+    """Return the ids that satisfy conditions, by column; stops at a column without any."""
+    ids_of_column: dict[str, Set[int]] = {}
+    for condition in conditions:
+        if condition.kind not in COLUMNS:
             continue
-        column = COLUMNS[each.kind]
-        packages = found.get("package", ())
+        column = COLUMNS[condition.kind]
+        packages = ids_of_column.get("package", ())
         package = next(iter(packages)) if len(packages) == 1 else None
-        ids = satisfying(lookups, each, package)
-        found[column] = found[column] & ids if column in found else ids
-        if not found[column]:
+        ids = satisfying(lookups, condition, package)
+        ids_of_column[column] = ids_of_column[column] & ids if column in ids_of_column else ids
+        if not ids_of_column[column]:
             break
-    return found
+    return ids_of_column
 
 
 def _having(
@@ -589,25 +585,25 @@ def _having(
     parameters: Mapping[str, Any],
     order: str = "id",
 ) -> list[int]:
-    """Return the configurations whose columns have one of these ids, and that pass the filters."""
+    """Return the configurations with these ids in their columns that pass the filters."""
     if not all(columns.values()):
         return []
-    # Lists that do not fit into one value of SQLite are compared here.
+    # Lists that do not fit into one value of SQLite are compared in Python.
     long = [column for column, ids in columns.items() if len(ids) > IDS_AT_ONCE]
     short = {column: next(json_pieces(columns[column])) for column in columns.keys() - {*long}}
     tests = [f"{column} IN (SELECT value FROM json_each(:{column}))" for column in sorted(short)]
     selected, where = ", ".join(["id", *long]), "\n  AND ".join([*tests, *filters]) or "1"
     sql = f"SELECT {selected} FROM configurations WHERE {where} ORDER BY {order}"
     rows: Iterable[tuple[Any, ...]] = select(conn, sql, **short, **parameters)
-    for place, column in enumerate(long, start=1):
-        rows = [row for row in rows if row[place] in columns[column]]
+    for position, column in enumerate(long, start=1):
+        rows = [row for row in rows if row[position] in columns[column]]
     return [row[0] for row in rows]
 
 
 class Candidate(NamedTuple):
-    """A configuration as its table has it; `keys` are the ids in the columns of `CONFIGURATION`.
+    """A row of the table `configurations`; `keys` are the ids in the columns of `CONFIGURATION`.
 
-    It stands for `configurations` that are equal in all that is asked (`Candidates.groups`).
+    `configurations` is the number of rows that it represents (`Candidates.groups`).
     """
 
     id: int
@@ -624,21 +620,18 @@ _Rows = tuple[Candidate, ...]
 
 
 class Candidates:
-    """The configurations of packages, read when they are asked for, and kept.
-
-    Their order is that of answers in `scope`.
-    """
+    """The configurations of packages, read at first use and cached, in the order of answers."""
 
     def __init__(self, lookups: Lookups, scope: Conditions = ANYWHERE) -> None:
         self.lookups = lookups
         self._scope = scope
-        self._kept: dict[object, object] = {}
+        self._cache: dict[object, object] = {}
 
     def once(self, key: object, read: Callable[[], T]) -> T:
         """Return the result of `read`, which is called once for each key."""
-        if key not in self._kept:
-            self._kept[key] = read()
-        return cast("T", self._kept[key])
+        if key not in self._cache:
+            self._cache[key] = read()
+        return cast("T", self._cache[key])
 
     def rows(self, name: str | None) -> _Rows:
         """Return the configurations of a package, or of all packages, in order."""
@@ -651,7 +644,7 @@ class Candidates:
         return self.once(("rows", package), lambda: self._read(sql, package=package, **late))
 
     def groups(self, columns: Iterable[str]) -> _Rows:
-        """Return all configurations, one for each group that is equal in these columns."""
+        """Return one configuration for each group of configurations with equal columns."""
         return self._read(GROUPS.format(", ".join(("spec_count > 0", *columns))))
 
     def _read(self, sql: str, **values: Any) -> _Rows:
@@ -660,7 +653,7 @@ class Candidates:
         return tuple(Candidate(row[0], row[1:-2], *row[-2:]) for row in rows)
 
     def satisfying(self, condition: Condition, package: str | None) -> Set[int]:
-        """Return the ids of words that satisfy a condition; of versions those of the package."""
+        """Return the ids of words that satisfy a condition; versions are of the package."""
         of = self.lookups.packages.get(package or "") if condition.kind == "version" else None
         key = condition.kind, condition.asked, of
         return self.once(key, lambda: satisfying(self.lookups, condition, of))
@@ -674,7 +667,7 @@ class Candidates:
     def specs_of(self, places: Conditions, rows: Sequence[Candidate]) -> Mapping[int, list[Spec]]:
         """Return the specs in these places, by the ids of configurations.
 
-        All specs of a package are read once, because an environment asks much about few packages.
+        All specs of a package are read once, because environments repeat the same packages.
         """
         packages = {row.key("package") for row in rows}
         if len(packages) != 1:
@@ -683,15 +676,19 @@ class Candidates:
         where = only(places, "release", "stack")
         ids = [row.id for row in self.rows(package)]
         every = self.once((where, package), lambda: specs_in_scope(self.lookups.conn, ids, where))
-        found = {row.id: every[row.id] for row in rows if row.id in every}
-        wanted = only(places, "hash", "specs")
-        if not wanted:
-            return found
-        kept = {
-            key: [spec for spec in specs if all(is_as_asked(spec, each) for each in wanted)]
-            for key, specs in found.items()
+        specs_of_row = {row.id: every[row.id] for row in rows if row.id in every}
+        conditions = only(places, "hash", "specs")
+        if not conditions:
+            return specs_of_row
+        fitting = {
+            key: [
+                spec
+                for spec in specs
+                if all(is_as_asked(spec, condition) for condition in conditions)
+            ]
+            for key, specs in specs_of_row.items()
         }
-        return {key: specs for key, specs in kept.items() if specs}
+        return {key: specs for key, specs in fitting.items() if specs}
 
     def configuration(self, row: Candidate) -> Configuration:
         """Return a row in words."""
@@ -700,13 +697,13 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Misses:
-    """The conditions that each configuration of a package misses.
+    """The conditions that each configuration of a package does not satisfy.
 
     Attributes:
         package: the package of the query; None for any.
         rows: its configurations.
-        conditions: the other conditions of the query.
-        missed: a number for each row: bit i is set if its words miss condition i.
+        conditions: the query's conditions, without the package.
+        missed: a number for each row: bit i is set if its words do not satisfy condition i.
     """
 
     candidates: Candidates
@@ -716,55 +713,53 @@ class Misses:
     missed: tuple[int, ...]
 
     def fitting(self, left_out: Iterable[int] = ()) -> dict[Candidate, int]:
-        """Return the rows that satisfy all conditions but those left out, in order.
-
-        Returns:
-            The number of specs for each row.
-        """
+        """Return the number of specs of each row that satisfies all conditions but `left_out`."""
         out = {*left_out}
-        kept = ~sum(1 << place for place in out)
-        fitting = [row for row, m in zip(self.rows, self.missed, strict=True) if not m & kept]
-        conditions = (each for at, each in enumerate(self.conditions) if at not in out)
+        considered = ~sum(1 << position for position in out)
+        fitting = [row for row, m in zip(self.rows, self.missed, strict=True) if not m & considered]
+        conditions = (condition for at, condition in enumerate(self.conditions) if at not in out)
         places = only(tuple(conditions), *PLACES)
         counts = self.candidates.counts(places, fitting) if places else None
-        found = {
+        counted = {
             row: row.spec_count if counts is None else counts.get(row.id, 0) for row in fitting
         }
-        return {row: count for row, count in found.items() if count > 0}
+        return {row: count for row, count in counted.items() if count > 0}
 
-    def all_miss(self, place: int) -> bool:
+    def all_miss(self, position: int) -> bool:
         """Return whether no configuration satisfies a condition by its words."""
-        return all(missed >> place & 1 for missed in self.missed)
+        return all(missed >> position & 1 for missed in self.missed)
 
     def missing_least(self, out: Set[int]) -> tuple[int, Candidate] | None:
-        """Return the row with a spec that misses the fewest conditions, and these as a number.
+        """Return the row that misses the fewest conditions, after these as a bit set.
 
-        The release or the stack at the places `out` is among those that are missed.
+        Rows without a spec are skipped. The conditions at the positions `out` count as missed.
         """
         of_specs = [
             pair for pair in enumerate(self.conditions) if pair[1].kind in ("hash", "specs")
         ]
-        kept = (each for at, each in enumerate(self.conditions) if at not in out)
-        where = only(tuple(kept), "release", "stack")
+        remaining = (condition for at, condition in enumerate(self.conditions) if at not in out)
+        where = only(tuple(remaining), "release", "stack")
         counts = self.candidates.counts(where, self.rows) if where else None
-        found = [
+        rows = [
             (missed | sum(1 << at for at in out), row)
             for missed, row in zip(self.missed, self.rows, strict=True)
             if (row.spec_count if counts is None else row.id in counts)
         ]
-        if found and of_specs:
-            least = min(missed.bit_count() for missed, _ in found) + len(of_specs)
-            found = [each for each in found if each[0].bit_count() <= least]
-            specs = self.candidates.specs_of(where, [row for _, row in found])
+        if rows and of_specs:
+            fewest = min(missed.bit_count() for missed, _ in rows) + len(of_specs)
+            rows = [pair for pair in rows if pair[0].bit_count() <= fewest]
+            specs = self.candidates.specs_of(where, [row for _, row in rows])
 
             def missed_by(spec: Spec) -> int:
-                return sum(1 << at for at, each in of_specs if not is_as_asked(spec, each))
+                return sum(
+                    1 << at for at, condition in of_specs if not is_as_asked(spec, condition)
+                )
 
-            found = [
+            rows = [
                 (missed | min(map(missed_by, specs[row.id]), key=int.bit_count), row)
-                for missed, row in found
+                for missed, row in rows
             ]
-        return min(found, key=lambda each: each[0].bit_count(), default=None)
+        return min(rows, key=lambda pair: pair[0].bit_count(), default=None)
 
 
 def is_as_asked(spec: Spec, condition: Condition) -> bool:
@@ -775,12 +770,14 @@ def is_as_asked(spec: Spec, condition: Condition) -> bool:
 
 
 def misses_of(candidates: Candidates, conditions: Conditions) -> Misses:
-    """Return the conditions that the configurations of a package miss."""
-    named = asked(conditions, "package")
-    package = named.text if isinstance(named, Word) else None
-    rest = tuple(dict.fromkeys(without(conditions, "package") if package else conditions))
-    columns = dict.fromkeys(COLUMNS[each.kind] for each in rest if each.kind in COLUMNS)
-    if package is None and all(condition.kind in COLUMNS for condition in rest):
+    """Return the conditions that the configurations of a package do not satisfy."""
+    package_word = asked(conditions, "package")
+    package = package_word.text if isinstance(package_word, Word) else None
+    others = tuple(dict.fromkeys(without(conditions, "package") if package else conditions))
+    columns = dict.fromkeys(
+        COLUMNS[condition.kind] for condition in others if condition.kind in COLUMNS
+    )
+    if package is None and all(condition.kind in COLUMNS for condition in others):
         rows = candidates.groups(columns)
     else:
         rows = candidates.rows(package)
@@ -789,12 +786,12 @@ def misses_of(candidates: Candidates, conditions: Conditions) -> Misses:
         # A column has far fewer words than rows.
         at = _PLACE[column]
         words = dict.fromkeys({row.keys[at] for row in rows}, 0)
-        for place, condition in enumerate(rest):
+        for position, condition in enumerate(others):
             if COLUMNS.get(condition.kind) == column:
                 for key in words.keys() - candidates.satisfying(condition, package):
-                    words[key] |= 1 << place
-        missed = [known | words[row.keys[at]] for known, row in zip(missed, rows, strict=True)]
-    return Misses(candidates, package, rows, rest, tuple(missed))
+                    words[key] |= 1 << position
+        missed = [bits | words[row.keys[at]] for bits, row in zip(missed, rows, strict=True)]
+    return Misses(candidates, package, rows, others, tuple(missed))
 
 
 # Compared by identity, because comparing contents would be slow.
@@ -814,21 +811,21 @@ class ResultSet:
 def matching(lookups: Lookups, conditions: Conditions) -> ResultSet:
     """Return the configurations that satisfy conditions, in the order of `preference`."""
     ids = configuration_ids(lookups, conditions)
-    places = {each.kind for each in conditions if each.kind in PLACES}
+    places = {condition.kind for condition in conditions if condition.kind in PLACES}
     if len(places) < 2 and not is_of_specs(conditions):
         return ResultSet(conditions, ids)
-    # Each place may have some spec of a configuration, and none may be in all of them.
+    # Different specs of a configuration may satisfy one condition each, but none of them all.
     counts = counts_in_scope(lookups, ids, conditions)
     return ResultSet(conditions, [*filter(counts.__contains__, ids)], counts)
 
 
 def counted_part(lookups: Lookups, results: ResultSet, part: slice) -> list[Counted]:
-    """Return some of the configurations, each with its number of specs that count."""
+    """Return a slice of the configurations with their numbers of specs that satisfy conditions."""
     ids = results.ids[part]
-    found = configurations_by_id(lookups, ids)
-    if not any(each.kind in PLACES for each in results.conditions):
-        return found
+    configurations = configurations_by_id(lookups, ids)
+    if not any(condition.kind in PLACES for condition in results.conditions):
+        return configurations
     counts = results.counts
     if counts is None:
         counts = counts_in_scope(lookups, ids, results.conditions)
-    return [each._replace(spec_count=counts[each.id]) for each in found]
+    return [row._replace(spec_count=counts[row.id]) for row in configurations]

@@ -1,8 +1,7 @@
-"""Opens a published file read-only, after checking it, and reads its small tables.
+"""Opens a database read-only, after checking it, and caches its small tables.
 
-A built file never changes, and the small tables hold a few thousand short rows. Versions and
-variants, of which there are more, are read when they are asked for, and kept. So is what else is
-asked for again and again: whole columns of ids.
+A database never changes after it is built. The small tables have a few thousand short rows and are
+read at once. Versions, variants and columns of ids are larger, so they are read at first use.
 """
 
 from __future__ import annotations
@@ -56,12 +55,12 @@ WHERE facet = 'stack' AND value = :name AND release IS NOT NULL
 FILLED = "SELECT DISTINCT tbl FROM sqlite_stat1"
 Read = TypeVar("Read")
 LAZY = ("version", "variants")
-"""The columns of a configuration whose words are read when they are asked for."""
+"""The columns of a configuration whose words are read at first use (`Lookups.learn`)."""
 
 
 @contextmanager
 def connected(db: Path | sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Yield a connection to a built file; one that was given stays open.
+    """Yield a connection to a database; if `db` is a connection, it stays open.
 
     Raises:
         DatabaseError: see `open_database`; or the file is damaged.
@@ -78,7 +77,7 @@ def connected(db: Path | sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def select(conn: sqlite3.Connection, sql: str, **parameters: Any) -> Iterator[tuple[Any, ...]]:
-    """Return the rows of a statement as tuples, whatever the connection makes of rows."""
+    """Return the rows of a statement as tuples, whatever row factory the connection has."""
     cursor = conn.cursor()
     cursor.row_factory = None
     return iter(cursor.execute(sql, parameters))
@@ -89,27 +88,27 @@ def select_in(
 ) -> Iterator[tuple[Any, ...]]:
     """Return the rows of a statement that reads ids from `json_each(:ids)`.
 
-    It is asked several times where there are many ids, so what it sorts or counts must not go over
-    more than one of them.
+    The statement runs once for each piece of many ids, so it must not sort or count rows of
+    different ids together.
     """
     return chain.from_iterable(
         select(conn, sql, ids=piece, **parameters) for piece in json_pieces(ids)
     )
 
 
-def json_pieces(ids: Iterable[int | str | list[int]], most: int | None = None) -> Iterator[str]:
-    """Yield ids, hashes or runs of ids as JSON arrays of at most `most` (`IDS_AT_ONCE`) members."""
-    rest = iter(ids)
-    while some := [*islice(rest, most or IDS_AT_ONCE)]:
-        yield json.dumps(some, separators=(",", ":"))
+def json_pieces(ids: Iterable[int | str | list[int]], limit: int | None = None) -> Iterator[str]:
+    """Yield ids, hashes or runs of ids as JSON arrays of up to `limit` (`IDS_AT_ONCE`) members."""
+    remaining = iter(ids)
+    while piece := [*islice(remaining, limit or IDS_AT_ONCE)]:
+        yield json.dumps(piece, separators=(",", ":"))
 
 
 def descriptions(conn: sqlite3.Connection) -> dict[str, dict[str | None, str]]:
-    """Return what a database says of its tables (at None) and of their columns, by table."""
-    found: dict[str, dict[str | None, str]] = {}
+    """Return the descriptions of each table's columns, and of the table itself (key None)."""
+    by_table: dict[str, dict[str | None, str]] = {}
     for table, column, text in select(conn, DESCRIPTIONS):
-        found.setdefault(table, {})[column] = text
-    return found
+        by_table.setdefault(table, {})[column] = text
+    return by_table
 
 
 def filled_tables(conn: sqlite3.Connection) -> set[str]:
@@ -123,13 +122,13 @@ def facets_of_release(conn: sqlite3.Connection, release: int) -> Iterator[tuple[
 
 
 def releases_of_stack(conn: sqlite3.Connection, name: str) -> dict[int, int]:
-    """Return how many binaries a stack has in each release, by the ids of releases."""
+    """Return the number of binaries that a stack has in each release, by release id."""
     return dict(select(conn, RELEASES_OF_STACK, name=name))
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One release and its totals; `previous` is the id of the one that it is compared with."""
+    """A release and its totals; `previous` is the id of the release it is compared with."""
 
     id: int
     name: str
@@ -143,7 +142,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """One stack and its totals."""
+    """A stack and its totals."""
 
     id: int
     name: str
@@ -151,18 +150,20 @@ class Stack:
     spec_count: int
 
 
-# Answers are kept by what they were read with: two of them are compared by identity.
+# Compared by identity, because `Lookups` is part of the key of cached answers.
 @dataclass(frozen=True, eq=False)
 class Lookups:
-    """The small tables of one file, and a connection to it, from which the others are read.
+    """The small tables of a database, and a connection from which other tables are read.
 
     Attributes:
         conn: the connection.
-        releases: by id, in the file's order: branches, then releases and snapshots from new to old.
+        releases: by id, in the database's order: branches, then releases and snapshots from new to
+            old.
         stacks: by id, sorted by name, without `root`.
         families: the family of each target, by name.
-        words: for each column of a configuration, what its ids mean; see `learn`.
-        positions: the place of a version in Spack's order within its package, by id; see `learn`.
+        words: for each column of a configuration, the words by id; see `learn`.
+        positions: the position of a version in Spack's order within its package, by id; see
+            `learn`.
     """
 
     conn: sqlite3.Connection
@@ -185,37 +186,37 @@ class Lookups:
 
     @property
     def is_installed(self) -> bool:
-        """Whether all of it is installed, and nothing comes from a build cache."""
+        """Whether all releases are installed trees, and none is from a build cache."""
         return 0 < len(self.releases) == len(self.trees())
 
     def release(self, name: str | None) -> Release | None:
         """Return the release called `name`, if there is one."""
-        return next((each for each in self.releases.values() if each.name == name), None)
+        return next((release for release in self.releases.values() if release.name == name), None)
 
     def before(self, release: Release) -> Release | None:
-        """Return the release before one: what it is compared with, if there is one."""
+        """Return the release that a release is compared with, if there is one."""
         return None if release.previous is None else self.releases.get(release.previous)
 
     def stack(self, name: str | None) -> Stack | None:
-        """Return the stack called `name`, if there is one; `root` is none."""
-        return next((each for each in self.stacks.values() if each.name == name), None)
+        """Return the stack called `name`, if there is one; `root` is not a stack."""
+        return next((stack for stack in self.stacks.values() if stack.name == name), None)
 
     def trees(self, release: int | None = None) -> tuple[int, ...]:
         """Return the ids of installed trees: all, or this release if it is one."""
-        every = (each.id for each in self.releases.values() if each.kind == INSTALLED)
-        return tuple(each for each in every if release in (None, each))
+        every = (tree.id for tree in self.releases.values() if tree.kind == INSTALLED)
+        return tuple(tree for tree in every if release in (None, tree))
 
     def release_names(self, ids: Iterable[int]) -> tuple[str, ...]:
-        """Return the names of releases in the file's order."""
-        found = sorted((self.releases[each] for each in ids), key=lambda each: each.position)
-        return tuple(each.name for each in found)
+        """Return the names of releases in the database's order."""
+        releases = sorted((self.releases[key] for key in ids), key=lambda release: release.position)
+        return tuple(release.name for release in releases)
 
     def stack_names(self, ids: Iterable[int]) -> tuple[str, ...]:
         """Return the names of stacks, sorted, without `root`."""
-        return tuple(sorted(self.stacks[each].name for each in ids if each in self.stacks))
+        return tuple(sorted(self.stacks[key].name for key in ids if key in self.stacks))
 
     def once(self, key: object, read: Callable[[], Read]) -> Read:
-        """Return what `read` returns, which is read when it is first asked for, and kept."""
+        """Return the result of `read`, which is called once for each key."""
         if key not in self._once:
             self._once[key] = read()
         return cast("Read", self._once[key])
@@ -223,18 +224,17 @@ class Lookups:
     def column(self, table: str, column: str) -> array[int]:
         """Return a column of ids by the id of their rows, 0 for a missing row.
 
-        To look up a hundred thousand of them here takes a tenth of the time that it takes SQLite,
-        and four bytes for each row.
+        A lookup is ten times faster than in SQLite, for four bytes of memory per row.
         """
 
         def read() -> array[int]:
-            found: array[int] = array("I")
+            values: array[int] = array("I")
             sql = f"SELECT id, {column} FROM {table} ORDER BY id DESC"
             for key, value in select(self.conn, sql):
-                if not found:
-                    found.frombytes(bytes(found.itemsize * (key + 1)))
-                found[key] = value
-            return found
+                if not values:
+                    values.frombytes(bytes(values.itemsize * (key + 1)))
+                values[key] = value
+            return values
 
         return self.once((table, column), read)
 
@@ -242,7 +242,7 @@ class Lookups:
         """Return the names in each set of stacks, sorted, without `root`."""
         return self.once(
             STACK_SETS,
-            lambda: {key: tuple(json.loads(shown)) for key, shown in select(self.conn, STACK_SETS)},
+            lambda: {key: tuple(json.loads(names)) for key, names in select(self.conn, STACK_SETS)},
         )
 
     def learn(self, versions: set[int], variant_sets: set[int]) -> None:
@@ -250,15 +250,15 @@ class Lookups:
         for key, name, position in select_in(self.conn, VERSIONS, versions - self.positions.keys()):
             self.words["version"][key] = name
             self.positions[key] = position
-        known = self.words["variants"]
-        texts: dict[int, list[str]] = {key: [] for key in variant_sets - known.keys()}
+        variants = self.words["variants"]
+        texts: dict[int, list[str]] = {key: [] for key in variant_sets - variants.keys()}
         for key, text in select_in(self.conn, VARIANTS, texts):
             texts[key].append(text)
-        known.update((key, tuple(found)) for key, found in texts.items())
+        variants.update((key, tuple(variant_texts)) for key, variant_texts in texts.items())
 
 
 def read_lookups(conn: sqlite3.Connection) -> Lookups:
-    """Return the small tables, read anew: a few milliseconds, worth keeping for many questions."""
+    """Read the small tables, which takes a few milliseconds."""
     return Lookups(
         conn,
         releases={row[0]: Release(*row) for row in select(conn, RELEASES)},
@@ -274,11 +274,10 @@ def read_lookups(conn: sqlite3.Connection) -> Lookups:
 
 
 class OpenFile:
-    """A built file that stays open, with its small tables.
+    """A database that stays open, with its small tables.
 
-    Threads may share it, one question at a time: with two in one connection at once, SQLite's lock
-    of the connection and Python's own wait for each other, because Python's functions are called
-    by SQLite while it holds the first (`open_database` counts a statement's steps).
+    Threads may share it, one query at a time. Two queries at once could deadlock: SQLite calls
+    Python functions while it holds the connection's lock (`open_database` counts steps).
 
     Raises:
         DatabaseError: see `open_database`; or the file is damaged.
@@ -292,7 +291,7 @@ class OpenFile:
             self.lookups = read_lookups(self.conn)
 
     def __reduce__(self) -> tuple[type[Self], tuple[Path]]:
-        """Open the file again in another process."""
+        """Open the database again in another process."""
         return type(self), (self.path,)
 
     def __enter__(self) -> Self:
@@ -302,7 +301,7 @@ class OpenFile:
         self.close()
 
     def close(self) -> None:
-        """Close the file, after the question that is being answered."""
+        """Close the database, after the query that is running."""
         with self.lock:
             self.conn.close()
 
@@ -312,10 +311,10 @@ Database = AnyPath | sqlite3.Connection | OpenFile
 
 @contextmanager
 def opened(db: Database) -> Iterator[Lookups]:
-    """Yield the small tables of a built file with its connection; only a path is closed again.
+    """Yield the small tables of a database; if `db` is a path, the connection is closed again.
 
     Raises:
-        ArgumentError: it is not a path, a connection or an open file.
+        ArgumentError: `db` is not a path, a connection or an open database.
         DatabaseError: see `open_database`; or the file is damaged.
     """
     if isinstance(db, OpenFile):

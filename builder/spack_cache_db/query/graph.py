@@ -34,15 +34,15 @@ LEFT JOIN packages ON packages.id = configurations.package
 LEFT JOIN versions ON versions.id = configurations.version
 """
 DIRECT_DEPENDENTS = """
-SELECT DISTINCT spec FROM dependencies WHERE dependency = :spec ORDER BY spec LIMIT :most
+SELECT DISTINCT spec FROM dependencies WHERE dependency = :spec ORDER BY spec LIMIT :limit
 """
 DEPENDENT_PACKAGES = """
 SELECT DISTINCT packages.name FROM (
-  SELECT theirs.configuration FROM configurations AS own
-  CROSS JOIN specs ON specs.configuration = own.id
+  SELECT dependents.configuration FROM configurations
+  CROSS JOIN specs ON specs.configuration = configurations.id
   CROSS JOIN dependencies ON dependencies.dependency = specs.id
-  CROSS JOIN specs AS theirs ON theirs.id = dependencies.spec
-  WHERE own.package = :package LIMIT :most) AS needing
+  CROSS JOIN specs AS dependents ON dependents.id = dependencies.spec
+  WHERE configurations.package = :package LIMIT :limit) AS needing
 JOIN configurations ON configurations.id = needing.configuration
 JOIN packages ON packages.id = configurations.package
 WHERE packages.id != :package ORDER BY packages.name
@@ -124,8 +124,8 @@ def recorded_specs(conn: sqlite3.Connection, specs: Iterable[int]) -> list[int]:
     return [spec for spec in specs if spec in with_record]
 
 
-def read_needs(lookups: Lookups, roots: Iterable[int], most: int) -> Needs:
-    """Return the graph of root specs, given their ids, with at most `most` specs.
+def read_needs(lookups: Lookups, roots: Iterable[int], limit: int) -> Needs:
+    """Return the graph of root specs, given their ids, with at most `limit` specs.
 
     The first roots have precedence; the others are `missing` if they need more.
     """
@@ -136,10 +136,10 @@ def read_needs(lookups: Lookups, roots: Iterable[int], most: int) -> Needs:
         before = len(edges_of_spec)
         edges_of_spec[root] = edges
         ahead = {edge.dependency for edge in edges} - edges_of_spec.keys()
-        if not dependencies.follow(edges_of_spec, ahead, most):
+        if not dependencies.follow(edges_of_spec, ahead, limit):
             missing.append(root)
             ends.update((root,), islice(edges_of_spec, before, None))
-    # Only these may have edges to specs that were not read.
+    # Only specs of missing roots may have edges to specs that were not read.
     for spec in ends:
         edges = edges_of_spec[spec]
         edges_of_spec[spec] = [edge for edge in edges if edge.dependency in edges_of_spec]
@@ -182,14 +182,14 @@ def read_dependents(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | Non
     return {other: direct.get(other) for other in needing.union(direct) if other != spec}
 
 
-def direct_dependents(conn: sqlite3.Connection, spec: int, most: int) -> list[int]:
-    """Return the ids of at most `most` direct dependents of a spec, in order."""
-    return [row[0] for row in select(conn, DIRECT_DEPENDENTS, spec=spec, most=most)]
+def direct_dependents(conn: sqlite3.Connection, spec: int, limit: int) -> list[int]:
+    """Return the ids of at most `limit` direct dependents of a spec, in order."""
+    return [row[0] for row in select(conn, DIRECT_DEPENDENTS, spec=spec, limit=limit)]
 
 
 def dependent_packages(conn: sqlite3.Connection, package: int) -> list[str]:
     """Return the packages of direct dependents of a package, from `MOST_EDGES` edges, sorted."""
-    rows = select(conn, DEPENDENT_PACKAGES, package=package, most=MOST_EDGES)
+    rows = select(conn, DEPENDENT_PACKAGES, package=package, limit=MOST_EDGES)
     return [row[0] for row in rows]
 
 
@@ -241,7 +241,7 @@ class Reach:
         return reached[root]
 
     def used(self, root: int) -> int:
-        """Return `run_time` of a spec and of its direct dependencies of all types."""
+        """Return the `run_time` sets of a spec and of all its direct dependencies as one set."""
         edges = self._graph.edges[root]
         return reduce(or_, (self.run_time(edge.dependency) for edge in edges), self.run_time(root))
 
@@ -260,7 +260,7 @@ class Reach:
 
 
 class Dependencies:
-    """Reads dependencies in both directions, by the ids of specs; `virtuals` has all names.
+    """Reads dependencies in both directions, by spec id; `virtuals` has all virtual names.
 
     The graph is read level by level. A recursive statement would take three times as long, because
     SQLite stores the visited specs in a table.
@@ -276,7 +276,7 @@ class Dependencies:
         self.virtuals = frozenset(chain.from_iterable(self._virtuals.values()))
 
     def edge(self, dependency: int, types: int, virtuals: int, other: Edge | None = None) -> Edge:
-        """Return an edge, given the ids of its sets, merged with another one to the same spec."""
+        """Return the edge of these ids, merged with another edge to the same spec."""
         edge = self._edge(dependency, types, virtuals)
         if other is None:
             return edge
@@ -299,12 +299,12 @@ class Dependencies:
         return {spec: [*edges.values()] for spec, edges in edges_of_spec.items()}
 
     def follow(
-        self, edges_of_spec: dict[int, list[Edge]], ahead: set[int], most: int = sys.maxsize
+        self, edges_of_spec: dict[int, list[Edge]], ahead: set[int], limit: int = sys.maxsize
     ) -> bool:
-        """Add the run-time edges of specs and of their dependencies; False if over `most` specs."""
+        """Add the run-time edges of specs and of their dependencies; False if above `limit`."""
         if len(self._run_time) > MAX_CACHED_SPECS:
             self._run_time.clear()
-        while ahead and len(edges_of_spec) <= most:
+        while ahead and len(edges_of_spec) <= limit:
             new = [spec for spec in ahead if spec not in self._run_time]
             self._run_time |= self.edges(new, self._run_time_types) if new else {}
             edges_of_spec |= {spec: self._run_time[spec] for spec in ahead}

@@ -1,4 +1,4 @@
-"""Package data of Spack (descriptions, versions, variants, recipes) beside the binaries."""
+"""Compares Spack's package data (descriptions, versions, variants, recipes) with binaries."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _EVERYWHERE = frozenset(("commit", "dev_path", "patches"))
 PUBLIC_NAMESPACE = "builtin"
 PUBLIC_RECIPES = "https://packages.spack.io/package.html?name={package}"
 _NO_LONGER = "https://github.com/spack/spack/blob/develop/var/spack/"
-"""The place of recipes before they had a repository of their own (Spack 1.0)."""
+"""The URL of recipes before they moved to their own repository (Spack 1.0)."""
 NAMESPACES = """
 SELECT DISTINCT nodes.namespace
 FROM packages
@@ -102,15 +102,15 @@ FROM known_packages JOIN package_status ON package_status.name = known_packages.
 WHERE known_packages.id IN (SELECT value FROM json_each(:ids))
 """
 _EVERY_WORD = 8.0
-"""The score for all words together: as much as for a rare one."""
+"""The score for all words together: as much as for a rare word."""
 _IN_NAME = 4.0
 """A word of the name counts as much as several of the description."""
 _NAME = 20.0
-"""The score for a word that is the whole name."""
+"""The score for a word that equals the name."""
 _USUAL_LENGTH = 170
-"""Characters of the average description of Spack's."""
+"""Characters of an average description in Spack."""
 _USE = 1.2
-"""The score for the logarithm of the number of dependents: people look for what many use."""
+"""The score for the logarithm of the number of dependents: popular packages come first."""
 _WORD = re.compile(r"[^\W_]+")
 _SENTENCE_END = re.compile(r"[.!?] ")
 _SMALL = frozenset(("a", "an", "and", "for", "from", "in", "of", "on", "or", "the", "to", "with"))
@@ -123,7 +123,7 @@ JOIN packages ON packages.id = versions.package WHERE versions_behind IS NOT NUL
 
 
 class PackageVersion(NamedTuple):
-    """A version of Spack's; `deprecated` is None where the data does not say it."""
+    """A version in Spack; `deprecated` is None if unknown."""
 
     version: str
     deprecated: bool | None
@@ -131,7 +131,7 @@ class PackageVersion(NamedTuple):
 
 
 class VariantMeaning(NamedTuple):
-    """A variant of Spack's: what it is if nothing else is asked, and what it means."""
+    """A variant in Spack, with its default value and description."""
 
     name: str
     default: str
@@ -139,7 +139,7 @@ class VariantMeaning(NamedTuple):
 
     @property
     def default_text(self) -> str:
-        """The default as a spec says it, such as `+mpi` and `build_type=Release`."""
+        """The default in spec syntax, such as `+mpi` and `build_type=Release`."""
         switch = {"true": "+", "false": "~"}.get(self.default, "")
         values = "" if switch else f"={','.join(self.default_values)}"
         return printable(f"{switch}{self.name}{values}")
@@ -156,7 +156,7 @@ class VariantMeaning(NamedTuple):
 
 
 class VariantNote(NamedTuple):
-    """A note about a variant: whether it is Spack's default, and what it means."""
+    """A note about a variant: whether it is Spack's default, and its meaning."""
 
     is_default: bool
     hint: str
@@ -169,12 +169,12 @@ class PackageData:
     Attributes:
         status: the package, and how its binaries compare with Spack's versions.
         build_system: the class of its recipe.
-        recipe: the address of its recipe, as the data has it.
-        dependent_count: how many packages depend on it; None where the database has no package data
-            of it, and with it nothing else but `status`.
+        recipe: the address of its recipe, as in the data.
+        dependent_count: how many packages depend on it; None if the database has no package data of
+            it, in which case only `status` is filled.
         versions: newest first.
         variants: by name.
-        provides: the virtual packages that it is known to provide.
+        provides: the virtual packages that it provides.
         dependents: the packages with binaries that depend on it.
     """
 
@@ -194,15 +194,15 @@ class PackageData:
 
     @property
     def homepage_url(self) -> str | None:
-        """The address of the homepage, if it is one of the web."""
+        """The homepage if it is a web address."""
         return self.status.homepage if _is_of_the_web(self.status.homepage) else None
 
     @property
     def recipe_url(self) -> str | None:
         """The address of the recipe on the web.
 
-        Spack prints the addresses of all recipes as those of a folder that it no longer has; of its
-        own packages, the site that publishes their data shows the recipes.
+        Spack prints recipe addresses in a folder that no longer exists; for its own packages this
+        is the page of packages.spack.io instead.
         """
         if self.recipe is None:
             is_public = self.build_system is not None
@@ -215,7 +215,7 @@ class PackageData:
 
     @property
     def comparison(self) -> str:
-        """The newest binary beside Spack's version, as a sentence."""
+        """A sentence that compares the newest binary with Spack's version."""
         status, latest = self.status, printable(self.status.latest_version or "")
         if status.newest_version is None or not latest:
             return f"Spack has {latest}." if latest else ""
@@ -227,36 +227,36 @@ class PackageData:
         return f"{newest}: {status.versions_behind:,} versions behind."
 
     def variant_notes(self, texts: Iterable[str]) -> Mapping[str, VariantNote]:
-        """Return what to say beside variants, such as `+mpi`; nothing of those Spack has not."""
-        known = {each.name: each for each in self.variants}
-        found = {}
+        """Return notes on variants such as `+mpi`; variants unknown to Spack are left out."""
+        by_name = {variant.name: variant for variant in self.variants}
+        notes = {}
         for text in texts:
-            shown = readable_variant(text)
-            if shown is not None and (variant := known.get(shown.name)):
-                is_default = shown.values == variant.default_values
+            parsed = readable_variant(text)
+            if parsed is not None and (variant := by_name.get(parsed.name)):
+                is_default = parsed.values == variant.default_values
                 default = "the default" if is_default else f"default {variant.default_text}"
-                found[text] = VariantNote(
+                notes[text] = VariantNote(
                     is_default, "; ".join(filter(None, (variant.meaning, default)))
                 )
-        return found
+        return notes
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what `/package/<name>.json` answers."""
+        """Return the object of `/package/<name>.json`."""
         return {
             **self.status.as_dict(),
             **{key: getattr(self, key) for key in ("build_system", "recipe", "dependent_count")},
-            "versions": [each._asdict() for each in self.versions],
-            "variants": [each._asdict() for each in self.variants],
+            "versions": [version._asdict() for version in self.versions],
+            "variants": [variant._asdict() for variant in self.variants],
             "provides": [*self.provides],
             "dependents": [*self.dependents],
         }
 
 
 def package_data(db: Database, name: str) -> PackageData | None:
-    """Return what package data says of a package, and how many binaries it has.
+    """Return the package data of a package, and its number of binaries.
 
     Args:
-        db: a file made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
         name: the package, in any spelling (`spellings`).
 
     Returns:
@@ -264,7 +264,7 @@ def package_data(db: Database, name: str) -> PackageData | None:
 
     Raises:
         ArgumentError: a path or limit has a wrong type.
-        DatabaseError: the file is not one of this builder.
+        DatabaseError: the database was not made by this builder.
     """
     with opened(db) as lookups:
         name = read_spellings(lookups).canonical("package", name)
@@ -272,11 +272,11 @@ def package_data(db: Database, name: str) -> PackageData | None:
 
 
 def read_binaries(conn: sqlite3.Connection, name: str) -> PackageData | None:
-    """Return what is known of a package without package data; None if the package is unknown."""
-    found = next(select(conn, _BINARIES, name=name), None)
-    if found is None:
+    """Return the binaries of a package, without package data; None if it has none."""
+    row = next(select(conn, _BINARIES, name=name), None)
+    if row is None:
         return None
-    name, newest, count = found
+    name, newest, count = row
     status = PackageStatus(name, None, None, None, newest, None, count)
     return PackageData(status, None, None, None, (), (), (), ())
 
@@ -293,7 +293,7 @@ def package_names(file: AnyPath) -> tuple[str, ...]:
 
 
 def read_package_data(conn: sqlite3.Connection, name: str) -> PackageData | None:
-    """Return what package data says of a package; None if the file has none of it."""
+    """Return the package data of a package; None if the database has none."""
     found = next(select(conn, _PACKAGE, name=name), None)
     if found is None:
         return None
@@ -338,48 +338,48 @@ def recipe_notes(lookups: Lookups, query: SpecQuery) -> tuple[str, ...]:
         return {text for (text,) in select(lookups.conn, sql, name=name)}
 
     notes, built_versions = list[str](), built(_WITH_BINARY)
-    known = [each.version for each in data.versions]
-    if known and query.versions is not None:
-        fitting, text = [*filter(query.versions.contains, known)], query.versions.text
+    versions = [version.version for version in data.versions]
+    if versions and query.versions is not None:
+        fitting, text = [*filter(query.versions.contains, versions)], query.versions.text
         if not fitting:
-            newest = newest_version(known)
+            newest = newest_version(versions)
             notes.append(f"Spack has no version {text} of {name}, its newest is {newest}")
         elif built_versions and not any(map(query.versions.contains, built_versions)):
             newest = newest_version(fitting)
             notes.append(f"Spack has version {newest} of {name}, no binary has it")
-    variants = [each.name for each in data.variants]
+    variants = [variant.name for variant in data.variants]
     built_variants = built(_VARIANTS_WITH_BINARY) if built_versions else variants
-    for each in query.variants if variants else ():
-        if each.name not in variants and each.name not in _EVERYWHERE:
-            close = difflib.get_close_matches(each.name, variants, 3)
+    for variant in query.variants if variants else ():
+        if variant.name not in variants and variant.name not in _EVERYWHERE:
+            close = difflib.get_close_matches(variant.name, variants, 3)
             near = f" (near: {', '.join(close)})" if close else ""
-            notes.append(f"Spack has no variant {each.name!r} of {name}{near}")
-        elif each.name in variants and each.name not in built_variants:
-            notes.append(f"Spack has the variant {each.name!r} of {name}, no binary has it")
+            notes.append(f"Spack has no variant {variant.name!r} of {name}{near}")
+        elif variant.name in variants and variant.name not in built_variants:
+            notes.append(f"Spack has the variant {variant.name!r} of {name}, no binary has it")
     return tuple(notes)
 
 
 def recipe_links(conn: sqlite3.Connection, package: str) -> dict[str, str]:
-    """Return the address of the recipe in each namespace of a package where it is known.
+    """Return the known recipe addresses of a package, by namespace.
 
-    A package that pages alone tell of is one of Spack's own. Of another namespace nothing is known
-    but what whoever built the file said of it.
+    A package that only pages list is one of Spack's own. The addresses of other namespaces come
+    from `build --recipes`.
     """
-    known = {PUBLIC_NAMESPACE: PUBLIC_RECIPES, **dict(select(conn, RECIPES))}
+    url_of = {PUBLIC_NAMESPACE: PUBLIC_RECIPES, **dict(select(conn, RECIPES))}
     names = [name for (name,) in select(conn, NAMESPACES, package=package)] or [PUBLIC_NAMESPACE]
     return {
-        name: known[name].replace("{package}", quote(package, safe=""))
+        name: url_of[name].replace("{package}", quote(package, safe=""))
         for name in names
-        if name in known
+        if name in url_of
     }
 
 
 def described_packages(
     conn: sqlite3.Connection, text: str, limit: int, *, every_word: bool = False
 ) -> list[PackageStatus]:
-    """Return the packages whose name or description has most words of a text, the best first.
+    """Return the packages whose name or description matches a text, the best first.
 
-    Only package data has descriptions: without it, nothing is found.
+    The list is empty without package data.
 
     Args:
         conn: a connection to the database.
@@ -388,7 +388,7 @@ def described_packages(
         every_word: only packages with all of the words.
     """
     words = [*dict.fromkeys(_WORD.findall(text.lower()))]
-    words = [each for each in words if each not in _SMALL][:MOST_WORDS]
+    words = [word for word in words if word not in _SMALL][:MOST_WORDS]
     ((count,),) = select(conn, _COUNT)
     scores: dict[int, float] = {}
     found_words: Counter[int] = Counter()
@@ -404,12 +404,12 @@ def described_packages(
     if every_word:
         scores = {key: score for key, score in scores.items() if found_words[key] == len(words)}
     best = nsmallest(limit, scores, key=lambda key: (-scores[key], key))
-    found = {key: PackageStatus(*row) for key, *row in select_in(conn, _FOUND, best)}
-    return [found[key] for key in best]
+    status = {key: PackageStatus(*row) for key, *row in select_in(conn, _FOUND, best)}
+    return [status[key] for key in best]
 
 
 def _weight(word: str, name: str, description: str) -> float:
-    """Return what a word of a package is worth, by Okapi BM25 with its usual constants.
+    """Return the score of a word of a package, by Okapi BM25 with its usual constants.
 
     FTS5's own `bm25` needs an index with positions, which is four times as large.
     """
@@ -421,7 +421,7 @@ def _weight(word: str, name: str, description: str) -> float:
 
 
 def summary_of(description: str) -> str:
-    """Return the first sentence of a description, or of a long one its beginning."""
+    """Return the first sentence of a description, shortened if it is long."""
     text = one_line(description)
     end = _SENTENCE_END.search(text)
     first = text[: end.start() + 1] if end else text
@@ -429,17 +429,17 @@ def summary_of(description: str) -> str:
 
 
 class PackageStatus(NamedTuple):
-    """A package that Spack has, and what binaries there are of it.
+    """A package in Spack, compared with its binaries.
 
     Attributes:
         name: the package.
-        description: what it is for; None where the data does not say it.
-        homepage: its address, as the recipe has it: not every text is a URL.
+        description: its description; None if unknown.
+        homepage: its address, as in the recipe, which may not be a URL.
         latest_version: the version that Spack prefers.
-        newest_version: the newest version of a binary; None where there is none.
-        versions_behind: how many numbered versions are newer than that and not deprecated; None
-            without a binary or package data.
-        spec_count: the binaries.
+        newest_version: the newest version of a binary; None without a binary.
+        versions_behind: how many numbered versions are newer than `newest_version` and not
+            deprecated; None without a binary or package data.
+        spec_count: the number of binaries.
     """
 
     name: str
@@ -456,7 +456,7 @@ class PackageStatus(NamedTuple):
         return summary_of(self.description or "")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what `behind --json` prints of a package."""
+        """Return the object that `behind --json` prints for a package."""
         return self._asdict()
 
 
@@ -466,39 +466,39 @@ def behind(
     """Return the packages whose newest binary is older than Spack's newest version, by name.
 
     Args:
-        db: a file made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
         release: only binaries that this release lists.
-        stack: only binaries in this stack; in that release, where one is given.
+        stack: only binaries in this stack; with `release`, in this stack of the release.
 
     Raises:
         ArgumentError: a path or limit has a wrong type.
-        UnknownNameError: the file has no such release or stack.
-        DatabaseError: the file is not one of this builder, or has no package data.
+        UnknownNameError: the database has no such release or stack.
+        DatabaseError: the database was not made by this builder, or has no package data.
     """
     with opened(db) as lookups:
-        known = compared_with_spack(lookups, release=release, stack=stack)
-    return [each for each in known if each.versions_behind]
+        packages = compared_with_spack(lookups, release=release, stack=stack)
+    return [package for package in packages if package.versions_behind]
 
 
 def compared_with_spack(
     lookups: Lookups, release: str | None = None, stack: str | None = None
 ) -> list[PackageStatus]:
-    """Return every package that Spack has, behind or not; the arguments are those of `behind`.
+    """Return every package in Spack, behind or not; the arguments are those of `behind`.
 
     Raises:
         UnknownNameError: the database has no such release or stack.
         DatabaseError: the database has no package data.
     """
     scope = scope_of(lookups, release=release, stack=stack)
-    found = [PackageStatus(*row) for row in select(lookups.conn, _STATUS)]
-    if not found:
+    packages = [PackageStatus(*row) for row in select(lookups.conn, _STATUS)]
+    if not packages:
         data = "the output of spack list --format version_json"
         raise DatabaseError(f"the database has no package data; build it with {data} as well")
-    return [*_within(lookups, scope, found)] if scope else found
+    return [*_within(lookups, scope, packages)] if scope else packages
 
 
 def has_package_data(conn: sqlite3.Connection) -> bool:
-    """Return whether packages can be compared with Spack's."""
+    """Return whether a database has package data."""
     return bool(next(select(conn, _HAS_DATA))[0])
 
 
@@ -525,20 +525,20 @@ def unbuilt_packages(conn: sqlite3.Connection) -> list[str]:
 
 
 def versions_behind(conn: sqlite3.Connection) -> dict[tuple[str, str], int]:
-    """Return how many released versions are newer, by package and version."""
+    """Return the number of newer released versions, by package and version."""
     return {(name, version): behind for name, version, behind in select(conn, _BEHIND)}
 
 
 def _within(
-    lookups: Lookups, scope: Conditions, found: list[PackageStatus]
+    lookups: Lookups, scope: Conditions, packages: list[PackageStatus]
 ) -> Iterator[PackageStatus]:
-    """Yield packages with the binaries of a scope in the place of all."""
+    """Yield packages with only the binaries of a scope."""
     behind = versions_behind(lookups.conn)
     versions, counts = defaultdict[str, set[str]](set), Counter[str]()
-    for each in counted_part(lookups, matching(lookups, scope), slice(None)):
-        versions[each.configuration.package].add(each.configuration.version)
-        counts[each.configuration.package] += each.spec_count
-    for status in found:
+    for row in counted_part(lookups, matching(lookups, scope), slice(None)):
+        versions[row.configuration.package].add(row.configuration.version)
+        counts[row.configuration.package] += row.spec_count
+    for status in packages:
         newest = newest_version(versions[status.name])
         count = behind.get((status.name, newest or ""))
         yield status._replace(

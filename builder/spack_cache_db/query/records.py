@@ -1,4 +1,4 @@
-"""The records of indexes, and the specs that satisfy what a query asks beyond configurations.
+"""Finds the specs that satisfy the parts of a query that need the records of indexes.
 
 Dependencies, namespaces, compiler flags, whole patch checksums and propagated variants are compared
 as Spack 1.2 compares them with a concrete spec (`spec.py`: `_satisfies`, `_get_satisfying_edge`,
@@ -68,7 +68,7 @@ NODES = "SELECT id, namespace, parameters FROM nodes"
 WITH_COMPILER = "SELECT id FROM nodes WHERE has_compiler"
 """Nodes from before Spack 1.0: they name one compiler and have no edge to it."""
 MIRRORS = "SELECT id FROM mirrors"
-# Before database 7 and specfile 4, edges had no virtuals; spec files of layout 2 are of any.
+# Edges have virtuals since database 7 and specfile 4; layout 2 has spec files of any version.
 WITHOUT_VIRTUALS = """
 SELECT id FROM mirrors
 WHERE format IN ('5', '6', 'spec file 1', 'spec file 2', 'spec file 3')
@@ -82,7 +82,7 @@ _OF_THE_HOST = frozenset(
     {"default_os", "default_target", "default_platform", "frontend", "fe", "backend", "be"}
 )
 MOST_PARTS = 8
-"""A query with more parts beyond configurations is answered as a whole."""
+"""A query with more parts that need records is evaluated as one condition."""
 Way = tuple[Set[int] | None, Set[str]]
 """The specs that an edge may lead to, None for all, and the virtual packages that it provides."""
 _NONE: frozenset[int] = frozenset()
@@ -118,62 +118,64 @@ def has_records(conn: sqlite3.Connection) -> bool:
 
 
 def configuration_conditions(query: SpecQuery) -> Conditions:
-    """Return what a query asks of configurations, and of the hash, in the order of its text."""
-    found = []
+    """Return a query's conditions on configurations and on the hash."""
+    conditions = []
     if query.name is not None:
-        found.append(Condition("package", query.name, Word(query.name)))
+        conditions.append(Condition("package", query.name, Word(query.name)))
     if query.versions is not None:
-        found.append(Condition("version", f"@{query.versions.text}", query.versions))
+        conditions.append(Condition("version", f"@{query.versions.text}", query.versions))
     for variant in query.variants:
         if not variant.propagate:
-            # The column is where it stands, which says nothing of what it asks.
+            # The column is the position in the text, which does not change the meaning.
             asks = replace(variant, column=0)
-            found.append(Condition("variant", variant_text(variant), asks))
+            conditions.append(Condition("variant", variant_text(variant), asks))
     for kind in ("platform", "os", "target"):
         if (value := getattr(query, kind)) is not None:
             word = value if kind == "target" else Word(value)
-            found.append(Condition(kind, f"{kind}={value}", word))
+            conditions.append(Condition(kind, f"{kind}={value}", word))
     if query.hash is not None:
-        found.append(Condition("hash", f"/{query.hash}", query.hash))
-    return tuple(dict.fromkeys(found))
+        conditions.append(Condition("hash", f"/{query.hash}", query.hash))
+    return tuple(dict.fromkeys(conditions))
 
 
 def compiler_condition(compiler: CompilerConstraint) -> Condition:
-    """Return what is asked of the one compiler of a configuration."""
+    """Return the condition on the one compiler of a configuration."""
     versions = f"@{compiler.versions.text}" if compiler.versions else ""
     return Condition("compiler", f"%{compiler.name}{versions}", compiler)
 
 
 def beyond_configurations(query: SpecQuery) -> list[SpecQuery]:
-    """Return what a query asks that configurations do not show in full, in parts.
+    """Return the parts of a query that need records, each of which becomes one condition.
 
-    Each part is one condition; a query with more than `MOST_PARTS` of them is one part.
+    More than `MOST_PARTS` parts are returned as one.
     """
-    whole = SpecQuery(
+    beyond = SpecQuery(
         namespace=query.namespace,
         variants=tuple(
-            each for each in query.variants if each.propagate or needs_whole_patches(each)
+            variant
+            for variant in query.variants
+            if variant.propagate or needs_whole_patches(variant)
         ),
         flags=query.flags,
         dependencies=query.dependencies,
     )
     parts = [
-        *([SpecQuery(namespace=whole.namespace)] if whole.namespace is not None else []),
-        *([SpecQuery(flags=whole.flags)] if whole.flags else []),
-        *(SpecQuery(variants=(each,)) for each in whole.variants),
-        *(SpecQuery(dependencies=(each,)) for each in whole.dependencies),
+        *([SpecQuery(namespace=beyond.namespace)] if beyond.namespace is not None else []),
+        *([SpecQuery(flags=beyond.flags)] if beyond.flags else []),
+        *(SpecQuery(variants=(variant,)) for variant in beyond.variants),
+        *(SpecQuery(dependencies=(dependency,)) for dependency in beyond.dependencies),
     ]
-    return parts if len(parts) <= MOST_PARTS else [whole]
+    return parts if len(parts) <= MOST_PARTS else [beyond]
 
 
 def needs_whole_patches(constraint: VariantConstraint) -> bool:
-    """Return whether more is asked of patches than the characters of each that Spack prints."""
+    """Return whether a constraint needs more of patch checksums than Spack prints."""
     longest = max(map(len, constraint.values), default=0)
     return constraint.name == "patches" and (constraint.exact or longest > PATCH_PRINTED)
 
 
 def notes_on_pages(edges: Sequence[Dependency]) -> tuple[str, ...]:
-    """Return what a user should know of an answer from pages: how they read a compiler."""
+    """Return notes on the compilers of an answer from pages."""
     notes = (
         "one compiler per binary is known, the one for C where C is used; "
         "compilers of other languages, and gcc or llvm used as a library, are not seen",
@@ -186,18 +188,18 @@ def notes_on_pages(edges: Sequence[Dependency]) -> tuple[str, ...]:
 
 def _refuse(reasons: Mapping[str, object]) -> None:
     """Raise UnsupportedQuery with the first reason that applies."""
-    if found := [reason for reason, applies in reasons.items() if applies]:
-        raise UnsupportedQuery(found[0])
+    if applying := [reason for reason, applies in reasons.items() if applies]:
+        raise UnsupportedQuery(applying[0])
 
 
 def compiler_of_pages(edge: Dependency) -> CompilerConstraint:
-    """Return what a dependency asks of the one compiler that a page shows.
+    """Return a dependency as a constraint on the one compiler that a page shows.
 
     Raises:
-        UnsupportedQuery: it asks for something else.
+        UnsupportedQuery: it is a constraint on something else.
     """
     node, name, what = edge.node, edge.node.name, f"%{edge.node.name or ''}"
-    unknown = ", ".join(each for each in edge.virtuals if each not in LANGUAGES)
+    unknown = ", ".join(virtual for virtual in edge.virtuals if virtual not in LANGUAGES)
     more = replace(node, name=None, versions=None, text="") != SpecQuery()
     _refuse(
         {
@@ -221,7 +223,7 @@ def compiler_of_pages(edge: Dependency) -> CompilerConstraint:
 
 
 def _check_node(query: SpecQuery) -> None:
-    """Refuse what depends on a machine, a git repository or an unknown target."""
+    """Raise UnsupportedQuery for names that depend on a machine, and unknown git versions."""
     for part in query.versions.text.split(",") if query.versions else ():
         bare = part.removeprefix("=")
         if is_git_version(bare) and "=" not in bare and ":" not in bare:
@@ -239,14 +241,14 @@ def _check_node(query: SpecQuery) -> None:
 
 
 def check_answerable(query: SpecQuery, hint: Callable[[str | None], str] = lambda _: "") -> None:
-    """Refuse what pages cannot answer.
+    """Raise UnsupportedQuery for constraints that pages cannot answer.
 
-    Raises:
-        UnsupportedQuery: with the reason, and what to ask instead if there is something.
+    Args:
+        hint: returns the advice on a dependency, given its name.
     """
     needed = next((edge.node.name or "" for edge in query.dependencies if not edge.direct), None)
     instead = "" if needed is None else hint(needed or None)
-    doubled = next((each.name for each in query.variants if each.propagate), None)
+    doubled = next((variant.name for variant in query.variants if variant.propagate), None)
     check_recorded(replace(query, dependencies=()), VIRTUALS.__contains__)
     _refuse(
         {
@@ -268,11 +270,7 @@ def check_answerable(query: SpecQuery, hint: Callable[[str | None], str] = lambd
 
 
 def check_recorded(query: SpecQuery, is_virtual: Callable[[str], bool]) -> None:
-    """Refuse what the records of indexes cannot answer.
-
-    Raises:
-        UnsupportedQuery: with the reason, and what to ask instead if there is something.
-    """
+    """Raise UnsupportedQuery for constraints that the records of indexes cannot answer."""
     if query.name is not None and is_virtual(query.name):
         raise UnsupportedQuery(
             f"{query.name} is a virtual package: which packages provide it is in Spack's recipes, "
@@ -295,13 +293,13 @@ def check_recorded(query: SpecQuery, is_virtual: Callable[[str], bool]) -> None:
 
 @dataclass
 class SpecRecords:
-    """The records of a database, each read when it is first needed.
+    """The records of a database, read at first use.
 
     Attributes:
-        lookups: the small tables of the database; they keep what does not depend on the rest.
-        package: the only package whose specs are asked about; None for all.
-        is_run_time: whether `^x` is asked of what a spec links or runs, and not of what only builds
-            it: Spack reuses a binary without that.
+        lookups: the small tables of the database, which cache data for all packages.
+        package: the only package whose specs are searched; None for all.
+        is_run_time: whether `^x` means link and run dependencies only, because Spack reuses a
+            binary without its build dependencies.
     """
 
     lookups: Lookups
@@ -310,7 +308,7 @@ class SpecRecords:
     _verdicts: dict[str, Verdict] = field(default_factory=dict, init=False)
 
     def conditions(self, query: SpecQuery) -> Conditions:
-        """Return the conditions of a query beyond configurations."""
+        """Return the conditions of a query that need records."""
         return tuple(
             Condition("specs", spec_text(part), self._verdict(part))
             for part in beyond_configurations(query)
@@ -318,17 +316,17 @@ class SpecRecords:
 
     def satisfying(self, conditions: Conditions) -> Verdict:
         """Return the specs that satisfy conditions, whether they are binaries or not."""
-        found = []
+        verdicts = []
         if words := without(conditions, "specs", "hash"):
-            found.append(Verdict(self._configured(words)))
+            verdicts.append(Verdict(self._configured(words)))
         if (prefix := asked(conditions, "hash")) is not None:
-            found.append(Verdict(specs_beginning(self.lookups.conn, prefix).keys()))
+            verdicts.append(Verdict(specs_beginning(self.lookups.conn, prefix).keys()))
         if (verdict := asked(conditions, "specs")) is not None:
-            found.append(verdict)
-        return reduce(and_, found) if found else Verdict(self.every)
+            verdicts.append(verdict)
+        return reduce(and_, verdicts) if verdicts else Verdict(self.every)
 
     def _verdict(self, query: SpecQuery) -> Verdict:
-        # A thousand specs of an environment name the same few compilers.
+        # Cached, because the specs of an environment repeat the same few compilers.
         text = spec_text(query)
         if text not in self._verdicts:
             parts = [*self._parts(query)]
@@ -338,7 +336,7 @@ class SpecRecords:
 
     @cached_property
     def among(self) -> Set[int] | None:
-        """The specs that are asked about; None for all."""
+        """The specs of `package`; None for all specs."""
         if self.package is None:
             return None
         return self._configured(configuration_conditions(SpecQuery(name=self.package)))
@@ -350,7 +348,7 @@ class SpecRecords:
 
     @cached_property
     def every(self) -> Set[int]:
-        """All specs that are asked about."""
+        """The specs of `package`, or all specs."""
         if self.among is not None:
             return self.among
         return frozenset(chain.from_iterable(select(self.lookups.conn, SPECS)))
@@ -433,38 +431,38 @@ class SpecRecords:
             elif needs_whole_patches(variant):
                 yield self._patched(variant)
         for edge in query.dependencies:
-            found = self._with_edge(edge)
+            verdict = self._with_edge(edge)
             if edge.when is not None:
                 when = (*configuration_conditions(edge.when), *self.conditions(edge.when))
-                found = self.satisfying(when).opposite(self.every) | found
-            yield found
+                verdict = self.satisfying(when).opposite(self.every) | verdict
+            yield verdict
 
     def _with_edge(self, edge: Dependency) -> Verdict:
-        """Return the specs with an edge that satisfies one of a query.
+        """Return the specs with an edge that satisfies an edge of a query.
 
-        It is an edge of the spec itself; or the compiler that an old record names, of the type
-        build and for all languages; or, for `^`, a link or run edge at any depth.
+        The edge is one of the spec itself; or the compiler that an old record names, as a build
+        dependency for all languages; or, for `^`, a link or run edge at any depth.
         """
         edges, name = self.edges, edge.node.name or ""
         types, run_time = edges.of_all_types(edge.deptypes), edges.of_any_type(RUN_TIME)
-        # With `^`, those that are linked or run are found with the deeper ones.
-        own = [each for each in types if edge.direct or each not in run_time]
+        # With `^`, link and run edges are searched at any depth below.
+        own_types = [types_id for types_id in types if edge.direct or types_id not in run_time]
         holds, below = self._with_recorded_compiler(edge), set[int]()
         if self.is_run_time and not edge.direct and not edge.deptypes:
-            own, holds = [], set()
+            own_types, holds = [], set()
         for of, virtuals in self._ways(edge):
-            holds |= edges.needing(of, own, virtuals, self.among)
+            holds |= edges.needing(of, own_types, virtuals, self.among)
             if not edge.direct:
                 below |= edges.needing(of, {*types}.intersection(run_time), virtuals)
         holds |= edges.with_ancestors(below, run_time)
         unknown: Set[int] = self.unrecorded
         if {*edge.virtuals, *filter(self.is_virtual, (name,))}.difference(LANGUAGES):
             unknown |= self.without_virtuals
-        shown = self._shown_compiler(edge) if edge.direct else Verdict(_NONE, self.unrecorded)
-        return Verdict(holds, unknown - self.unrecorded) | shown
+        on_pages = self._shown_compiler(edge) if edge.direct else Verdict(_NONE, self.unrecorded)
+        return Verdict(holds, unknown - self.unrecorded) | on_pages
 
     def _ways(self, edge: Dependency) -> Iterator[Way]:
-        """Yield what an edge leads to: the package asked for, or any that provides its name."""
+        """Yield the targets of an edge: the package itself, or the packages that provide it."""
         node, virtuals = edge.node, frozenset(edge.virtuals)
         yield self._like(node), virtuals
         if node.name in self.edges.virtuals and node.versions is None:
@@ -474,9 +472,9 @@ class SpecRecords:
                 yield self._like(replace(node, name=name)), virtuals
 
     def _with_recorded_compiler(self, edge: Dependency) -> set[int]:
-        """Return the specs whose record names one compiler, which satisfies an edge.
+        """Return the specs whose record names one compiler that satisfies an edge.
 
-        Only its name and version are known; it has no variants to contradict propagated ones.
+        Only its name and version are known, so propagated variants are ignored.
         """
         node = edge.node
         if not ({*edge.deptypes} <= {"build"} and {*edge.virtuals}.issubset(LANGUAGES)):
@@ -488,8 +486,8 @@ class SpecRecords:
             name=None,
             namespace=None,
             versions=None,
-            variants=tuple(each for each in node.variants if not each.propagate),
-            flags=tuple(each for each in node.flags if each.value.split()),
+            variants=tuple(variant for variant in node.variants if not variant.propagate),
+            flags=tuple(flag for flag in node.flags if flag.value.split()),
             text="",
         )
         if more != SpecQuery():
@@ -509,29 +507,29 @@ class SpecRecords:
         return Verdict(among & self._configured((compiler,)) if among else _NONE)
 
     def _propagated(self, variant: VariantConstraint) -> Verdict:
-        """Return the specs that have no other value, nor has any of their dependencies."""
+        """Return the specs without another value in themselves or any dependency."""
         conn = self.lookups.conn
-        others = specs_of_configurations(conn, with_other_variant(conn, variant))
-        needing = self.edges.with_ancestors(others, self.edges.of_any_type(DEPTYPES))
+        contradicting = specs_of_configurations(conn, with_other_variant(conn, variant))
+        needing = self.edges.with_ancestors(contradicting, self.edges.of_any_type(DEPTYPES))
         possible = self.every - needing
         return Verdict(possible - self.unrecorded, possible & self.unrecorded)
 
     def _patched(self, variant: VariantConstraint) -> Verdict:
-        """Return the specs with such whole patch sums; pages print the beginning of each."""
+        """Return the specs with these patch checksums, of which pages print the beginnings."""
 
         def is_patched(_: str, values: Mapping[str, Any]) -> bool:
             sums = tuple(values.get(variant.name, ()))
             return variant_matches(variant, Variant(variant.name, sums, "multi"))
 
-        shown = self._configured(configuration_conditions(SpecQuery(variants=(variant,))))
-        return Verdict((self.with_node(is_patched) | self.unrecorded) & shown)
+        configured = self._configured(configuration_conditions(SpecQuery(variants=(variant,))))
+        return Verdict((self.with_node(is_patched) | self.unrecorded) & configured)
 
     def _like(self, node: SpecQuery) -> Set[int] | None:
         """Return the specs that satisfy a node of a query; None if all do."""
         # Dependencies may be of any package.
-        whole = self if self.package is None else self._whole
-        conditions = (*configuration_conditions(node), *whole.conditions(node))
-        return whole.satisfying(conditions).holds if conditions else None
+        records = self if self.package is None else self._whole
+        conditions = (*configuration_conditions(node), *records.conditions(node))
+        return records.satisfying(conditions).holds if conditions else None
 
     @cached_property
     def _whole(self) -> SpecRecords:
@@ -547,33 +545,33 @@ class SpecRecords:
 
     @cached_property
     def providers(self) -> Mapping[str, tuple[str, ...]]:
-        """The packages that package data knows to provide each virtual one."""
+        """The providers of each virtual package, from package data."""
         return read_providers(self.lookups.conn)
 
     def is_virtual(self, name: str) -> bool:
-        """Return whether a name is that of a virtual package, and not of a package as well."""
+        """Return whether a name is a virtual package, and not a package of the database."""
         known = name in VIRTUALS or name in self.edges.virtuals or name in self.providers
         return known and not self.is_package(name)
 
 
 def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ANYWHERE) -> Question:
-    """Return what a query asks of a database, and what narrows it.
+    """Return the conditions of a query and its scope, with notes.
 
     Raises:
         UnsupportedQuery: the database cannot answer the query.
     """
     package = asked(scope, "package")
-    query, _ = respelled(lookups, named := query)
+    query, _ = respelled(lookups, query_as_typed := query)
     name = query.name or (package.text if isinstance(package, Word) else None)
     records = SpecRecords(lookups, name)
-    question = read_query(records, named)
+    question = read_query(records, query_as_typed)
     is_recorded = any(condition.kind == "specs" for condition in question.conditions)
     notes = records.notes(query) if is_recorded else ()
     return Question((*question.conditions, *scope), (*question.notes, *notes))
 
 
 def read_query(records: SpecRecords, query: SpecQuery) -> Question:
-    """Return what a query asks of a database, without notes on its records.
+    """Return the conditions of a query, without notes on its records.
 
     A virtual name is a package like any other if the database has a package of that name. Names are
     read in any spelling (`Spellings`).
@@ -587,7 +585,7 @@ def read_query(records: SpecRecords, query: SpecQuery) -> Question:
 
 
 def respelled(lookups: Lookups, query: SpecQuery) -> tuple[SpecQuery, tuple[str, ...]]:
-    """Return a query with the names that it means, and a note on each that it spells otherwise."""
+    """Return a query with canonical names, and a note on each name that was replaced."""
     spellings, notes = read_spellings(lookups), []
     changes: dict[str, Any] = {}
     for part, kind in _NAMED_IN_SPECS.items():
@@ -595,8 +593,8 @@ def respelled(lookups: Lookups, query: SpecQuery) -> tuple[SpecQuery, tuple[str,
         if text is not None and (name := spellings.canonical(kind, text)) != text:
             changes[part] = name
             notes.append(f"{text} is read as {name}")
-    nodes = [respelled(lookups, each.node) for each in query.dependencies]
-    notes += [note for _, some in nodes for note in some]
+    nodes = [respelled(lookups, edge.node) for edge in query.dependencies]
+    notes += [note for _, node_notes in nodes for note in node_notes]
     if not notes:
         return query, ()
     edges = zip(query.dependencies, nodes, strict=True)
@@ -609,43 +607,43 @@ def _read_query(records: SpecRecords, query: SpecQuery) -> Question:
     if name is not None and not records.is_package(name):
         provided = _provided(records, query, name)
         if provided:
-            found = _read_query(replace(records, package=None), replace(query, name=None))
+            question = _read_query(replace(records, package=None), replace(query, name=None))
             names = ", ".join(sorted(provided))
             note = f"the virtual package {name} is known to be provided by {names}"
             condition = Condition("package", name, OneOf(provided))
-            return Question((condition, *found.conditions), (note, *found.notes))
+            return Question((condition, *question.conditions), (note, *question.notes))
     if beyond_configurations(query) and has_records(conn):
         check_recorded(query, records.is_virtual)
-        shown = tuple(each for each in query.variants if not needs_whole_patches(each))
-        conditions = configuration_conditions(replace(query, variants=shown))
+        variants = tuple(variant for variant in query.variants if not needs_whole_patches(variant))
+        conditions = configuration_conditions(replace(query, variants=variants))
         return Question((*conditions, *records.conditions(query)))
     is_package = name in VIRTUALS and name is not None and records.is_package(name)
     check_answerable(
         replace(query, name=None) if is_package else query,
         lambda dependency: _instead(records, query, dependency),
     )
-    compilers = (compiler_condition(compiler_of_pages(each)) for each in query.dependencies)
+    compilers = (compiler_condition(compiler_of_pages(edge)) for edge in query.dependencies)
     conditions = (*configuration_conditions(query), *dict.fromkeys(compilers))
     return Question(conditions, notes_on_pages(query.dependencies))
 
 
 def _provided(records: SpecRecords, query: SpecQuery, name: str) -> frozenset[str]:
-    """Return the packages that provide a virtual one for which a query asks; none if it is none.
+    """Return the packages that provide a name; empty if it is not a virtual package.
 
     Raises:
-        UnsupportedQuery: package data does not say it, or the query asks for versions or variants,
-            which are those of no provider.
+        UnsupportedQuery: package data has no provider, or the query has versions or variants, which
+            providers do not share.
     """
     sets = records.edges.of_virtuals({name})
     rows = select(records.lookups.conn, RECORDED_PROVIDERS, sets=json.dumps(sets)) if sets else ()
-    recorded = [each for (each,) in rows]
-    known = records.providers.get(name, ())
-    if recorded and not known:
+    recorded = [name for (name,) in rows]
+    from_package_data = records.providers.get(name, ())
+    if recorded and not from_package_data:
         raise UnsupportedQuery(
             f"{name} is a virtual package, provided here by {', '.join(recorded)}: ask for one by "
             "name"
         )
-    providers = frozenset((*known, *recorded)) if known else frozenset()
+    providers = frozenset((*from_package_data, *recorded)) if from_package_data else frozenset()
     if providers and (query.versions is not None or query.variants):
         raise UnsupportedQuery(
             f"{name} is a virtual package: its versions and options are in Spack's recipes; "
@@ -655,19 +653,16 @@ def _provided(records: SpecRecords, query: SpecQuery, name: str) -> frozenset[st
 
 
 def _instead(records: SpecRecords, query: SpecQuery, dependency: str | None) -> str:
-    """Return what can be said of a dependency where no binary's are known.
-
-    That is what provides it, and the option of the package that is called so.
-    """
+    """Return advice if dependencies are unknown: the providers, and the variant of that name."""
     providers = records.providers.get(dependency or "", ())
     words = [f"{dependency} is known to be provided by {', '.join(providers)}"] if providers else []
-    asked = {"package": query.name, "on": f"+{dependency}"}
-    if any(select(records.lookups.conn, OPTION, **asked)):
+    parameters = {"package": query.name, "on": f"+{dependency}"}
+    if any(select(records.lookups.conn, OPTION, **parameters)):
         words.append(f"{f'{query.name}+{dependency}'!r} asks for its option")
-    return "".join(f"; {each}" for each in words)
+    return "".join(f"; {text}" for text in words)
 
 
 def explicitly(conn: sqlite3.Connection) -> Conditions:
-    """Return the condition that somebody asked to have a spec installed."""
+    """Return the condition that a spec was installed by name, not as a dependency."""
     specs = frozenset(spec for (spec,) in select(conn, EXPLICIT))
     return (Condition("specs", "asked for explicitly", Verdict(specs)),)

@@ -1,8 +1,7 @@
-"""The schema of the published file, once, as data.
+"""The schema of a database as data: every table, column, index and view.
 
-Every table, column, index and view stands here and nowhere else: `build/sqlite_file.py` creates
-them, and `query/database.py` compares a file with them. `descriptions.toml`
-says what each contains. This module opens no file and does not know where rows come from.
+`build/sqlite_file.py` creates them, and `database_file.py` compares a file with them.
+`descriptions.toml` describes each table and column. This module opens no file.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from spack_cache_db.schema.tables import Table as Table
 from spack_cache_db.schema.tables import TableIndex as TableIndex
 
 APPLICATION_ID = 0x53504442
-"""`PRAGMA application_id` of a published file: the bytes of "SPDB"."""
+"""`PRAGMA application_id` of a database: the bytes of "SPDB"."""
 
 SCHEMA_VERSION = 21
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
@@ -31,10 +30,10 @@ STATEMENTS_SHA256 = "374c0a895e88b761257a47462db7e4d6cec94043dd87188c0213e956775
 schema, the next build fails and names the new value."""
 
 PATHS, LEFT_OUT = "paths", "left out"
-"""The row of `origin` that a file has whose maker left out where installed specs lie."""
+"""The row of `origin` in a database that was built without the paths of installed specs."""
 
 AS_OF = "as_of"
-"""The row of `origin` with the date of the newest source that has one."""
+"""The name of the row of `origin` with the newest date of a source."""
 
 COUNTED = {
     "pages": "pages",
@@ -50,24 +49,24 @@ COUNTED = {
     "problems": "problems",
     "known_packages": "known_packages",
 }
-"""The rows that are counted in a database: specs that no release lists are not binaries, so
-neither they nor what only they have is counted. Externals of installations are no binaries."""
+"""The counts of a database, as SQL. Specs that no release lists, and externals of installations,
+are not binaries and not counted."""
 
 PAGE_SIZE = 4096
-"""Bytes in a page of the file: fixed, because the same pages must give the same bytes."""
+"""Bytes in a page of the file: fixed, because the same input must give the same bytes."""
 
 TOKENIZER = "unicode61 categories 'L* M* N* P* S* C*'"
-"""A word is what stands between blanks, as in Spack: `+cuda`, `%gcc@13`, `libs=shared,static`
-(SQLite FTS5 docs, 4.3.1). A quoted text without blanks is therefore always one word, which an index
-without positions can look for (4.6)."""
+"""Words are separated by blanks, as in Spack: `+cuda`, `%gcc@13`, `libs=shared,static` (SQLite FTS5
+docs, 4.3.1). A quoted text without blanks is therefore one word, which an index without positions
+can search (4.6)."""
 
 
 class FullText(NamedTuple):
     """A contentless FTS5 table with the column `tokens`, without the positions of words.
 
     Attributes:
-        content: the table whose `id` its rowid is.
-        tokenizer: what a word is.
+        content: the indexed table; the rowid is its `id`.
+        tokenizer: the tokenizer that splits a text into words.
     """
 
     content: str
@@ -98,10 +97,10 @@ The layout of Spack's build caches before version 3 (Spack 0.23 `binary_distribu
 
 
 def word_of(column: str) -> str:
-    """Return where the words of a configuration's column stand, once its table is joined.
+    """Return the SQL expression for the word in a column of a configuration.
 
-    Platforms are looked up row by row: most rows have the same one, and from a condition on it
-    SQLite would begin to look for them one by one.
+    Platforms are read by a subquery: most rows have the same platform, and with a join SQLite would
+    start from a condition on it.
     """
     if column == "platform":
         return "(SELECT name FROM platforms WHERE id = configurations.platform)"
@@ -112,21 +111,20 @@ _BUILD_COLUMNS = ",\n".join(
     f"  {word_of(column)} AS {column}" for column in CONFIGURATION if column != "package"
 )
 
-# For sorting and grouping. They stand last, so that the columns before them keep their places.
+# For sorting and grouping. They come last, so that the positions of other columns stay the same.
 _FOR_ANALYSIS = """\
   versions.position AS version_position,
   compilers.name AS compiler_name"""
 
-# These foreign keys are never NULL, so LEFT JOIN gives what JOIN would. It leaves SQLite's planner
-# fewer orders to weigh: of twelve inner joins it takes one that begins with all pairs of names, and
-# does not come to an end (SQLite docs, "Query Planner", 9). A condition on a name makes it an
-# inner join again.
+# These foreign keys are never NULL, so LEFT JOIN returns the same rows as JOIN, and the planner of
+# SQLite has fewer orders to compare. With twelve inner joins it starts with all pairs of names and
+# takes forever (SQLite docs, "Query Planner", 9). A condition on a name makes it an inner join.
 CONFIGURATION_JOINS = "\n".join(
     f"LEFT JOIN {table} ON {table}.id = configurations.{column}"
     for column, table in CONFIGURATION.items()
     if column != "platform"
 )
-"""The joins that bring the words of a configuration's columns beside its row: see `word_of`."""
+"""The joins that add the words of a configuration's columns to its row: see `word_of`."""
 
 _SPEC_COLUMNS = f"""\
   specs.hash,
@@ -146,7 +144,7 @@ LEFT JOIN stack_sets ON stack_sets.id = specs.stacks
 
 
 def _joined(piece: str) -> str:
-    """Return a piece of a tarball's path as an expression in SQL."""
+    """Return a piece of a tarball's path as an SQL expression."""
     words = {column: word_of(column) for column in CONFIGURATION}
     words |= {"compiler": f"replace({word_of('compiler')}, '@', '-')", "hash": "specs.hash"}
     parts = []
@@ -212,8 +210,8 @@ _COUNTS_OF_CHANGES = ("listed.spec_count - listed.added", "listed.added", "liste
 _CHANGE = "\n".join(
     "    WHEN "
     + " AND ".join(
-        f"{count} {'>' if there else '='} 0"
-        for count, there in zip(_COUNTS_OF_CHANGES, counts, strict=True)
+        f"{count} {'>' if is_above else '='} 0"
+        for count, is_above in zip(_COUNTS_OF_CHANGES, counts, strict=True)
     )
     + f" THEN '{word}'"
     for counts, word in CHANGES.items()
@@ -232,7 +230,9 @@ deprecated it."""
 
 _MARK = "substr(each.value, 1, 1)"
 _DEPRECATED = " ".join(
-    f"WHEN '{mark}' THEN {known:d}" for (_, known), mark in MARKS.items() if known is not None
+    f"WHEN '{mark}' THEN {is_deprecated:d}"
+    for (_, is_deprecated), mark in MARKS.items()
+    if is_deprecated is not None
 )
 _KIND = " ".join(f"WHEN '{mark}' THEN '{kind}'" for (kind, _), mark in MARKS.items())
 
@@ -488,10 +488,10 @@ JOIN specs ON specs.configuration = configurations.id
 {_SPEC_JOINS}
 WHERE specs.release_count > 0""",
 }
-"""Every view, as SQL: the tables in words.
+"""Every view, as SQL: the tables with words instead of ids.
 
-DuckDB reads these statements too, when it attaches a file: functions and casts are those that both
-know, but for `installations` and `known_versions`.
+DuckDB runs these statements too when it attaches a database, so they use functions and casts that
+both support, except in `installations` and `known_versions`.
 """
 
 NAMES = (
@@ -509,14 +509,14 @@ def table(name: str) -> Table:
 
 
 def statements_sha256(statements: Iterable[tuple[str, str]]) -> str:
-    """Return a checksum of what a file consists of.
+    """Return a checksum of a database's schema.
 
     Args:
-        statements: the columns `name` and `sql` of its `sqlite_schema`; names that are not in
-            `NAMES` are passed over.
+        statements: the columns `name` and `sql` of `sqlite_schema`; names that are not in `NAMES`
+            are ignored.
     """
-    known = sorted(each for each in statements if each[0] in NAMES)
-    return hashlib.sha256(repr(known).encode()).hexdigest()
+    sorted_statements = sorted(statement for statement in statements if statement[0] in NAMES)
+    return hashlib.sha256(repr(sorted_statements).encode()).hexdigest()
 
 
-_BY_NAME = {each.name: each for each in TABLES}
+_BY_NAME = {entry.name: entry for entry in TABLES}

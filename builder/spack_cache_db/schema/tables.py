@@ -1,4 +1,4 @@
-"""The tables of the file: their columns, types, keys and indexes."""
+"""The tables of a database: columns, types, keys and indexes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its SQL type, the table it points at, and whether NULL says something."""
+    """A column: its SQL type, the table that it references, and whether it may be NULL."""
 
     name: str
     type: type = int
@@ -19,7 +19,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableIndex:
-    """One index of a table."""
+    """An index of a table."""
 
     name: str
     columns: tuple[str, ...]
@@ -28,7 +28,7 @@ class TableIndex:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table. `unique` and `indexes` hold tuples of column names.
+    """A table; `unique` and `indexes` are tuples of column names.
 
     A table whose primary key is not the single column `id` is stored WITHOUT ROWID, in the order
     of its key.
@@ -41,7 +41,7 @@ class Table:
     indexes: tuple[tuple[str, ...], ...] = ()
 
     def every_index(self) -> Iterator[TableIndex]:
-        """Yield the indexes of the table, apart from its primary key."""
+        """Yield the indexes of the table, except its primary key."""
         for prefix, keys in (("unique", self.unique), ("idx", self.indexes)):
             for columns in keys:
                 name = f"{prefix}_{self.name}_{'_'.join(columns)}"
@@ -49,24 +49,24 @@ class Table:
 
     @property
     def without_rowid(self) -> bool:
-        """Whether the rows are stored in the order of a key of their own."""
+        """Whether the rows are stored in the order of the primary key."""
         return self.primary_key != ("id",)
 
 
 def text(name: str, *, nullable: bool = False) -> Column:
-    """Return a column of text."""
+    """Return a text column."""
     return Column(name, str, nullable=nullable)
 
 
 def to(name: str, table: str, *, nullable: bool = False) -> Column:
-    """Return a column that points at the rows of a table, and is named for what they are."""
+    """Return a column that references the rows of a table."""
     return Column(name, references=table, nullable=nullable)
 
 
 def _table(name: str, *columns: Column, **keys: Any) -> Table:
-    """Return a table; if it has no other primary key, its first column `id` numbers the rows."""
-    own = () if "primary_key" in keys else (Column("id"),)
-    return Table(name, (*own, *columns), **keys)
+    """Return a table; without `primary_key`, its first column is `id`."""
+    id_column = () if "primary_key" in keys else (Column("id"),)
+    return Table(name, (*id_column, *columns), **keys)
 
 
 CONFIGURATION = {
@@ -78,11 +78,10 @@ CONFIGURATION = {
     "target": "targets",
     "variants": "variant_sets",
 }
-"""The columns that make a configuration, in the order of its record, and the table that names what
-each of them points at."""
+"""The columns of a configuration, in the order of its record, and their tables."""
 
 LABELS = {"compiler": "compiler", "variants": "text"}
-"""The columns of these tables that a person reads, where it is not `name`."""
+"""The column with the text of a word, for the tables in which it is not `name`."""
 
 FACETS = ("compiler", "os", "platform", "target")
 """The facets of `facet_values` that are columns of a configuration; `stack` is one more."""

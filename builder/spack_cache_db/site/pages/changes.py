@@ -18,7 +18,7 @@ from spack_cache_db.query.changes import (
     causes_in_words,
     compare,
     configurations_in_words,
-    named,
+    diff_in_words,
     side_of,
 )
 from spack_cache_db.query.comparison import Cause
@@ -169,7 +169,7 @@ def difference_of(lookups: Lookups, sides: Sides) -> Diff:
             f"{count:,} configurations differ, but this site lists at most {MOST_LISTED:,}:"
             " add package, stack, target or host, or use the command diff on the downloaded file"
         )
-    return named(lookups, changes, MOST_EXPLAINED)
+    return diff_in_words(lookups, changes, MOST_EXPLAINED)
 
 
 def with_defaults(lookups: Lookups, sides: Sides) -> Sides:
