@@ -166,7 +166,7 @@ def test_dependencies(tmp_path: Path) -> None:
     (row,) = csv.DictReader(io.StringIO(result.stdout))
     assert (row["hash"], row["releases"]) == (hash_of("one"), "develop")
     assert result.stderr == (
-        "Note: 1 more binary may satisfy this, but this database cannot tell\n"
+        "Note: 1 more binary may satisfy this, but this database lacks the data\n"
     )
     installed = run("app ^openmpi", file, "--install", "--release", "v1.9")
     assert f"app/{hash_of('two')[:7]}" in installed.stdout
@@ -200,7 +200,7 @@ def test_what_people_paste(pasted: str, spec: str, note: str, samples_file: Path
         ("py-mpi4py %gcc target=:zen3", (), 2, "perhaps you mean: py-mpi4py target=:zen3 %gcc"),
         ("py-mpi4py@@4", (), 2, "  py-mpi4py@@4\n           ^\n"),
         ("", (), 2, "expected a package name"),
-        ("py-mpi4py ^openmpi", (), 2, "this file has no dependency data"),
+        ("py-mpi4py ^openmpi", (), 2, "this database has no dependency data"),
         ("mpi", (), 2, "virtual package"),
         ("py-mpi4py", ("--release", "devlop"), 2, "no release is called 'devlop'; close: develop"),
         ("py-mpi4py", ("--stack", "e4"), 2, "no stack is called 'e4'; close: e4s"),

@@ -75,7 +75,7 @@ def test_notes(mixed: sqlite3.Connection) -> None:
     assert notes(mixed, "app os=debian12 ^mpi") == ()
     assert notes(mixed, "mpich ^[deptypes=run] openmpi") == ()
     (note,) = notes(mixed, "app os=debian12 ^mpi+cuda")
-    assert note == "mpi is a virtual package: only its name is asked, as in Spack"
+    assert note == "mpi is a virtual package: only its name is compared, as in Spack"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_dependencies_are_those_of_spack(name: str, tmp_path: Path) -> None:
 
 def test_a_virtual_root_is_refused_with_its_providers(real_index: sqlite3.Connection) -> None:
     """Which they are the edges of the file say."""
-    with pytest.raises(UnsupportedQuery, match="provided here by intel-oneapi-runtime"):
+    with pytest.raises(UnsupportedQuery, match="provided in this database by intel-oneapi-runtime"):
         find(real_index, "libifcore os=debian12")
 
 
@@ -167,13 +167,13 @@ def test_notes_on_pages() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("%[deptypes=link] gcc", "this file"),
-        ("++pic", "this file"),
-        ("hdf5 --fortran", "this file"),
-        ("zlib cflags=-g", "this file"),
-        ("hdf5 ^mpich", "this file has no dependency data"),
+        ("%[deptypes=link] gcc", "this database"),
+        ("++pic", "this database"),
+        ("hdf5 --fortran", "this database"),
+        ("zlib cflags=-g", "this database"),
+        ("hdf5 ^mpich", "this database has no dependency data"),
         ("hdf5 %cmake", "cmake is not known as a compiler"),
-        ("hdf5 %mpi=openmpi", "what provides mpi"),
+        ("hdf5 %mpi=openmpi", "the providers of mpi"),
         ("hdf5 %fortran=gcc", "the one for Fortran"),
         ("hdf5 %c", "which languages"),
         ("hdf5 %@12", "name a compiler"),
@@ -190,7 +190,7 @@ def test_notes_on_pages() -> None:
         ("hdf5 target=toaster:", "archspec does not know the target 'toaster'"),
         ("hdf5 os=default_os", "depends on a machine"),
         ("hdf5 target=frontend", "depends on a machine"),
-        ("hdf5 api==v110", "asks its dependencies too"),
+        ("hdf5 api==v110", "is about dependencies too"),
     ],
 )
 def test_what_pages_cannot_answer(text: str, reason: str) -> None:

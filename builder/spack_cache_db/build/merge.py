@@ -147,8 +147,8 @@ class Merge:
         values = {
             DOCUMENTS: added,
             **{
-                name: map(getattr(self._texts, name).__getitem__, things)
-                for name, things in columns.things.items()
+                name: map(getattr(self._texts, name).__getitem__, texts)
+                for name, texts in columns.things.items()
             },
         }
         new = {name: np.array([0, *row_numbers], np.uint32) for name, row_numbers in values.items()}
@@ -189,21 +189,23 @@ class Merge:
         )
         frames = {table: of_documents(frame, document_number) for table, frame in frames.items()}
         edges, other_dependencies = first_dependencies(frames["records"], frames["edges"])
-        listed = _by_release_and_spec(frames["listings"], document_release)
+        sorted_listings = _by_release_and_spec(frames["listings"], document_release)
         unlisted = frames["unlisted"]
         unlisted = unlisted.where(np.argsort(unlisted["document"], kind="stable"))
-        specs = _specs(listed, [unlisted, frames["unrecorded"]], document_release, self._texts)
-        deviating = [_deviating(frame, specs) for frame in (listed, unlisted)]
-        listed = _of_own_configurations(listed, specs, self._texts)
-        listings, differences = fold(listed, self._texts.stack_sets)
+        specs = _specs(
+            sorted_listings, [unlisted, frames["unrecorded"]], document_release, self._texts
+        )
+        deviating = [_deviating(frame, specs) for frame in (sorted_listings, unlisted)]
+        sorted_listings = _of_own_configurations(sorted_listings, specs, self._texts)
+        listings, differences = fold(sorted_listings, self._texts.stack_sets)
         return Merged(
             documents=documents,
             releases=releases,
             document_release=document_release,
             texts=self._texts,
             listings=listings,
-            document_listings=_of_documents(listed, listings, documents),
-            records=_with_listed(frames["records"], listed),
+            document_listings=_of_documents(sorted_listings, listings, documents),
+            records=_with_listed(frames["records"], sorted_listings),
             edges=edges,
             specs=specs,
             differences=[*deviating, *differences],
@@ -378,8 +380,8 @@ def _by_release_and_spec(listings: Frame, document_release: Numbers) -> Frame:
 
 def _with_listed(records: Frame, listings: Frame) -> Frame:
     """Return records with `is_listed`: whether their documents list the specs."""
-    keys, listed = (packed(frame["document"], frame["spec"]) for frame in (records, listings))
-    return records.having(is_listed=np.isin(keys, listed).astype(np.uint8))
+    keys, listed_keys = (packed(frame["document"], frame["spec"]) for frame in (records, listings))
+    return records.having(is_listed=np.isin(keys, listed_keys).astype(np.uint8))
 
 
 def _of_documents(stated: Frame, listings: Frame, documents: Sequence[Document]) -> Frame:

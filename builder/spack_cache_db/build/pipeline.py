@@ -199,7 +199,8 @@ def read(inputs: Input) -> tuple[Merged, Input]:
     merged = merge.merged(inputs.first, inputs.snapshots)
     if not (merged.documents or merged.packages or merged.faults or merged.left_out):
         raise InputError(
-            Fault(path, 0, "holds no file, expected pages or indexes") for path in inputs.every_path
+            Fault(path, 0, "contains no file, expected pages or indexes")
+            for path in inputs.every_path
         )
     installed = installed_releases(merged.documents)
     if not merged.faults:
@@ -226,10 +227,10 @@ def _as_databases(inputs: Input, origins: Sequence[Origin]) -> Input:
     ours = {f"--recipes {namespace}=": url for namespace, url in inputs.recipes.items()}
     ours |= {"--first ": inputs.first} if inputs.first else {}
     for option in places.keys() - ours.keys():
-        (value, location), *others = places[option].items()
-        if others:
+        (value, location), *other_values = places[option].items()
+        if other_values:
             message = f"was built with another {option}… than {location}; give that option"
-            raise InputError([Fault(others[0][1], 0, message)])
+            raise InputError([Fault(other_values[0][1], 0, message)])
         ours[option] = value
     first = ours.pop("--first ", None)
     return inputs._replace(

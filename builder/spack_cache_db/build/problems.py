@@ -129,6 +129,6 @@ def _contradictions(stated: dict[str, Any], stored: dict[str, Any]) -> Iterator[
     for name, value in stated.items():
         if None not in (value, stored[name]) and value != stored[name]:
             words = (
-                " ".join(each) if isinstance(each, list) else each for each in (value, stored[name])
+                " ".join(item) if isinstance(item, list) else item for item in (value, stored[name])
             )
             yield "{} {}, not {}".format(name, *(text or "none" for text in words))

@@ -182,9 +182,9 @@ def _newest_versions(numbered: Numbered, is_binary: Mask) -> list[str | None]:
         for at in np.unique(numbered.specs["configuration"][is_counted]).tolist():
             configuration = configurations[at - 1]
             versions_of_package.setdefault(configuration.package, set()).add(configuration.version)
-    binaries, listed = names
+    binaries, externals = names
     packages = numbered.ids["packages"]
-    return [newest_version(binaries.get(name, listed.get(name, set()))) for name in packages]
+    return [newest_version(binaries.get(name, externals.get(name, set()))) for name in packages]
 
 
 def _stack_set_rows(numbered: Numbered) -> Iterator[TableRows]:
@@ -243,7 +243,7 @@ def _listing_rows(numbered: Numbered, mirrors: Numbers) -> Iterator[TableRows]:
 
 def _page_rows(numbered: Numbered) -> TableRows:
     pages, documents = numbered.pages, numbered.documents[: len(numbered.pages)]
-    listed = np.bincount(numbered.listings["document"], minlength=len(pages) + 1)
+    spec_counts = np.bincount(numbered.listings["document"], minlength=len(pages) + 1)
     return _rows(
         "pages",
         release=pages["release"].tolist(),
@@ -251,7 +251,7 @@ def _page_rows(numbered: Numbered) -> TableRows:
         path=[document.path for document in documents],
         sha256=[document.sha256 for document in documents],
         format=[document.page.format for document in documents if document.page],
-        spec_count=listed[1 : len(pages) + 1].tolist(),
+        spec_count=spec_counts[1 : len(pages) + 1].tolist(),
     )
 
 

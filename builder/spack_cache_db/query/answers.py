@@ -253,7 +253,7 @@ def notes_on(lookups: Lookups, question: Question) -> tuple[str, ...]:
     if not count:
         return question.notes
     binaries = counted(count, "more binary", "more binaries")
-    return (*question.notes, f"{binaries} may satisfy this, but this database cannot tell")
+    return (*question.notes, f"{binaries} may satisfy this, but this database lacks the data")
 
 
 def found_rows(answer: Iterable[Found], *, hashes: bool) -> Rows:
@@ -366,9 +366,9 @@ def history_of(lookups: Lookups, query: str, specs: Shown) -> History:
     for key, release in reversed(lookups.releases.items()):
         now, older = specs[key], lookups.before(release)
         was = specs[older.id] if older else {}
-        kept = len(now.keys() & was.keys())
-        counts = len(now), len({*now.values()}), len(now) - kept, len(was) - kept
-        churn = 1 - kept / len(was) if was else None
+        common = len(now.keys() & was.keys())
+        counts = len(now), len({*now.values()}), len(now) - common, len(was) - common
+        churn = 1 - common / len(was) if was else None
         before = older.name if older else None
         rows.append(HistoryRow(release.name, release.date, *counts, before, churn))
     return History(query, tuple(rows))

@@ -41,7 +41,7 @@ OF_PACKAGE = f"SELECT {_CONFIGURATION} FROM configurations WHERE package = :pack
 BY_ID = f"""
 SELECT {_CONFIGURATION} FROM configurations WHERE id IN (SELECT value FROM json_each(:ids))
 """
-# One row per configuration: there are many pairs.
+# Grouped into a row per configuration, because there are many pairs.
 IN_PLACES = """
 SELECT configuration, json_group_array({place}) FROM configuration_{place}s
 WHERE configuration IN (SELECT value FROM json_each(:ids)) GROUP BY configuration
@@ -72,11 +72,11 @@ CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
 WHERE {IN_STACK.format("listings")}""",
     "stack": f"specs WHERE {IN_STACK.format('specs')}",
 }
-"""The listed specs of each place."""
+"""The listed specs of the database, a release or a stack."""
 OF_CONFIGURATIONS = """
 SELECT id FROM specs WHERE configuration IN (SELECT value FROM json_each(:ids))
 """
-# Only (release, spec) is a key of listings, and the specs of a configuration lie side by side.
+# Only (release, spec) is a key of listings, and the specs of a configuration have consecutive ids.
 SPEC_RELEASES = """
 SELECT listings.spec, listings.release
 FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN listings
@@ -97,7 +97,7 @@ SELECT id, hash FROM specs
 WHERE hash >= :prefix AND hash < :prefix || '{' ORDER BY hash LIMIT :limit
 """
 MOST_HASHES = 5
-"""Number of hashes that an error about an ambiguous prefix names."""
+"""Number of hashes in an error about an ambiguous prefix."""
 # The positions in rows (`_CONFIGURATION`) of the two columns whose words are read at first use.
 _VERSION, _VARIANTS = (1 + [*CONFIGURATION].index(column) for column in ("version", "variants"))
 _PROVIDERS = """
@@ -659,13 +659,13 @@ class Candidates:
         return self.once(key, lambda: satisfying(self.lookups, condition, of))
 
     def counts(self, places: Conditions, rows: Sequence[Candidate]) -> Mapping[int, int]:
-        """Return the number of specs in these places, by the ids of configurations."""
+        """Return the number of specs that satisfy `places`, by the ids of configurations."""
         if len({row.key("package") for row in rows}) == 1:
             return {key: len(specs) for key, specs in self.specs_of(places, rows).items()}
         return counts_in_scope(self.lookups, [row.id for row in rows], places)
 
     def specs_of(self, places: Conditions, rows: Sequence[Candidate]) -> Mapping[int, list[Spec]]:
-        """Return the specs in these places, by the ids of configurations.
+        """Return the specs that satisfy `places`, by the ids of configurations.
 
         All specs of a package are read once, because environments repeat the same packages.
         """
@@ -720,10 +720,10 @@ class Misses:
         conditions = (condition for at, condition in enumerate(self.conditions) if at not in out)
         places = only(tuple(conditions), *PLACES)
         counts = self.candidates.counts(places, fitting) if places else None
-        counted = {
+        spec_counts = {
             row: row.spec_count if counts is None else counts.get(row.id, 0) for row in fitting
         }
-        return {row: count for row, count in counted.items() if count > 0}
+        return {row: count for row, count in spec_counts.items() if count > 0}
 
     def all_miss(self, position: int) -> bool:
         """Return whether no configuration satisfies a condition by its words."""
@@ -773,11 +773,11 @@ def misses_of(candidates: Candidates, conditions: Conditions) -> Misses:
     """Return the conditions that the configurations of a package do not satisfy."""
     package_word = asked(conditions, "package")
     package = package_word.text if isinstance(package_word, Word) else None
-    others = tuple(dict.fromkeys(without(conditions, "package") if package else conditions))
+    remaining = tuple(dict.fromkeys(without(conditions, "package") if package else conditions))
     columns = dict.fromkeys(
-        COLUMNS[condition.kind] for condition in others if condition.kind in COLUMNS
+        COLUMNS[condition.kind] for condition in remaining if condition.kind in COLUMNS
     )
-    if package is None and all(condition.kind in COLUMNS for condition in others):
+    if package is None and all(condition.kind in COLUMNS for condition in remaining):
         rows = candidates.groups(columns)
     else:
         rows = candidates.rows(package)
@@ -786,12 +786,12 @@ def misses_of(candidates: Candidates, conditions: Conditions) -> Misses:
         # A column has far fewer words than rows.
         at = _PLACE[column]
         words = dict.fromkeys({row.keys[at] for row in rows}, 0)
-        for position, condition in enumerate(others):
+        for position, condition in enumerate(remaining):
             if COLUMNS.get(condition.kind) == column:
                 for key in words.keys() - candidates.satisfying(condition, package):
                     words[key] |= 1 << position
         missed = [bits | words[row.keys[at]] for bits, row in zip(missed, rows, strict=True)]
-    return Misses(candidates, package, rows, others, tuple(missed))
+    return Misses(candidates, package, rows, remaining, tuple(missed))
 
 
 # Compared by identity, because comparing contents would be slow.

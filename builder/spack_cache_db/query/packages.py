@@ -294,10 +294,10 @@ def package_names(file: AnyPath) -> tuple[str, ...]:
 
 def read_package_data(conn: sqlite3.Connection, name: str) -> PackageData | None:
     """Return the package data of a package; None if the database has none."""
-    found = next(select(conn, _PACKAGE, name=name), None)
-    if found is None:
+    package_row = next(select(conn, _PACKAGE, name=name), None)
+    if package_row is None:
         return None
-    key, build_system, recipe, dependent_count, *status = found
+    key, build_system, recipe, dependent_count, *status = package_row
     return PackageData(
         status=PackageStatus(*status),
         build_system=build_system,

@@ -179,7 +179,7 @@ def notes_on_pages(edges: Sequence[Dependency]) -> tuple[str, ...]:
     notes = (
         "one compiler per binary is known, the one for C where C is used; "
         "compilers of other languages, and gcc or llvm used as a library, are not seen",
-        "this file does not say which languages a package uses: "
+        "this database does not show which languages a package uses: "
         "%c,cxx=… is answered as % with the compiler alone",
     )
     count = 2 if any(edge.virtuals for edge in edges) else 1 if edges else 0
@@ -204,18 +204,19 @@ def compiler_of_pages(edge: Dependency) -> CompilerConstraint:
     _refuse(
         {
             f"'%{what}' only guides Spack's solver; write {what!r}": edge.propagate,
-            f"this file does not say how {name or 'a dependency'} is used (deptypes=, when=): "
+            f"this database does not show how {name or 'a dependency'} is used (deptypes=, when=): "
             f"only {what!r} can be answered": edge.deptypes or edge.when is not None,
-            "this file has no dependency data; name a compiler after '%'": name is None,
-            f"this file does not say what provides {unknown}": unknown,
-            "this file has the compiler for C, not the one for Fortran": {*edge.virtuals}
+            "this database has no dependency data; name a compiler after '%'": name is None,
+            f"this database does not have the providers of {unknown}": unknown,
+            "this database has the compiler for C, not the one for Fortran": {*edge.virtuals}
             == {"fortran"},
-            f"this file does not say which languages a package uses ({what!r})": name in LANGUAGES,
-            f"this file has no dependency data, and {name} is not known as a compiler": not (
+            f"this database does not show which languages a package uses ({what!r})": name
+            in LANGUAGES,
+            f"this database has no dependency data, and {name} is not known as a compiler": not (
                 edge.virtuals or name in COMPILERS
             ),
-            f"what follows {what} is asked of {name}, of which the version is in this file; "
-            "write what the package itself must have before the '%'": more,
+            f"constraints after {what} apply to {name}, and this database has only its version; "
+            "write constraints on the package itself before the '%'": more,
         }
     )
     _check_node(node)
@@ -228,8 +229,7 @@ def _check_node(query: SpecQuery) -> None:
         bare = part.removeprefix("=")
         if is_git_version(bare) and "=" not in bare and ":" not in bare:
             raise UnsupportedQuery(
-                f"the version of {bare!r} is known to its git repository only: "
-                f"write '@{bare}=<version>'"
+                f"only a git repository has the version of {bare!r}: write '@{bare}=<version>'"
             )
     for value in (query.os, query.platform, query.target):
         if value in _OF_THE_HOST:
@@ -249,32 +249,31 @@ def check_answerable(query: SpecQuery, hint: Callable[[str | None], str] = lambd
     needed = next((edge.node.name or "" for edge in query.dependencies if not edge.direct), None)
     instead = "" if needed is None else hint(needed or None)
     doubled = next((variant.name for variant in query.variants if variant.propagate), None)
+    flags = ", ".join(flag.name for flag in query.flags)
     check_recorded(replace(query, dependencies=()), VIRTUALS.__contains__)
     _refuse(
         {
-            "this file has no namespaces; write the package's name alone": query.namespace
+            "this database has no namespaces; write the package's name alone": query.namespace
             is not None,
-            f"this file has no compiler flags ({', '.join(each.name for each in query.flags)}=)": (
-                query.flags
-            ),
-            f"the doubled sign of {doubled!r} asks its dependencies too, which are not in this "
-            "file; write the sign once to ask the package itself": doubled is not None,
-            f"this file has no dependency data for {f'^{needed}'!r}; build it from an index or a "
-            f"mirror{instead}": needed is not None,
+            f"this database has no compiler flags ({flags}=)": query.flags,
+            f"the doubled sign of {doubled!r} is about dependencies too, and this database has no "
+            "dependency data; write the sign once": doubled is not None,
+            f"this database has no dependency data for {f'^{needed}'!r}; build it from an index or "
+            f"a mirror{instead}": needed is not None,
         }
     )
     for edge in query.dependencies:
         compiler_of_pages(edge)
     names = {edge.node.name for edge in query.dependencies}
-    _refuse({"this file has one compiler per binary; write only one": len(names) > 1})
+    _refuse({"this database has one compiler per binary; write only one": len(names) > 1})
 
 
 def check_recorded(query: SpecQuery, is_virtual: Callable[[str], bool]) -> None:
     """Raise UnsupportedQuery for constraints that the records of indexes cannot answer."""
     if query.name is not None and is_virtual(query.name):
         raise UnsupportedQuery(
-            f"{query.name} is a virtual package: which packages provide it is in Spack's recipes, "
-            "not in pages or indexes; ask for a provider by name"
+            f"{query.name} is a virtual package: its providers are in Spack's recipes, not in pages"
+            " or indexes; ask for a provider by name"
         )
     _check_node(query)
     for edge in query.dependencies:
@@ -371,14 +370,19 @@ class SpecRecords:
 
     @cached_property
     def without_virtuals(self) -> frozenset[int]:
-        """The specs whose record does not say which virtual packages its dependencies provide."""
-        first = self._first if self._mute else ()
-        return frozenset(spec for spec, _, mirror in first if mirror in self._mute)
+        """The specs whose record lacks the virtual packages that its dependencies provide."""
+        first = self._first if self._mirrors_without_virtuals else ()
+        return frozenset(
+            spec for spec, _, mirror in first if mirror in self._mirrors_without_virtuals
+        )
 
     @cached_property
-    def tells_virtuals(self) -> bool:
-        """Whether some index says which virtual packages dependencies provide."""
-        return any(row[0] not in self._mute for row in select(self.lookups.conn, MIRRORS))
+    def has_virtuals(self) -> bool:
+        """Whether any index has the virtual packages that dependencies provide."""
+        return any(
+            row[0] not in self._mirrors_without_virtuals
+            for row in select(self.lookups.conn, MIRRORS)
+        )
 
     def with_node(self, is_as_asked: Callable[[str, Mapping[str, Any]], bool]) -> frozenset[int]:
         """Return the specs whose node's namespace and parameters satisfy a function."""
@@ -388,7 +392,7 @@ class SpecRecords:
         )
 
     @cached_property
-    def _mute(self) -> frozenset[int]:
+    def _mirrors_without_virtuals(self) -> frozenset[int]:
         return frozenset(chain.from_iterable(select(self.lookups.conn, WITHOUT_VIRTUALS)))
 
     def _with_node(self, nodes: Set[int]) -> frozenset[int]:
@@ -409,13 +413,13 @@ class SpecRecords:
         for name, node in ((edge.node.name or "", edge.node) for edge in query.dependencies):
             if not self.is_virtual(name):
                 continue
-            if name in self.providers and not self.tells_virtuals:
+            if name in self.providers and not self.has_virtuals:
                 notes.append(
                     f"{name} is known to be provided by {', '.join(self.providers[name])}; "
-                    "the indexes in this database do not say what provides it"
+                    "the indexes in this database do not show it"
                 )
             elif any(constraint_texts(replace(node, name=None))):
-                notes.append(f"{name} is a virtual package: only its name is asked, as in Spack")
+                notes.append(f"{name} is a virtual package: only its name is compared, as in Spack")
         return tuple(notes)
 
     def _parts(self, query: SpecQuery) -> Iterator[Verdict]:
@@ -467,7 +471,7 @@ class SpecRecords:
         yield self._like(node), virtuals
         if node.name in self.edges.virtuals and node.versions is None:
             yield self._like(SpecQuery(dependencies=node.dependencies)), virtuals | {node.name}
-        if not self.tells_virtuals and self.is_virtual(node.name or ""):
+        if not self.has_virtuals and self.is_virtual(node.name or ""):
             for name in self.providers.get(node.name or "", ()):
                 yield self._like(replace(node, name=name)), virtuals
 
@@ -550,8 +554,8 @@ class SpecRecords:
 
     def is_virtual(self, name: str) -> bool:
         """Return whether a name is a virtual package, and not a package of the database."""
-        known = name in VIRTUALS or name in self.edges.virtuals or name in self.providers
-        return known and not self.is_package(name)
+        is_virtual_name = name in VIRTUALS or name in self.edges.virtuals or name in self.providers
+        return is_virtual_name and not self.is_package(name)
 
 
 def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ANYWHERE) -> Question:
@@ -640,8 +644,8 @@ def _provided(records: SpecRecords, query: SpecQuery, name: str) -> frozenset[st
     from_package_data = records.providers.get(name, ())
     if recorded and not from_package_data:
         raise UnsupportedQuery(
-            f"{name} is a virtual package, provided here by {', '.join(recorded)}: ask for one by "
-            "name"
+            f"{name} is a virtual package, provided in this database by "
+            f"{', '.join(recorded)}: ask for a provider by name"
         )
     providers = frozenset((*from_package_data, *recorded)) if from_package_data else frozenset()
     if providers and (query.versions is not None or query.variants):
@@ -658,7 +662,7 @@ def _instead(records: SpecRecords, query: SpecQuery, dependency: str | None) -> 
     words = [f"{dependency} is known to be provided by {', '.join(providers)}"] if providers else []
     parameters = {"package": query.name, "on": f"+{dependency}"}
     if any(select(records.lookups.conn, OPTION, **parameters)):
-        words.append(f"{f'{query.name}+{dependency}'!r} asks for its option")
+        words.append(f"{f'{query.name}+{dependency}'!r} requires its variant")
     return "".join(f"; {text}" for text in words)
 
 
