@@ -1,4 +1,4 @@
-"""A built file as a whole: what is in it, its binaries, which of them are needed, and `Cache`."""
+"""Describes a database, iterates over its binaries, and keeps it open as a `Cache`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FROM dropped_versions
 
 
 class Info(dict[str, Any], NotebookTable):
-    """What is in a file and where it came from, as plain values by name."""
+    """The content and origin of a database, as plain values by name."""
 
     @property
     def rows(self) -> Rows:
@@ -52,17 +52,17 @@ class Info(dict[str, Any], NotebookTable):
 
 
 def info(file: AnyPath) -> Info:
-    """Return what is in a file and where it came from, as plain values.
+    """Return the content and origin of a database, as plain values.
 
     Raises:
         ArgumentError: the file is not a path.
-        DatabaseError: see `open_database`; or the file is damaged.
+        DatabaseError: see `open_database`; or the database is damaged.
     """
     path = checked_file("file", file)
     with connected(path) as conn:
         counts = {
-            name: conn.execute(f"SELECT count(*) FROM {counted}").fetchone()[0]
-            for name, counted in schema.COUNTED.items()
+            name: conn.execute(f"SELECT count(*) FROM {rows}").fetchone()[0]
+            for name, rows in schema.COUNTED.items()
         }
         formats = {
             f"{name}_by_format": dict(
@@ -74,8 +74,10 @@ def info(file: AnyPath) -> Info:
         }
         beside_spack = {}
         if counts["known_packages"]:
-            found = conn.execute(_BESIDE_SPACK)
-            beside_spack = dict(zip((each[0] for each in found.description), *found, strict=True))
+            cursor = conn.execute(_BESIDE_SPACK)
+            beside_spack = dict(
+                zip((column[0] for column in cursor.description), *cursor, strict=True)
+            )
         kinds = dict(conn.execute("SELECT kind, count(*) FROM releases GROUP BY kind"))
         first, last = conn.execute("SELECT min(date), max(date) FROM releases").fetchone()
         origin = dict(conn.execute("SELECT name, value FROM origin ORDER BY name"))
@@ -115,23 +117,20 @@ class Binary(Presence):
 def binaries(
     db: Database, *, release: str | None = None, stack: str | None = None
 ) -> Iterator[Binary]:
-    """Return an iterator over all binaries in a built file.
+    """Return an iterator over all binaries in a database, in the order of `find`.
 
-    Some thousands are read at a time, so that it takes no more memory for a larger file. Other
-    questions can be asked meanwhile.
+    Memory use does not depend on the size of the database, because `CONFIGURATIONS_AT_ONCE` are
+    read at a time. Other queries can run meanwhile.
 
     Args:
-        db: a file made by `build`, as text or `Path`, or a `Cache` or connection to one.
-        release: only what this release lists.
-        stack: only what is in this stack; in that release, where one is given.
-
-    Returns:
-        In the order of `find`.
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        release: only binaries that this release lists.
+        stack: only binaries in this stack; with `release`, in this stack of the release.
 
     Raises:
         ArgumentError: a path or limit has a wrong type.
-        UnknownNameError: the file has no such release or stack.
-        DatabaseError: the file is not one of this builder.
+        UnknownNameError: the database has no such release or stack.
+        DatabaseError: the database was not made by this builder.
     """
     with opened(db) as lookups:
         scope = scope_of(lookups, release, stack)
@@ -141,36 +140,40 @@ def binaries(
 
 def _read(db: Database, ids: list[int], scope: Conditions) -> Iterator[Binary]:
     is_open = isinstance(db, OpenFile | sqlite3.Connection)
-    whole: AbstractContextManager[Database] = nullcontext(db) if is_open else OpenFile(str(db))
-    with whole as file:
+    context: AbstractContextManager[Database] = nullcontext(db) if is_open else OpenFile(str(db))
+    with context as file:
         for start in range(0, len(ids), CONFIGURATIONS_AT_ONCE):
             with opened(file) as lookups:
-                some = ids[start : start + CONFIGURATIONS_AT_ONCE]
+                piece = ids[start : start + CONFIGURATIONS_AT_ONCE]
                 provided = externals(lookups)
                 specs = {
-                    key: [spec for spec in found if spec.id not in provided]
-                    for key, found in specs_in_scope(lookups.conn, some, scope).items()
+                    key: [spec for spec in listed_specs if spec.id not in provided]
+                    for key, listed_specs in specs_in_scope(lookups.conn, piece, scope).items()
                 }
-                counted = configurations_by_id(lookups, [key for key in some if specs.get(key)])
-                words = [each.configuration for each in counted for _ in specs[each.id]]
-                found = [*found_specs(lookups, [x for each in counted for x in specs[each.id]])]
-            for configuration, spec in zip(words, found, strict=True):
+                configurations = configurations_by_id(
+                    lookups, [key for key in piece if specs.get(key)]
+                )
+                words = [row.configuration for row in configurations for _ in specs[row.id]]
+                specs_found = [
+                    *found_specs(lookups, [x for row in configurations for x in specs[row.id]])
+                ]
+            for configuration, spec in zip(words, specs_found, strict=True):
                 where = spec.releases, spec.stacks, spec.first_seen, spec.last_seen
                 yield Binary(*where, spec.hash, configuration)
 
 
 class Cache(OpenFile):
-    """A file made by `build` that stays open, with what was read of it: `Cache("x.db").find(…)`.
+    """A database that stays open and caches its small tables: `Cache("x.db").find(…)`.
 
     Its methods are the functions of the same names without their first argument. It can be shared
     by threads, sent to other processes, and closed by `with`.
 
     Args:
-        file: the file, as text or `Path`.
+        file: the database, as text or `Path`.
 
     Raises:
         ArgumentError: the file is not a path.
-        DatabaseError: the file is not one of this builder, or is damaged.
+        DatabaseError: the database was not made by this builder, or is damaged.
     """
 
     binaries = binaries
@@ -183,5 +186,5 @@ class Cache(OpenFile):
     retention = retention
 
     def info(self) -> Info:
-        """Return what is in the file and where it came from."""
+        """Return the content and origin of the database (see `info`)."""
         return info(self.path)

@@ -1,4 +1,4 @@
-"""Which specs of an environment have a binary, and what comes closest for the others."""
+"""Finds a binary for each spec of an environment, or else the nearest configuration."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spack_cache_db.arguments import (
-    AnyPath,
-    checked_environment,
-)
+from spack_cache_db.arguments import AnyPath, checked_environment
 from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.environments import (
     ALL,
@@ -70,7 +67,7 @@ NOTHING = "nothing here satisfies it"
 UNCHECKED = "checked for the specs, not for what they link: the database has no dependency data"
 
 MOST_UNKNOWN = 20
-"""Unknown packages with close names in their answers; finding these takes some milliseconds."""
+"""Maximum of unknown packages whose answers list close names, which take milliseconds each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +75,10 @@ class Cover(NotebookTable):
     """The answers for all specs of an environment, in its order.
 
     Attributes:
-        specs: the answers; of a `spack.yaml`, those of lockfiles that it includes come last.
+        specs: the answers; those for lockfiles that a `spack.yaml` includes come last.
         is_lock: whether the environment is a lockfile.
-        notes: what of it was left aside, and why.
-        is_of_trees: whether the database has installations alone, and no build cache.
+        notes: the parts of it that were ignored, with reasons.
+        is_of_trees: whether the database has only installations, and no build cache.
         others: the lines of a list that are not specs.
         baseline: the older database that it is compared with; empty for none.
     """
@@ -95,26 +92,26 @@ class Cover(NotebookTable):
 
     @property
     def binary(self) -> int:
-        """How many have a binary, and are not installed."""
+        """The number of specs that have a binary and are not installed."""
         return self.counted("binary")
 
     @property
     def available(self) -> int:
-        """How many are installed or have a binary."""
+        """The number of specs that are installed or have a binary."""
         return sum(map(self.counted, AVAILABLE))
 
     @property
     def total(self) -> int:
-        """How many need one: all but externals."""
+        """The number of specs without externals."""
         return len(self.specs) - self.counted("external")
 
     def counted(self, status: str) -> int:
-        """Return how many have a status."""
-        return sum(each.status == status for each in self.specs)
+        """Return the number of specs with a status."""
+        return sum(spec.status == status for spec in self.specs)
 
     @property
     def share(self) -> str:
-        """How many are installed or have a binary, in words."""
+        """A phrase with the number of specs that are installed or have a binary."""
         one, more = "has a binary", "have a binary"
         if self.is_of_trees:
             one, more = "is installed", "are installed"
@@ -127,7 +124,7 @@ class Cover(NotebookTable):
 
     @property
     def sentence(self) -> str:
-        """The same with installed specs and externals; of a lockfile the percentage as well."""
+        """`share` with installed specs and externals, and the percentage for a lockfile."""
         text, installed = self.share, self.counted("installed")
         if installed and not self.is_of_trees:
             text += f", {installed:,} of them installed"
@@ -139,28 +136,28 @@ class Cover(NotebookTable):
 
     @property
     def statuses(self) -> str:
-        """How many specs have each status that there is, in words."""
+        """The number of specs by status, in words."""
         counts = [(status, self.counted(status)) for status in (LOST, *OF_NODES, *STATUSES)]
         return ", ".join(f"{status} {count}" for status, count in counts if count)
 
     @property
     def counts(self) -> tuple[str, ...]:
-        """How many specs have each status, if there is more than one; and each group's total."""
+        """`statuses` if there are several, then `groups`."""
         return (*([self.statuses] if "," in self.statuses else []), *self.groups)
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Each group's total, in words, if there are several."""
+        """The totals of groups in words, if there are several groups."""
         texts = []
-        specs = [each for each in self.specs if each.is_root is None]
-        groups = dict.fromkeys(each.group for each in specs)
+        specs = [spec for spec in self.specs if spec.is_root is None]
+        groups = dict.fromkeys(spec.group for spec in specs)
         for group in groups if len(groups) > 1 else ():
-            part = Cover(tuple(each for each in specs if each.group == group), is_lock=False)
+            part = Cover(tuple(spec for spec in specs if spec.group == group), is_lock=False)
             texts.append(f"{group or 'no group'}: {part.available:,} of {part.total:,}")
         return tuple(texts)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what `cover --json` prints."""
+        """Return the object that `cover --json` prints."""
         counts = {"binary": self.binary, "total": self.total}
         if self.is_lock:
             counts |= {status: self.counted(status) for status in reversed(OF_NODES)}
@@ -170,14 +167,14 @@ class Cover(NotebookTable):
             counts |= {status: count for status, count in nodes.items() if count}
         if self.baseline:
             counts[LOST] = self.counted(LOST)
-        return {"specs": [each.as_dict() for each in self.specs], **counts, "notes": [*self.notes]}
+        return {"specs": [spec.as_dict() for spec in self.specs], **counts, "notes": [*self.notes]}
 
     @property
     def rows(self) -> Rows:
         """The rows that `cover --csv` prints: the records of the JSON, configurations as texts."""
         records = [
-            each.as_dict() | {"configuration": each.configuration and each.configuration.summary}
-            for each in self.specs
+            spec.as_dict() | {"configuration": spec.configuration and spec.configuration.summary}
+            for spec in self.specs
         ]
         columns = dict.fromkeys(name for record in records for name in record)
         return Rows([*columns] or ["spec", "status"], records)
@@ -195,19 +192,19 @@ def cover(
     spack: str | None = None,
     baseline: Database | None = None,
 ) -> Cover:
-    """Return which specs of an environment have a binary in a database, and what is nearest.
+    """Return for each spec of an environment its binary in a database, or the nearest one.
 
     Args:
         db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
         environment: the path of a `spack.yaml`, a `spack.lock` or a list of specs; or specs.
-        release: only what this release lists.
-        stack: only what is in this stack; in that release, where one is given.
-        host: only what runs on a machine of this CPU target, such as `zen3`.
-        os: only what was built for this operating system, such as `ubuntu24.04`.
-        platform: only what was built for this platform, such as `linux`.
+        release: only binaries that this release lists.
+        stack: only binaries in this stack; with `release`, in this stack of the release.
+        host: only binaries that run on a machine of this CPU target, such as `zen3`.
+        os: only binaries for this operating system, such as `ubuntu24.04`.
+        platform: only binaries for this platform, such as `linux`.
         spack: the version of Spack for which the specs are written, such as `0.23`; None for 1.0
             and later.
-        baseline: an older database: specs that had a binary there, and have none, are `lost`.
+        baseline: an older database: specs that had a binary in it and have none now are `lost`.
 
     Raises:
         ArgumentError: a path or limit has a wrong type.
@@ -216,18 +213,18 @@ def cover(
         UnknownSpackVersion: `spack` is not a version.
         DatabaseError: the database was not made by this builder.
     """
-    given, parse = checked_environment(environment), parser_of(spack)
+    checked, parse = checked_environment(environment), parser_of(spack)
     names = {"release": release, "stack": stack, "host": host, "os": os, "platform": platform}
     with opened(db) as lookups, opened_baseline(baseline, names) as older:
-        if isinstance(given, Path):
-            read = read_environment_file(given, parse=parse, known=known_names(lookups))
+        if isinstance(checked, Path):
+            read = read_environment_file(checked, parse=parse, known=known_names(lookups))
         else:
-            read = user_specs(given, parse)
+            read = user_specs(checked, parse)
         return cover_environment(lookups, read, scope_of(lookups, **names), older=older)
 
 
 class Baseline(NamedTuple):
-    """An older database, its path, and what narrows its answers."""
+    """An older database, its path, and the scope of its answers."""
 
     path: str
     lookups: Lookups
@@ -276,20 +273,20 @@ def cover_environment(
     if unchecked and not has_records(lookups.conn):
         notes = (*notes, f"packages: {', '.join(sorted(unchecked))}: {UNCHECKED}")
     candidates = Candidates(lookups, scope)
-    specs, found = _Specs(candidates, scope, roots), list[CoveredSpec]()
+    specs, answers = _Specs(candidates, scope, roots), list[CoveredSpec]()
     for spec in asked_specs:
-        found.append(specs.answer(spec))
+        answers.append(specs.answer(spec))
         after_each()
     if environment.locked:
-        found += cover_lock(candidates, environment.locked, scope)
-    if not found:
+        answers += cover_lock(candidates, environment.locked, scope)
+    if not answers:
         notes = (*notes, "the environment has no specs")
-    # The hash of the binary that each answer names.
-    named = [(*getattr(each, "others", ()), each.hash or "")[0] for each in found]
-    places = foremost_places(lookups.conn, sorted({*filter(None, named)}), scope)
+    # The hash of the binary in each answer.
+    hashes = [(*getattr(answer, "others", ()), answer.hash or "")[0] for answer in answers]
+    places = foremost_places(lookups.conn, sorted({*filter(None, hashes)}), scope)
     placed = (
-        replace(each, release=release, mirror=mirror)
-        for each, dag_hash in zip(found, named, strict=True)
+        replace(answer, release=release, mirror=mirror)
+        for answer, dag_hash in zip(answers, hashes, strict=True)
         for release, mirror in (places.get(dag_hash, (None, None)),)
     )
     covered = Cover(
@@ -327,16 +324,16 @@ def _with_loss(now: CoveredSpec, before: CoveredSpec) -> CoveredSpec:
 def _respelled(
     lookups: Lookups, specs: Iterable[UserSpec]
 ) -> tuple[list[UserSpec], dict[str, None]]:
-    """Return specs with names as the database spells them, and a note on each other spelling."""
-    found, notes = list[UserSpec](), dict[str, None]()
+    """Return specs with names as the database spells them, and notes on replaced names."""
+    respelled_specs, notes = list[UserSpec](), dict[str, None]()
     for spec in specs:
         if spec.query is not None:
             query, changed = respelled(lookups, spec.query)
             legacy = spec.legacy and respelled(lookups, spec.legacy)[0]
             spec = replace(spec, query=query, legacy=legacy) if changed else spec
             notes |= dict.fromkeys(changed)
-        found.append(spec)
-    return found, notes
+        respelled_specs.append(spec)
+    return respelled_specs, notes
 
 
 class _Match(NamedTuple):
@@ -348,7 +345,7 @@ class _Match(NamedTuple):
 
 
 class _Specs:
-    """The specs of one environment, answered with rows and records that are read once."""
+    """Answers the specs of one environment; rows and records are read once."""
 
     def __init__(self, candidates: Candidates, scope: Conditions, roots: Set[str]) -> None:
         self._roots = roots
@@ -361,46 +358,46 @@ class _Specs:
     def answer(self, spec: UserSpec) -> CoveredSpec:
         """Return the answer for one spec; equal queries are answered once."""
         if spec.external and not spec.is_buildable:
-            found = CoveredSpec("", "external", 0, "")
+            covered = CoveredSpec("", "external", 0, "")
         elif spec.query is None:
-            found = CoveredSpec("", "unanswerable", 0, "", reasons=(spec.error or NOTHING,))
+            covered = CoveredSpec("", "unanswerable", 0, "", reasons=(spec.error or NOTHING,))
         else:
             asks = spec.query, spec.legacy, spec.rules
-            found = self._candidates.once(asks, lambda: self._covered(*asks))
+            covered = self._candidates.once(asks, lambda: self._covered(*asks))
         return replace(
-            found,
+            covered,
             spec=spec.text,
             line=spec.line,
             group=spec.group,
-            external=spec.external or found.external,
+            external=spec.external or covered.external,
         )
 
     def _covered(
         self, query: SpecQuery, legacy: SpecQuery | None, rules: PackageRules
     ) -> CoveredSpec:
-        """Return the answer for a query, without what only its environment says."""
-        # A name without a package may stand for the providers that are required instead of it.
+        """Return the answer for a query, without the fields that come from the environment."""
+        # A virtual name is replaced by each of its required providers.
         matches, refused = list[_Match](), ""
-        for each in [query] if query.name in self._lookups.packages else ways(query, rules):
+        for way in [query] if query.name in self._lookups.packages else ways(query, rules):
             try:
-                matches.append(self._match(each, rules))
+                matches.append(self._match(way, rules))
             except UnsupportedQuery as error:
                 refused = str(error)
-        shown = required_query(next((m.query for m in matches if m.rows), query), rules).text
+        text = required_query(next((m.query for m in matches if m.rows), query), rules).text
         if any(match.rows for match in matches):
-            return self._binary(shown, matches)
+            return self._binary(text, matches)
         for match in matches:
-            if (unknown := self._unknown_answer(shown, match)) is not None:
+            if (unknown := self._unknown_answer(text, match)) is not None:
                 return unknown
         corrected, why = self._legacy_answer(legacy, rules)
-        found = CoveredSpec("", "none", 0, shown, why=why, corrected=corrected)
+        covered = CoveredSpec("", "none", 0, text, why=why, corrected=corrected)
         if refused:
             reasons = (refused, *(why.sentences() if why else ()))
-            return replace(found, status="unanswerable", reasons=reasons)
+            return replace(covered, status="unanswerable", reasons=reasons)
         why = why or self._why_not(matches[0])
         nearest = why.without[0].nearest if why.without else why.nearest and why.nearest[0]
         return replace(
-            found,
+            covered,
             status="near" if why.without else "none",
             configuration=nearest,
             why=why,
@@ -426,18 +423,18 @@ class _Specs:
     def _ids_of(self, package: str | None) -> Set[int]:
         """Return the specs of a package in the scope."""
         specs = self._candidates.specs_of(self._scope, self._candidates.rows(package))
-        return {spec.id for some in specs.values() for spec in some}
+        return {spec.id for specs_of_row in specs.values() for spec in specs_of_row}
 
     def _unknown_answer(self, query: str, match: _Match) -> CoveredSpec | None:
-        """Return the answer if binaries satisfy all that the database shows, but not all."""
+        """Return the answer if binaries satisfy all conditions for which the database has data."""
         ids, unknown = self._ids_of(match.query.name), dict[str, Set[int]]()
         possible = []
-        for each in match.conditions:
-            if isinstance(each.asked, Verdict) and each.asked.unknown & ids:
-                unknown[each.text] = each.asked.unknown
-                holds = (each.asked.holds | each.asked.unknown) & ids
-                each = replace(each, asked=Verdict(holds))
-            possible.append(each)
+        for condition in match.conditions:
+            if isinstance(condition.asked, Verdict) and condition.asked.unknown & ids:
+                unknown[condition.text] = condition.asked.unknown
+                holds = (condition.asked.holds | condition.asked.unknown) & ids
+                condition = replace(condition, asked=Verdict(holds))
+            possible.append(condition)
         rows = [*misses_of(self._candidates, tuple(possible)).fitting()] if unknown else []
         if not rows:
             return None
@@ -451,9 +448,9 @@ class _Specs:
     def _legacy_answer(
         self, legacy: SpecQuery | None, rules: PackageRules
     ) -> tuple[str | None, WhyNot | None]:
-        """Return a spec as Spack before 1.0 reads it, or why that finds nothing either.
+        """Return a spec as Spack before 1.0 reads it, or why that spec has no binary either.
 
-        Both are None if the spec is not read in another way, or cannot be answered.
+        Both are None if Spack before 1.0 reads it in the same way, or it cannot be answered.
         """
         if legacy is not None:
             with suppress(UnsupportedQuery):
@@ -467,8 +464,8 @@ class _Specs:
     def _binary(self, query: str, matches: Sequence[_Match]) -> CoveredSpec:
         """Return the answer for configurations that satisfy a query in one of several ways.
 
-        The first installed spec is named if there is one, otherwise the first binary, and an
-        external of an installation if there is nothing else.
+        The answer has the first installed spec, or else the first binary, or else an external of
+        an installation.
         """
         asks = {row: match.conditions for match in matches for row in match.rows}
         counts = {row: count for match in matches for row, count in match.rows.items()}
@@ -477,7 +474,7 @@ class _Specs:
         first = asks[rows[0]]
         if chosen_machine(first) != chosen_machine(self._scope):
             order = configuration_ids(self._lookups, first, every=True)
-            places = {key: place for place, key in enumerate(order)}
+            places = {key: position for position, key in enumerate(order)}
             rows.sort(key=lambda row: places.get(row.id, len(places)))
         anywhere = [(row, asks[row]) for row in rows]
         installed = [
@@ -497,7 +494,7 @@ class _Specs:
             for spec in self._candidates.specs_of(within, [row]).get(row.id, ())
             if (spec.id in provided) == (status == "external")
         )
-        place = read_nodes(self._lookups.conn, [spec.id])[spec.id].external
+        external = read_nodes(self._lookups.conn, [spec.id])[spec.id].external
         return CoveredSpec(
             "",
             status,
@@ -507,11 +504,11 @@ class _Specs:
             sum(counts.values()),
             self._candidates.configuration(row),
             spec.hash,
-            external=place or "",
+            external=external or "",
         )
 
     def _package_of(self, dag_hash: str | None) -> str:
-        """Return the only package that a hash may stand for."""
+        """Return the only package with hashes that begin with `dag_hash`."""
         if dag_hash is None:
             raise UnsupportedQuery("names no package, and an environment asks for packages by name")
         names = [row[0] for row in select(self._lookups.conn, PACKAGE_OF_HASH, hash=dag_hash)]

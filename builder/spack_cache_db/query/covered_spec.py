@@ -14,28 +14,27 @@ class CoveredSpec:
     """The answer for one spec, or for one node of a lockfile.
 
     Attributes:
-        spec: the spec as it stands in the environment, or the name and version of the node.
-        status: `installed`, where an installed tree has it; `binary`; or `lost`, where it has
-            neither and had a binary in the baseline. Of a spec also: `near`, where leaving out one
-            or two conditions finds some; `none`; `unknown`, where binaries satisfy all of it that
-            the database shows; `external`, where Spack takes an external and nothing else, or an
-            installation has one and no binary satisfies it; `unanswerable`. Of a node also:
-            `rebuilt`, where an equivalent binary exists; `alike`, where only binaries of its
-            configuration exist; `missing`.
-        line: where it stands, counted from 1; 0 where it stands in no text.
-        query: the spec with what is required of it, as one would ask `find`.
-        configurations: how many satisfy it.
-        spec_count: how many specs these have.
-        configuration: the newest of them, or the nearest where there is none; that of the node.
-        hash: the current spec of the newest configuration that satisfies it; that of the node.
-        why: why there is none; None where there is one, or nothing can be said.
-        reasons: the same in sentences, or why it cannot be answered.
+        spec: the spec as in the environment, or the name and version of the node.
+        status: `installed` (in an installed tree), `binary`, or `lost` (neither, but a binary in
+            the baseline). Specs also: `near` (binaries satisfy it without one or two conditions),
+            `none`, `unknown` (binaries satisfy the conditions for which the database has data),
+            `external` (Spack must use an external, or only an installation's external satisfies
+            it), `unanswerable`. Nodes also: `rebuilt` (an equivalent binary exists), `alike` (only
+            binaries of its configuration exist), `missing`.
+        line: its line, counted from 1; 0 if it is not from a text.
+        query: the spec with the environment's requirements, as a query for `find`.
+        configurations: the number of configurations that satisfy it.
+        spec_count: the number of specs of these.
+        configuration: the newest of these, or the nearest if there is none; for a node, its own.
+        hash: the current spec of the newest configuration that satisfies it; for a node, its own.
+        why: why no binary satisfies it; None if one does, or the reason is unknown.
+        reasons: `why` in sentences, or why it cannot be answered.
         corrected: the spec to type instead.
-        group: the group of specs in which it stands.
-        external: the environment's external that satisfies it, or where an installation has it.
-        release: the first release that has that spec, an installed tree where one has it; of a
-            node without a binary, the first that has the first of `others`.
-        mirror: the URL of the mirror that has it; None where nothing says it, or it is installed.
+        group: its group of specs in the environment.
+        external: the environment's external that satisfies it, or the path in an installation.
+        release: the first release that has that spec, preferably an installed tree; for a node
+            without a binary, the first release of the first of `others`.
+        mirror: the URL of the mirror that has it; None if unknown or installed.
         is_root: whether a node is a root of the lockfile; None for a spec, which is not a node.
         others: the hashes of the first other binaries: current ones, or the most similar, first.
         other_count: the number of other binaries.
@@ -64,11 +63,11 @@ class CoveredSpec:
 
     @property
     def title(self) -> str:
-        """The spec; the hash of a node as well, because several may have a name and a version."""
+        """The spec, with the hash of a node, because nodes may share a name and a version."""
         return self.spec if self.is_root is None else f"{self.spec}/{self.hash}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the object that `cover --json` prints of it."""
+        """Return the object that `cover --json` prints for it."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         del values["why"]
         values["root"] = values.pop("is_root")

@@ -1,4 +1,4 @@
-"""Which binaries of a mirror rules keep, with everything that these need at run time."""
+"""Selects the binaries of a mirror that rules keep, with their run-time dependencies."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ class Retention:
     """The binaries of a mirror, by whether a rule keeps them.
 
     Attributes:
-        binaries: all of them, first those of `prune`, by package and version.
+        binaries: all binaries, those of `prune` first, by package and version.
         keep: the hashes that a rule keeps, or that a kept binary needs at run time, sorted.
         prune: the other hashes, sorted.
-        missing: the hashes that are locked, or would be needed to run, without a binary, sorted.
+        missing: the hashes without a binary that are locked, or needed at run time, sorted.
         unmet: the specs that neither a hash of `keep` nor an external satisfies, in order.
-        notes: what of the environments was left aside, and why.
-        freed_bytes: the size of the binaries of `prune`, as far as it is known.
-        unknown_sizes: how many of them have a size that no source gives.
+        notes: the parts of the environments that were ignored, with reasons.
+        freed_bytes: the total size of the binaries of `prune` whose size is known.
+        unknown_sizes: the number of binaries of `prune` without a known size.
     """
 
     binaries: tuple[RetainedBinary, ...]
@@ -78,7 +78,7 @@ class Retention:
     @property
     def rows(self) -> Rows:
         """The binaries, as `retention --csv` prints them."""
-        return Rows(RetainedBinary._fields, [each._asdict() for each in self.binaries])
+        return Rows(RetainedBinary._fields, [binary._asdict() for binary in self.binaries])
 
 
 def retention(
@@ -91,23 +91,23 @@ def retention(
     newer_than: str | int | None = None,
     keep_stacks: Iterable[str] = (),
 ) -> Retention:
-    """Return what a mirror has to keep, and what it could lose; a binary is kept by any rule.
+    """Return the binaries that a mirror must keep, and those that can be pruned.
 
-    Every node of a `spack.lock` is kept. Of a `spack.yaml` or a list, the binary that `cover` names
-    for each spec is kept. So is everything that a kept binary needs at run time, where the database
-    has dependencies.
+    Every node of a `spack.lock` is kept. For a `spack.yaml` or a list, the binary that `cover`
+    returns for each spec is kept. If the database has dependencies, the run-time dependencies of
+    kept binaries are kept too. A binary is kept if any rule applies.
 
-    Do not prune while `unmet` has specs: `prune` may have binaries that they were meant to keep.
+    Do not prune while `unmet` has specs: their binaries may be in `prune`.
 
     Args:
         db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
         environments: the paths of environments.
         release: the mirror's release, if the database has others.
         stack: the mirror's stack.
-        newest: the binaries of so many versions of each package are kept, the newest ones.
-        newer_than: the binaries of snapshots since this day (`2026-11-25`) are kept, or since so
-            many days before the newest snapshot; and those of all releases without a date.
-        keep_stacks: the binaries in these stacks are kept.
+        newest: keep the binaries of this number of newest versions of each package.
+        newer_than: keep the binaries of snapshots since this day (`2026-11-25`), or since this
+            number of days before the newest snapshot, and of all releases without a date.
+        keep_stacks: keep the binaries in these stacks.
 
     Raises:
         ArgumentError: an argument has a wrong type, or the release is needed and missing.
@@ -117,8 +117,8 @@ def retention(
     """
     paths = [checked_file("environments", path) for path in environments]
     with opened(db) as lookups:
-        known = known_names(lookups)
-        read = [read_environment_file(path, known=known) for path in paths]
+        names = known_names(lookups)
+        read = [read_environment_file(path, known=names) for path in paths]
         scope = scope_of(lookups, release, stack)
         covers = [cover_environment(lookups, environment, scope) for environment in read]
         return retained(lookups, covers, scope, newest, newer_than, keep_stacks)
@@ -132,39 +132,43 @@ def retained(
     newer_than: str | int | None = None,
     keep_stacks: Iterable[str] = (),
 ) -> Retention:
-    """Return which binaries the answers for some environments keep, and rules; see `retention`."""
+    """Return the binaries that the answers for environments, and rules, keep (see `retention`)."""
     release, stack = (asked(scope, kind) for kind in ("release", "stack"))
     if release is None and lookups.trees() and not lookups.is_installed:
         raise ArgumentError(
             "this database has installed trees beside build caches, and a spec that is installed "
             "keeps no binary of a mirror: give the mirror's release (--release, or release=)"
         )
-    conn, answers = lookups.conn, [answer for found in covers for answer in found.specs]
-    named = {answer.hash for answer in answers if answer.hash and answer.status != "external"}
-    locked = [key for (key,) in select(conn, WITH_HASHES, hashes=json.dumps(sorted(named)))]
-    place: dict[str, Any] = {"release": release, "stack": stack, "releases": None}
+    conn, answers = lookups.conn, [answer for cover in covers for answer in cover.specs]
+    hashes_named = {
+        answer.hash for answer in answers if answer.hash and answer.status != "external"
+    }
+    locked = [key for (key,) in select(conn, WITH_HASHES, hashes=json.dumps(sorted(hashes_named)))]
+    scope_values: dict[str, Any] = {"release": release, "stack": stack, "releases": None}
     provided = externals(lookups)
-    sizes = {key: size for key, size in select(conn, LISTED, **place) if key not in provided}
+    sizes = {key: size for key, size in select(conn, LISTED, **scope_values) if key not in provided}
     reasons = dict.fromkeys(locked, "environment")
 
     def keep(reason: str, specs: Iterable[int]) -> None:
         reasons.update({key: reason for key in specs if key in sizes and key not in reasons})
 
     for name in keep_stacks:
-        kept = place | {"stack": asked(scope_of(lookups, stack=name), "stack")}
-        keep("stack", (key for key, _ in select(conn, LISTED, **kept)))
+        values = scope_values | {"stack": asked(scope_of(lookups, stack=name), "stack")}
+        keep("stack", (key for key, _ in select(conn, LISTED, **values)))
     if newer_than is not None:
         since = _first_day(lookups, newer_than)
-        days = {key: each.date or since for key, each in lookups.releases.items()}
-        kept = place | {"releases": json.dumps([key for key in days if days[key] >= since])}
-        keep("snapshot", (key for key, _ in select(conn, LISTED, **kept)))
+        days = {key: row.date or since for key, row in lookups.releases.items()}
+        values = scope_values | {
+            "releases": json.dumps([key for key in days if days[key] >= since])
+        }
+        keep("snapshot", (key for key, _ in select(conn, LISTED, **values)))
     if newest is not None:
         keep("newest", _of_newest(lookups, sizes, newest))
     needed = {*read_run_time(lookups, reasons).edges}
     needed |= {key for (key,) in select_in(conn, BUILD_SPECS, needed)}
     reasons = dict.fromkeys(needed, "needed") | reasons
     nodes = read_nodes(conn, {*sizes, *reasons})
-    missing = named - {nodes[key].hash for key in sizes}
+    missing = hashes_named - {nodes[key].hash for key in sizes}
     missing |= {
         nodes[key].hash for key in reasons if key not in sizes and nodes[key].kind != "external"
     }
@@ -173,42 +177,42 @@ def retained(
         for key, node in sorted(nodes.items(), key=lambda pair: (pair[0] in reasons, pair[1][1:3]))
         if key in sizes
     )
-    hashes = {each.hash for each in binaries if each.reason}
-    pruned = [each for each in binaries if not each.reason]
+    hashes = {binary.hash for binary in binaries if binary.reason}
+    pruned = [binary for binary in binaries if not binary.reason]
     return Retention(
         binaries,
         tuple(sorted(hashes)),
-        tuple(sorted(each.hash for each in pruned)),
+        tuple(sorted(binary.hash for binary in pruned)),
         tuple(sorted(missing)),
         (
             *(answer.title for answer in answers if not is_met(answer, hashes)),
-            *(line for found in covers for line in found.others),
+            *(line for cover in covers for line in cover.others),
         ),
-        tuple(dict.fromkeys(note for found in covers for note in found.notes)),
-        sum(each.size or 0 for each in pruned),
-        sum(each.size is None for each in pruned),
+        tuple(dict.fromkeys(note for cover in covers for note in cover.notes)),
+        sum(binary.size or 0 for binary in pruned),
+        sum(binary.size is None for binary in pruned),
     )
 
 
-def _of_newest(lookups: Lookups, specs: Iterable[int], most: int) -> Iterator[int]:
+def _of_newest(lookups: Lookups, specs: Iterable[int], count: int) -> Iterator[int]:
     """Yield the specs of the newest versions of each package."""
     configuration = lookups.column("specs", "configuration")
     package = lookups.column("configurations", "package")
     version = lookups.column("configurations", "version")
-    found: dict[int, dict[int, list[int]]] = {}
+    specs_of_package: dict[int, dict[int, list[int]]] = {}
     for key in specs:
         of = configuration[key]
-        found.setdefault(package[of], {}).setdefault(version[of], []).append(key)
-    lookups.learn({key for versions in found.values() for key in versions}, set())
+        specs_of_package.setdefault(package[of], {}).setdefault(version[of], []).append(key)
+    lookups.learn({key for versions in specs_of_package.values() for key in versions}, set())
     names = lookups.words["version"]
-    for versions in found.values():
-        for key in sorted(versions, key=lambda key: preference(names[key]))[-most:]:
+    for versions in specs_of_package.values():
+        for key in sorted(versions, key=lambda key: preference(names[key]))[-count:]:
             yield from versions[key]
 
 
 def _first_day(lookups: Lookups, newer_than: str | int) -> str:
     """Return the first day of the snapshots that are kept."""
-    days = [each.date for each in lookups.releases.values() if each.date]
+    days = [release.date for release in lookups.releases.values() if release.date]
     try:
         if isinstance(newer_than, str):
             return date.fromisoformat(newer_than).isoformat()
@@ -220,7 +224,7 @@ def _first_day(lookups: Lookups, newer_than: str | int) -> str:
     raise ArgumentError(f"newer_than is {newer_than!r}, expected {expected}")
 
 
-def is_met(answer: CoveredSpec, kept: Set[str]) -> bool:
-    """Return whether one of the hashes kept, or an external, satisfies the spec of an answer."""
+def is_met(answer: CoveredSpec, kept_hashes: Set[str]) -> bool:
+    """Return whether a kept hash or an external satisfies the spec of an answer."""
     is_provided = answer.external != ""
-    return answer.hash in kept or is_provided or answer.status == "external"
+    return answer.hash in kept_hashes or is_provided or answer.status == "external"
