@@ -259,15 +259,15 @@ ENDLESS = (
         (cut, "is damaged: it has "),
         (with_another_page, "is damaged: "),
         (ENDLESS, "is damaged: its tables, indexes and views are not"),
-        ("DELETE FROM pages WHERE id = 1", "is damaged: it has what no build writes"),
+        ("DELETE FROM pages WHERE id = 1", "is damaged: it has values that no build writes"),
         (
             "UPDATE releases SET name = name || char(10)",
-            "is damaged: it has what no build writes",
+            "is damaged: it has values that no build writes",
         ),
-        ("UPDATE listings SET stacks = -5", "is damaged: it has what no build writes"),
+        ("UPDATE listings SET stacks = -5", "is damaged: it has values that no build writes"),
         (
             "UPDATE stack_sets SET stacks = '7' WHERE id = 1",
-            "is damaged: it has what no build writes",
+            "is damaged: it has values that no build writes",
         ),
     ],
 )

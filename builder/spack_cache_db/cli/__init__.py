@@ -54,7 +54,7 @@ COMMANDS: Mapping[str, Command] = {
     "serve": Command("serve", "Serve a database with Datasette, read-only.", "site"),
     "site": Command("serve", "Print the path of the folder with the site's files."),
     "stacks": Command("contents", "List the stacks of a database."),
-    "verify": Command("build", "Verify that a database is what its sources give.", "build"),
+    "verify": Command("build", "Verify that a database matches its sources.", "build"),
 }
 
 

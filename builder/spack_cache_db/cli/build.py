@@ -146,7 +146,7 @@ def check(paths: tuple[str, ...], as_json: bool, **options: Any) -> None:
 @click.argument("file", type=GivenPath(path_type=Path))
 @input_options
 def verify(file: Path, paths: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Verify that a database is what its sources give.
+    """Verify that a database matches its sources.
 
     PATH... is everything that FILE was built from. The sources are built again in a temporary
     folder, and every row of every table is compared. Give --release, --stack, --snapshot and

@@ -140,12 +140,12 @@ def fetch(
     say_notes(f"{folder}: its manifest no longer lists it; {advice}" for folder in report.vanished)
     say_faults(report.faults)
     mirrors = counted(report.mirrors, "mirror")
-    if report.brought < report.mirrors:
-        mirrors = f"{report.brought:,} of {mirrors} downloaded"
+    if report.downloaded < report.mirrors:
+        mirrors = f"{report.downloaded:,} of {mirrors} downloaded"
     say(
         f"{output}: {mirrors}, {report.changed:,} changed, "
         f"{report.size / 1e6:.1f} MB in {report.seconds:.1f} s"
     )
-    if report.faults and not (keep_going and report.brought):
-        failed = counted(report.mirrors - report.brought, "mirror")
+    if report.faults and not (keep_going and report.downloaded):
+        failed = counted(report.mirrors - report.downloaded, "mirror")
         fail(f"{failed} failed; files of earlier runs are kept.", status=1)

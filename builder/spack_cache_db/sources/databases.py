@@ -134,7 +134,7 @@ def read_database(file: File) -> Columns:
         message = str(error).removeprefix(f"{path}: ")
         raise InputError([Fault(file.location, 0, message)]) from None
     except _ODD as error:
-        why = f"is damaged: it has what no build writes ({error!r}); build it again"
+        why = f"is damaged: it has values that no build writes ({error!r}); build it again"
         raise InputError([Fault(file.location, 0, why)]) from error
     writer.columns.bytes_read = path.stat().st_size
     return writer.columns

@@ -22,7 +22,7 @@ from spack_cache_db.sources.strictness import (
     BROKEN,
     MAX_TEXT,
     message_of,
-    named,
+    printable_name,
     require_name,
     require_short,
     require_text,
@@ -70,11 +70,13 @@ def _of_spack(file: RawFile) -> Iterator[ModuleFacts]:
     expected = "Spack's module-index.yaml"
     top = {} if node is None else entries_of(node, expected)
     if top.keys() != {"module_index"}:
-        raise LineFault(1, f"has the keys {', '.join(map(named, top))}, expected {expected}")
+        raise LineFault(
+            1, f"has the keys {', '.join(map(printable_name, top))}, expected {expected}"
+        )
     for dag_hash, entry in entries_of(top["module_index"], "hashes with modules").items():
         fields = entries_of(entry, "path and use_name")
         if fields.keys() != _KEYS:
-            keys = ", ".join(map(named, fields)) or "no keys"
+            keys = ", ".join(map(printable_name, fields)) or "no keys"
             raise fault_at(entry, f"has {keys}, expected path and use_name")
         name, path = (text_of(fields[key], key) for key in ("use_name", "path"))
         try:

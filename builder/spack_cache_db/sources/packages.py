@@ -29,7 +29,7 @@ from spack_cache_db.sources.columns import (
 from spack_cache_db.sources.strictness import (
     BROKEN,
     message_of,
-    named,
+    printable_name,
     quoted,
     require_name,
     require_text,
@@ -153,7 +153,9 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
         try:
             package = _within_bounds(_listed(file, member, reported_keys))
             if facts.setdefault(package.name, package) is not package:
-                raise ValueError(f"the package {named(package.name)} is repeated, expected once")
+                raise ValueError(
+                    f"the package {printable_name(package.name)} is repeated, expected once"
+                )
         except BROKEN as error:
             line = data.count(b"\n", 0, start) + 1
             raise InputError([Fault(file.location, line, message_of(error))]) from None
@@ -219,7 +221,7 @@ def _published(file: RawFile) -> PackageFacts:
         variant.name: KnownVariant(variant.default, variant.description)
         for variant in reversed(package.variants)
         if not any(
-            _is_formula(package.name, f"variant {named(variant.name)}", text, problems)
+            _is_formula(package.name, f"variant {printable_name(variant.name)}", text, problems)
             for text in (variant.description, str(variant.default))
         )
     }
@@ -281,13 +283,18 @@ def _is_formula(name: str, word: str, text: str, problems: list[Problem]) -> boo
 
 
 def _left_out(name: str, word: str, text: str, expected: str) -> Problem:
-    message = f"the package {named(name)} has the {word} {quoted(text)}, expected {expected}"
+    message = (
+        f"the package {printable_name(name)} has the {word} {quoted(text)}, expected {expected}"
+    )
     return Problem("package_text", f"{message}; it is left out", value=json.dumps(text))
 
 
 def _unknown_keys(name: str, unknown: Iterable[str]) -> list[Problem]:
     return [
-        Problem("unknown_key", f"the package {named(name)} has the unknown key {named(key)}")
+        Problem(
+            "unknown_key",
+            f"the package {printable_name(name)} has the unknown key {printable_name(key)}",
+        )
         for key in sorted(unknown)
     ]
 
@@ -295,7 +302,9 @@ def _unknown_keys(name: str, unknown: Iterable[str]) -> list[Problem]:
 def _within_bounds(facts: PackageFacts) -> PackageFacts:
     """Return the facts unchanged; `ValueError` if a text is too long or cannot be stored."""
     if not is_package(facts.name):
-        raise ValueError(f"has the name {named(facts.name)}, expected one that Spack can read")
+        raise ValueError(
+            f"has the name {printable_name(facts.name)}, expected one that Spack can read"
+        )
     names = {
         "version": facts.versions,
         "variant": facts.variants,
@@ -308,7 +317,10 @@ def _within_bounds(facts: PackageFacts) -> PackageFacts:
     for variant in facts.variants.values():
         texts.append(("default", str(variant.default)))
         texts.append(("variant's description", variant.description))
-    texts += ((f"description of {named(name)}", text) for name, text in facts.descriptions.items())
+    texts += (
+        (f"description of {printable_name(name)}", text)
+        for name, text in facts.descriptions.items()
+    )
     for word, text in texts:
         if len(text) > MAX_DESCRIPTION:
             count = f"{len(text):,} characters, expected at most {MAX_DESCRIPTION:,}"

@@ -141,7 +141,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def named(text: str) -> str:
+def printable_name(text: str) -> str:
     """Return text for a message, quoted only if it is long or not printable."""
     return text if text.isprintable() and len(text) <= 60 else quoted(text)
 

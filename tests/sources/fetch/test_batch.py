@@ -55,7 +55,7 @@ def test_good_ones_are_kept(site: Site, output: Path) -> None:
         "/a",
         "/c/build_cache/index.json.hash",
     ]
-    assert (report.mirrors, report.brought, report.changed) == (5, 2, 2)
+    assert (report.mirrors, report.downloaded, report.changed) == (5, 2, 2)
     assert files_in(output).keys() == {
         f"{place}/{name}"
         for place, files in (("b/root", layout_3(ONE)), ("d/root", layout_2(TWO, with_sum=False)))

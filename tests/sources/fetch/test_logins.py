@@ -91,8 +91,8 @@ def test_a_registry_that_redirects(
     (fault,) = bring_image(site, output).faults
 
     assert fault.message == (
-        f"redirects to {stranger.url}, which asks for a login, "
-        "expected the mirror's own server to ask; a login is sent nowhere else"
+        f"redirects to {stranger.url}, which requires a login, "
+        "but a login is sent only to the mirror's own server"
     )
     assert [each.path for each in stranger.asked] == ["/x"]
     assert secrets_of(stranger) == {}
@@ -105,7 +105,7 @@ def test_a_realm_that_redirects(site: Site, stranger: Site, output: Path) -> Non
 
     (fault,) = bring_image(site, output).faults
 
-    assert fault.message.startswith(f"redirects to {stranger.url}, which asks for a login")
+    assert fault.message.startswith(f"redirects to {stranger.url}, which requires a login")
     assert [each.headers.get("authorization", "")[:6] for each in site.asked] == ["", "Basic "]
     assert secrets_of(stranger) == {}
 

@@ -72,12 +72,12 @@ def test_what_is_brought_can_be_built(
     """It has every package and nothing else; what has not changed is not sent again."""
     site.serve({path: data})
     report = bring(site, output, path)
-    assert (report.faults, report.brought, report.changed) == ((), 1, 1)
+    assert (report.faults, report.downloaded, report.changed) == ((), 1, 1)
     assert files_of(output) == [brought]
     assert build([output], tmp_path / "x.db").package_entries == 2
     assert not verify(tmp_path / "x.db", [output]).differences
     again = bring(site, output, path)
-    assert (again.brought, again.changed, again.size) == (1, 0, 0)
+    assert (again.downloaded, again.changed, again.size) == (1, 0, 0)
     assert site.asked[-1].headers["if-none-match"]
 
 

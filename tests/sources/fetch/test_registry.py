@@ -159,8 +159,8 @@ def test_a_login(site: Site, output: Path, challenge: str) -> None:
     site.always[MANIFEST] = status(401, www_authenticate=challenge)
 
     assert says(bring(host, output)) == (
-        "is in a registry that asks for a login, "
-        "expected one that gives tokens over https, or a login in --mirrors"
+        "is in a registry that requires a login, "
+        "expected one that issues tokens over https, or a login in --mirrors"
     )
 
 

@@ -164,7 +164,7 @@ def test_what_a_manifest_names_must_be_there(tmp_path: Path) -> None:
     data = blob.read_bytes()
 
     blob.write_bytes(data[:-1])
-    assert "its manifest says" in fault(folder)
+    assert "as in its manifest" in fault(folder)
     blob.write_bytes(data[:-1] + b" ")
     assert "has the checksum" in fault(folder)
     blob.unlink()

@@ -122,7 +122,7 @@ def test_a_checksum_that_is_wrong_is_named(tmp_path: Path) -> None:
     blob.write_bytes(blob.read_bytes()[:-1] + b"x")
 
     assert "has the checksum" in faults(tmp_path / "v2", tmp_path)
-    assert "its manifest says" in faults(tmp_path / "v3", tmp_path)
+    assert "as in its manifest" in faults(tmp_path / "v3", tmp_path)
 
 
 def is_spec_blob(path: Path) -> bool:

@@ -79,7 +79,7 @@ class FetchReport:
 
     Attributes:
         mirrors: number of mirrors, including those with a faulty configuration.
-        brought: number of mirrors without a fault.
+        downloaded: number of mirrors without a fault.
         changed: number of mirrors with new content.
         size: bytes received.
         seconds: duration of the run.
@@ -89,7 +89,7 @@ class FetchReport:
     """
 
     mirrors: int
-    brought: int
+    downloaded: int
     changed: int
     size: int
     seconds: float

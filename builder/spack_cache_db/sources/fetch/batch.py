@@ -31,7 +31,7 @@ from spack_cache_db.sources.fetch.addresses import (
     read_release_manifest,
     shown,
 )
-from spack_cache_db.sources.fetch.binary_sizes import bring_sizes, manifest_size
+from spack_cache_db.sources.fetch.binary_sizes import download_sizes, manifest_size
 from spack_cache_db.sources.fetch.package_site import fetch_packages, package_request
 from spack_cache_db.sources.fetch.remote_indexes import Outcome, Registry, fetch_mirror
 from spack_cache_db.sources.fetch.stack_folder import StackFolder, stacks_of
@@ -54,10 +54,10 @@ def fetch(
     started = time.monotonic()
     with alone_in(output, "fetch"):
         run = _Run(output, options, limits)
-        size = asyncio.run(run.bring([*dict.fromkeys(urls)], progress))
+        size = asyncio.run(run.download([*dict.fromkeys(urls)], progress))
     return FetchReport(
-        run.brought + run.failed,
-        run.brought,
+        run.downloaded + run.failed,
+        run.downloaded,
         run.changed,
         size,
         time.monotonic() - started,
@@ -71,7 +71,7 @@ class _Run:
     """One run, and its counts."""
 
     def __init__(self, output: Path, options: FetchOptions, limits: FetchLimits) -> None:
-        self.brought = self.changed = self.failed = 0
+        self.downloaded = self.changed = self.failed = 0
         self.vanished: set[Path] = set()
         self.faults: set[Fault] = set()
         self.notes: list[str] = []
@@ -80,7 +80,7 @@ class _Run:
         self._limits = limits
         self._folders: dict[tuple[str, str], MirrorRequest] = {}
 
-    async def bring(self, urls: list[str], progress: Progress | None) -> int:
+    async def download(self, urls: list[str], progress: Progress | None) -> int:
         """Download all mirrors of the URLs; return the number of bytes received."""
         configured = self._configured()
         async with Web(self._limits, progress, self._access(configured)) as web:
@@ -90,7 +90,7 @@ class _Run:
             requests = [*map(ConfiguredMirror, urls), *configured]
             await self._each(requests, lambda mirror: self._resolve(web, mirror))
             mirrors = [*self._folders.values()]
-            await self._each(mirrors, lambda mirror: self._bring(web, mirror))
+            await self._each(mirrors, lambda mirror: self._download(web, mirror))
             return web.received
 
     async def _each(self, mirrors: Iterable[T], do: Callable[[T], Awaitable[None]]) -> None:
@@ -178,7 +178,7 @@ class _Run:
             words = f"goes to {folder} as {shown(first.url)} does; fetch it with another --release"
             raise FetchFault(mirror.url, words)
 
-    async def _bring(self, web: Web, mirror: MirrorRequest) -> None:
+    async def _download(self, web: Web, mirror: MirrorRequest) -> None:
         try:
             folder = StackFolder(self._output, mirror)
             outcome = await self._fetch(web, folder, mirror)
@@ -190,7 +190,7 @@ class _Run:
                 self.failed += 1
             else:
                 folder.finish()
-                self.brought += 1
+                self.downloaded += 1
             if mirror.include_binary or mirror.exclude_binary:
                 self.notes += await asyncio.to_thread(binaries_left_out, folder.path)
         except OSError as error:
@@ -210,7 +210,7 @@ class _Run:
             outcome, size_of = Outcome(await registry.fetch(folder)), registry.size
         if not self._options.sizes or outcome.faults:
             return outcome
-        changed, notes = await bring_sizes(folder, mirror.url, size_of, self._limits.jobs)
+        changed, notes = await download_sizes(folder, mirror.url, size_of, self._limits.jobs)
         self.notes += notes
         return Outcome(outcome.changed or changed)
 

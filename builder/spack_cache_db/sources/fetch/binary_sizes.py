@@ -39,7 +39,7 @@ async def manifest_size(web: Web, url: str, binary: Binary) -> int:
     return blob.length
 
 
-async def bring_sizes(
+async def download_sizes(
     folder: StackFolder, url: str, size_of: Callable[[Binary], Awaitable[int]], jobs: int
 ) -> tuple[bool, list[str]]:
     """Add the sizes of new binaries to the recorded sizes, and drop those of removed binaries.

@@ -65,16 +65,16 @@ async def fetch_packages(
         FetchFault: nothing was downloaded.
     """
     if is_archive(File(url, url)):
-        return Outcome(await _bring(web, folder, _ARCHIVE, url, _site_files, _LARGEST))
+        return Outcome(await _download(web, folder, _ARCHIVE, url, _site_files, _LARGEST))
     if url.endswith(".json"):
-        return Outcome(await _bring(web, folder, _LIST, url, _package_data, _LARGEST))
+        return Outcome(await _download(web, folder, _LIST, url, _package_data, _LARGEST))
     if names is None:
         words = "is neither an archive nor a list"
         raise FetchFault(url, f"{words}; for a packages site, name a database: --packages-of FILE")
-    return await _bring_each(web, folder, url, names)
+    return await _download_each(web, folder, url, names)
 
 
-async def _bring_each(web: Web, folder: StackFolder, url: str, names: Sequence[str]) -> Outcome:
+async def _download_each(web: Web, folder: StackFolder, url: str, names: Sequence[str]) -> Outcome:
     """Download the files of packages in parallel; packages that the site lacks are skipped."""
     file_names = [f"data/packages/{name}.json" for name in names if is_package(name)]
     outcomes: list[bool] = []
@@ -83,7 +83,7 @@ async def _bring_each(web: Web, folder: StackFolder, url: str, names: Sequence[s
         batch = file_names[at : at + web.limits.jobs]
         results = await asyncio.gather(
             *(
-                _bring(web, folder, name, f"{url}/{name}", _package_data, _LARGEST_FILE)
+                _download(web, folder, name, f"{url}/{name}", _package_data, _LARGEST_FILE)
                 for name in batch
             ),
             return_exceptions=True,
@@ -101,7 +101,7 @@ async def _bring_each(web: Web, folder: StackFolder, url: str, names: Sequence[s
     return Outcome(any(outcomes), tuple(faults))
 
 
-async def _bring(
+async def _download(
     web: Web,
     folder: StackFolder,
     name: str,

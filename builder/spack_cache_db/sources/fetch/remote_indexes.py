@@ -141,7 +141,7 @@ async def _layout_3(web: Web, folder: StackFolder, url: str, name: str) -> bool:
     require_size(at, blob.length, web.limits.max_size)
     try:
         path = blob.path.as_posix()
-        changed = await folder.bring(web, path, f"{url}/{path}", blob.checksum)
+        changed = await folder.download(web, path, f"{url}/{path}", blob.checksum)
     except NotThereFault as fault:
         raise MismatchFault(at, f"names {path}, which {fault}") from None
     if answer.data is None:
@@ -172,7 +172,7 @@ async def _layout_2(web: Web, folder: StackFolder, url: str) -> bool:
     except NotThereFault:
         pass
     try:
-        return await folder.bring(web, LAYOUT_2_INDEX, f"{url}/{LAYOUT_2_INDEX}", sha256)
+        return await folder.download(web, LAYOUT_2_INDEX, f"{url}/{LAYOUT_2_INDEX}", sha256)
     except NotThereFault as fault:
         message = f"has neither {LAYOUT_3} nor {LAYOUT_2_INDEX}, expected a mirror with an index"
         if fault.is_closed:
@@ -308,7 +308,7 @@ class Registry:
         require_size(self._url, layer.size, self._web.limits.max_size)
         url, sha256 = f"{self._place}/blobs/{layer.digest}", layer.digest.removeprefix("sha256:")
         return await self._allowed(
-            lambda login: folder.bring(self._web, INDEX_NAME, url, sha256, login)
+            lambda login: folder.download(self._web, INDEX_NAME, url, sha256, login)
         )
 
     async def size(self, binary: Binary) -> int:
@@ -377,5 +377,5 @@ class Registry:
         except ValueError:
             is_known = False
         if not is_known:
-            words = "expected one that gives tokens over https, or a login in --mirrors"
-            raise FetchFault(self._url, f"is in a registry that asks for a login, {words}")
+            words = "expected one that issues tokens over https, or a login in --mirrors"
+            raise FetchFault(self._url, f"is in a registry that requires a login, {words}")

@@ -105,7 +105,7 @@ class StackFolder:
         """Mark a file as part of the mirror, so that `finish` keeps it."""
         self._kept.add(name)
 
-    async def bring(
+    async def download(
         self,
         web: Web,
         name: str,
@@ -217,7 +217,7 @@ def _checked(part: Path, url: str, sha256: str | None, tags: Tags) -> FetchedFil
         except IndexFault as error:
             raise MismatchFault(url, f"is not a whole index: {error}") from None
     elif checksum != sha256:
-        words = f"has the checksum {checksum}, expected {sha256} as the mirror says"
+        words = f"has the checksum {checksum}, expected {sha256} as in the mirror"
         raise MismatchFault(url, words)
     return FetchedFile(shown(url), checksum, tags)
 

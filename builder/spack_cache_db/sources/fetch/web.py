@@ -51,7 +51,9 @@ class LoginFault(FetchFault):
     """
 
     def __init__(self, url: str, challenge: str) -> None:
-        super().__init__(url, "asks for a login, expected what anybody may read, or --mirrors")
+        super().__init__(
+            url, "requires a login, expected a public mirror, or its login in --mirrors"
+        )
         self.challenge = challenge
 
 
@@ -272,7 +274,7 @@ class Web:
                         pause = max(limits.pause * 2**turn, trouble.pause or 0)
                         message = str(trouble)
                     if pause > LONGEST_PAUSE:
-                        words = f"{message}, asks for a pause of {pause:,.0f} s: try later"
+                        words = f"{message}, requests a pause of {pause:,.0f} s: try later"
                         raise SilenceFault(url, words)
                     if turn < limits.retries:
                         await asyncio.sleep(pause)
@@ -369,8 +371,8 @@ def _require_good(url: str, response: httpx.Response, headers: Headers) -> None:
     if status == 401:
         first, last = map(_origin, (response.request.extensions["first"], response.url))
         if first != last:
-            words = f"redirects to {last}, which asks for a login, expected the mirror's own server"
-            raise FetchFault(url, f"{words} to ask; a login is sent nowhere else")
+            words = f"redirects to {last}, which requires a login, but a login is sent only to the"
+            raise FetchFault(url, f"{words} mirror's own server")
         raise LoginFault(url, response.headers.get("WWW-Authenticate", ""))
     if status in _RETRIED:
         raise PassingTrouble(f"answers {status}", _retry_after(response))

@@ -125,10 +125,14 @@ class Blob(
     def require(self, data: bytes) -> None:
         """Raise `IndexFault` unless these are the blob's bytes."""
         if len(data) != self.length:
-            raise IndexFault(f"has {len(data):,} bytes, its manifest says {self.length:,}")
+            raise IndexFault(
+                f"has {len(data):,} bytes, expected {self.length:,} as in its manifest"
+            )
         checksum = hashlib.new(self.checksum_algorithm, data).hexdigest()
         if checksum != self.checksum:
-            raise IndexFault(f"has the checksum {checksum}, its manifest says {self.checksum}")
+            raise IndexFault(
+                f"has the checksum {checksum}, expected {self.checksum} as in its manifest"
+            )
 
 
 class Manifest(NamedTuple):

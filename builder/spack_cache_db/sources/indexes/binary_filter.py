@@ -87,7 +87,7 @@ class Graph:
         )
 
     def _has_edge(self, node: Node, query: Dependency) -> bool:
-        """Return whether a node has an edge as asked, or the edge's condition does not hold."""
+        """Return whether an edge matches a query, or the query's condition is false."""
         if query.when is not None and not self.satisfies(node, query.when):
             return True
         for end in self._ends(node, query):
@@ -199,7 +199,7 @@ class BinaryFilter(NamedTuple):
 def _require_no_version(query: SpecQuery) -> None:
     """Raise `IndexFault` if a query has a version of a virtual package."""
     if query.versions is not None:
-        words = f"{query.name}@{query.versions.text} asks for a version of a virtual package"
+        words = f"{query.name}@{query.versions.text} has a version of a virtual package"
         raise IndexFault(f"{words}, which no index has: leave the version out")
 
 

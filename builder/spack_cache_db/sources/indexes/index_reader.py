@@ -60,14 +60,14 @@ class IndexReader:
         self,
         document: Document,
         records: IndexRecords,
-        place_of: Callable[[Entry], BinaryPlace | None],
+        binary_of: Callable[[Entry], BinaryPlace | None],
     ) -> None:
         """Add all records of an index.
 
         Args:
             document: the index; problems of its records are added to it.
             records: the records of the index.
-            place_of: returns size and URL of a record's binary; None if it has no binary.
+            binary_of: returns size and URL of a record's binary; None if it has no binary.
 
         Raises:
             InputError: the first fault of the index; nothing of the index is added.
@@ -80,7 +80,7 @@ class IndexReader:
                 self._share(count / len(records))
             try:
                 entry = records.entry(dag_hash)
-                binary = place_of(entry)
+                binary = binary_of(entry)
                 rows.add(entry, binary)
             except (IndexFault, *BROKEN) as error:
                 self._writer.remove(number)

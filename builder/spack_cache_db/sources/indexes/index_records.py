@@ -22,7 +22,7 @@ from spack_cache_db.errors import LineFault
 from spack_cache_db.sources import Place
 from spack_cache_db.sources.columns import IndexFacts, Install
 from spack_cache_db.sources.indexes import IndexFault, decompressed, without_signature
-from spack_cache_db.sources.strictness import BROKEN, message_of, named, require_text
+from spack_cache_db.sources.strictness import BROKEN, message_of, printable_name, require_text
 from spack_cache_db.spack.nodes import Edge, Node, read_node, require_hash, require_known
 
 VERSIONS = ("5", "6", "7", "8")
@@ -40,8 +40,8 @@ _SPEC_FILE = {
 }  # fmt: skip
 
 A_LOCKFILE = (
-    "a spack.lock says which specs an environment has, and not which have binaries; to see which"
-    " do, use 'spack-cache-db cover spack.lock FILE'"
+    "is a spack.lock, which lists the specs of an environment, expected an index; to see which of "
+    "them have binaries, use 'spack-cache-db cover spack.lock FILE'"
 )
 
 _YAML = YamlBounds(size=2**24, parts=500_000)
@@ -163,10 +163,10 @@ class Installs(dict[str, Raw]):
             entry = read_entry(msgspec.json.decode(self[dag_hash]))
             require_hash(dag_hash)
             if entry.node.hash != dag_hash:
-                words = f"its spec has the hash {named(entry.node.hash)}"
+                words = f"its spec has the hash {printable_name(entry.node.hash)}"
                 raise ValueError(f"{words}, expected that of the record")
         except BROKEN as error:
-            raise IndexFault(f"{named(dag_hash)}: {message_of(error)}") from None
+            raise IndexFault(f"{printable_name(dag_hash)}: {message_of(error)}") from None
         return entry
 
 

@@ -75,7 +75,7 @@ class OpenIndex(NamedTuple):
 
     document: Document
     records: IndexRecords
-    listed: Callable[[Entry], BinaryPlace | None]
+    binary_of: Callable[[Entry], BinaryPlace | None]
 
 
 class MirrorReader:
@@ -194,7 +194,7 @@ def listed_binaries(folder: Path) -> list[Binary]:
         for dag_hash in opened.records:
             with suppress(IndexFault):
                 entry = opened.records.entry(dag_hash)
-                if opened.listed(entry) is not None:
+                if opened.binary_of(entry) is not None:
                     binaries.add((entry.node.name, entry.node.version, dag_hash))
     return sorted(binaries)
 
@@ -407,7 +407,9 @@ def _require_sum(path: Path, data: bytes) -> None:
         recorded = read_file(beside, _MAX_SUM).decode("ascii", "replace").strip()
         checksum = hashlib.sha256(data).hexdigest()
         if checksum != recorded:
-            raise IndexFault(f"has the checksum {checksum}, {beside.name} says {recorded[:80]!r}")
+            raise IndexFault(
+                f"has the checksum {checksum}, expected {recorded[:80]!r} as in {beside.name}"
+            )
 
 
 def _opened(
@@ -431,7 +433,7 @@ def _opened(
         words = f"{count} left out by include_binary or exclude_binary in {ADDRESS_FILE}"
         problems = (Problem(FILTERED, words),)
 
-    def listed(entry: Entry) -> BinaryPlace | None:
+    def binary_of(entry: Entry) -> BinaryPlace | None:
         # The system provides the externals of an installation.
         is_listed = entry.is_binary or (facts.is_installed and entry.install is not None)
         if not is_listed or entry.node.hash in left_out:
@@ -440,4 +442,4 @@ def _opened(
 
     sha256 = digest.hexdigest()
     document = Document(file.location, file.path, sha256, release, problems, None, facts)
-    return OpenIndex(document, records, listed)
+    return OpenIndex(document, records, binary_of)
