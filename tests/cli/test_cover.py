@@ -145,9 +145,9 @@ def test_a_machine_that_the_file_does_not_know(samples_file: Path) -> None:
     result = run("py-mpi4py", samples_file, "--os", "ubunto24.04", "--platform", "solaris")
 
     first, second = result.stderr.splitlines()
-    assert first.startswith("Note: nothing here was built for the operating system 'ubunto24.04'")
+    assert first.startswith("Note: no binary was built for the operating system 'ubunto24.04'")
     assert "; close: ubuntu24.04" in first
-    assert second.startswith("Note: nothing here was built for the platform 'solaris'; ")
+    assert second.startswith("Note: no binary was built for the platform 'solaris'; ")
     assert result.exit_code == 1
     assert run("py-mpi4py", samples_file, "--os", "ubuntu24.04").stderr == ""
 

@@ -83,7 +83,7 @@ async def test_pages_of_a_tree_give_the_command_that_loads(tree: Any, tree_file:
     said = await text(tree, f"/spec/{dag_hash}")
     assert f"spack load hdf5/{dag_hash[:7]}" in said
     assert prefix in said
-    assert "Asked for explicitly, installed on 2023-12-06" in said
+    assert "Requested explicitly, installed on 2023-12-06" in said
     count = sqlite3.connect(tree_file).execute(f"SELECT count(*) FROM ({EXPLICIT})").fetchone()[0]
     assert f"{count} specs that were installed explicitly" in await text(tree, "/release/installed")
     table = "/spack-cache/installations.json?release=installed&explicit=1&_shape=array&_size=max"

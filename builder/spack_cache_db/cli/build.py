@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from spack_cache_db.cli.options import GivenPath, flag, input_options, named, pairs
+from spack_cache_db.cli.options import GivenPath, flag, input_options, pairs, value_option
 from spack_cache_db.cli.output import fail, print_json, progress_bar, say, say_faults, say_notes
 from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.errors import counted, reason
@@ -30,8 +30,10 @@ def _by_namespace(ctx: click.Context, parameter: Any, texts: tuple[str, ...]) ->
     help="Database to write. An old one is replaced when the new one is complete.",
 )
 @flag("--example", "Build from the five sample pages that come with this program.", is_eager=True)
-@named("--first", "NAME", "Release that comes first in lists and answers, before installed trees.")
-@named(
+@value_option(
+    "--first", "NAME", "Release that comes first in lists and answers, before installed trees."
+)
+@value_option(
     "--recipes",
     "NAMESPACE=URL",
     "URL of a namespace's recipes, with {package} for the package's name. Repeatable.",
@@ -39,7 +41,7 @@ def _by_namespace(ctx: click.Context, parameter: Any, texts: tuple[str, ...]) ->
     callback=_by_namespace,
 )
 @flag("--without-paths", "Leave out the paths of installed specs and externals.")
-@named(
+@value_option(
     "--dask",
     "ADDRESS",
     "Read the input on the Dask cluster with this scheduler, or on a new one: local.",

@@ -20,10 +20,10 @@ from spack_cache_db.cli.options import (
     file_argument,
     flag,
     junit_option,
-    named,
     opened,
     scope_names,
     shared_options,
+    value_option,
 )
 from spack_cache_db.cli.output import fail, form_of, print_answer, say_notes, width
 from spack_cache_db.errors import counted
@@ -57,14 +57,14 @@ _MET = ("external", "binary", "installed")
 _GAP = "  "
 _INDENT = " " * 4
 _WIDEST = 40
-"""Columns that specs take in a table; an answer to a longer one stands behind it, or below."""
+"""Widest column of specs in a table; the answer to a longer spec follows it, or goes below."""
 _SHORTEST = 30
-"""Columns of an answer that is worth a column of its own."""
+"""Narrowest column of answers in a table."""
 _THE_SAME = "(the same)"
 
 
 class Covered(NamedTuple):
-    """The answers for one environment; None, and an error, if it cannot be read."""
+    """The answers for one environment; `cover` is None and `error` set if it cannot be read."""
 
     path: str
     cover: Cover | None
@@ -75,8 +75,8 @@ class Covered(NamedTuple):
 @click.argument("environment", type=GivenPath(), metavar="ENVIRONMENT")
 @file_argument
 @shared_options("release", "stack", "host", "here")
-@named("--os", "NAME", "Only binaries for this operating system.")
-@named("--platform", "NAME", "Only binaries for this platform, such as linux.")
+@value_option("--os", "NAME", "Only binaries for this operating system.")
+@value_option("--platform", "NAME", "Only binaries for this platform, such as linux.")
 @shared_options("spack", "json", "csv", "markdown")
 @click.option(
     "--only",
@@ -133,36 +133,36 @@ def cover(environment: str, file: Path, **options: Any) -> None:
         write_junit(options["junit"], "cover", _cases(covered))
     if is_folder:
         _end_folder(environment, covered, options)
-    (_, found, message), *_ = covered
-    if found is None:
+    (_, answer, message), *_ = covered
+    if answer is None:
         fail(message)
-    say_notes(found.notes)
+    say_notes(answer.notes)
     only = options["only"]
     print_answer(
         options,
-        lambda: _shown(found, only).rows,
-        cover_table(found, only),
-        value=lambda: _value(found, only),
-        markdown=_markdown(found, only),
+        lambda: _shown(answer, only).rows,
+        cover_table(answer, only),
+        value=lambda: _value(answer, only),
+        markdown=_markdown(answer, only),
         colours=_COLOURS,
     )
-    _end(found, only)
+    _end(answer, only)
 
 
 def _notes_on_names(lookups: Lookups, names: Names) -> list[str]:
-    """Return which names are spelled otherwise in the database, or are not in it.
+    """Return notes on names that the database spells differently or does not have.
 
-    An operating system or a platform may be one that nobody has built for yet.
+    An operating system or a platform may have no binary yet.
     """
     from spack_cache_db.query.names import hint, read_spellings
 
     spellings = read_spellings(lookups)
     notes = spellings.notes(names.items())
-    for kind, what in (("os", "operating system"), ("platform", "platform")):
-        name, known = names.get(kind), sorted(lookups.words[kind].values())
-        if name is not None and spellings.canonical(kind, name) not in known:
-            close = hint(name, known, f"the file has {', '.join(known) or 'none'}")
-            notes.append(f"nothing here was built for the {what} {name!r}; {close}")
+    for kind, noun in (("os", "operating system"), ("platform", "platform")):
+        name, values = names.get(kind), sorted(lookups.words[kind].values())
+        if name is not None and spellings.canonical(kind, name) not in values:
+            close = hint(name, values, f"the database has {', '.join(values) or 'none'}")
+            notes.append(f"no binary was built for the {noun} {name!r}; {close}")
     return notes
 
 
@@ -187,7 +187,7 @@ def read_cover(
     options: dict[str, Any],
     older: Baseline | None = None,
 ) -> Covered:
-    """Return the answers for one environment, or why it cannot be read."""
+    """Return the answers for one environment, or the error if it cannot be read."""
     from spack_cache_db.environment_files import read_environment_file, surroundings
     from spack_cache_db.environments import UnreadableEnvironment
     from spack_cache_db.environments.formats import MAX_BYTES, read_environment
@@ -196,7 +196,7 @@ def read_cover(
     from spack_cache_db.query.names import known_names
     from spack_cache_db.spack.parser import parser_of
 
-    # The machine that an environment's conditions ask for: this one, or the one named.
+    # Conditions in an environment refer to this machine, or to the one in the options.
     machine = this_machine()
     machine = replace(
         machine,
@@ -204,14 +204,14 @@ def read_cover(
         os=names.get("os") or machine.os,
         platform=names.get("platform") or machine.platform,
     )
-    given = machine, parser_of(options["spack"]), known_names(lookups)
+    arguments = machine, parser_of(options["spack"]), known_names(lookups)
     try:
         if path == "-":
-            around = surroundings(Path(), *given, is_strict=options["strict"])
+            around = surroundings(Path(), *arguments, is_strict=options["strict"])
             data = sys.stdin.buffer.read(MAX_BYTES + 1)
             environment = read_environment(data, "standard input", surroundings=around)
         else:
-            environment = read_environment_file(Path(path), *given, is_strict=options["strict"])
+            environment = read_environment_file(Path(path), *arguments, is_strict=options["strict"])
     except UnreadableEnvironment as error:
         return Covered(path, None, str(error))
     return Covered(path, cover_environment(lookups, environment, scope, older=older))
@@ -219,14 +219,14 @@ def read_cover(
 
 def _cases(covered: Iterable[Covered]) -> Iterator[Case]:
     """Yield a test case for each spec; with a baseline, specs without a binary are skipped."""
-    for path, found, error in covered:
-        if found is None:
+    for path, answer, error in covered:
+        if answer is None:
             yield Case(path, path, failure=error)
             continue
-        for spec in found.specs:
+        for spec in answer.specs:
             name = spec.title
             text, is_met = f"{spec.status}: {_text(spec)}", spec.status in _MET
-            if is_met or (found.baseline and spec.status != "lost"):
+            if is_met or (answer.baseline and spec.status != "lost"):
                 yield Case(path, name, skipped="" if is_met else text)
             else:
                 yield Case(path, name, failure=text)
@@ -239,23 +239,23 @@ def checked_retention(
     *rules: Any,
     allow_missing: bool,
 ) -> Retention:
-    """Return which binaries are kept for some environments and by rules, if every spec is kept."""
+    """Return the binaries that environments and rules keep; an error if a spec is not kept."""
     from spack_cache_db.query.retention import is_met, retained
 
-    if errors := [error for _, found, error in covered if found is None]:
+    if errors := [error for _, answer, error in covered if answer is None]:
         fail(errors[0])
-    covers = {path: found for path, found, _ in covered if found is not None}
+    covers = {path: answer for path, answer, _ in covered if answer is not None}
     retention = retained(lookups, [*covers.values()], scope, *rules)
     say_notes(retention.notes)
     keep = {*retention.keep}
-    for path, found in covers.items():
-        for spec in found.specs:
+    for path, answer in covers.items():
+        for spec in answer.specs:
             if not is_met(spec, keep):
                 number = getattr(spec, "line", 0)
-                place = "standard input" if path == "-" else path
-                place += f":{number}" if number else ""
-                say_notes([f"{place}: nothing keeps {spec.spec}: {spec.status}: {_text(spec)}"])
-        say_notes(f"{path}: nothing keeps {line}: it is not a spec" for line in found.others)
+                location = "standard input" if path == "-" else path
+                location += f":{number}" if number else ""
+                say_notes([f"{location}: nothing keeps {spec.spec}: {spec.status}: {_text(spec)}"])
+        say_notes(f"{path}: nothing keeps {line}: it is not a spec" for line in answer.others)
     if retention.unmet and not allow_missing:
         fail(
             f"no hash keeps {counted(len(retention.unmet), 'spec')}, so no keep list is printed: "
@@ -265,7 +265,10 @@ def checked_retention(
     if not retention.keep:
         fail("the keep list is empty, and pruning with it would delete every binary of the mirror")
     missing = retention.missing
-    say_notes(f"no binary here has the hash {dag_hash}, which is needed" for dag_hash in missing)
+    say_notes(
+        f"no binary in this database has the hash {dag_hash}, which is needed"
+        for dag_hash in missing
+    )
     return retention
 
 
@@ -274,23 +277,26 @@ def _end_folder(folder: str, covered: list[Covered], options: dict[str, Any]) ->
     from spack_cache_db.query.coverage import Cover
 
     only = options["only"]
-    covered = [each._replace(path=str(Path(each.path).relative_to(folder))) for each in covered]
-    covers = [(path, found) for path, found, _ in covered if found is not None]
-    specs = tuple(chain.from_iterable(found.specs for _, found in covers))
-    whole = Cover(specs, is_lock=False, baseline=str(options["baseline"] or ""))
-    total = f"{whole.share}, in {counted(len(covered), 'environment')}"
+    covered = [
+        environment._replace(path=str(Path(environment.path).relative_to(folder)))
+        for environment in covered
+    ]
+    covers = [(path, answer) for path, answer, _ in covered if answer is not None]
+    specs = tuple(chain.from_iterable(answer.specs for _, answer in covers))
+    total_cover = Cover(specs, is_lock=False, baseline=str(options["baseline"] or ""))
+    total = f"{total_cover.share}, in {counted(len(covered), 'environment')}"
 
     def value() -> dict[str, Any]:
         records = [
-            {"path": path, **(_value(found, only) if found else {"error": error})}
-            for path, found, error in covered
+            {"path": path, **(_value(answer, only) if answer else {"error": error})}
+            for path, answer, error in covered
         ]
-        counts = {"binary": whole.binary, "total": whole.total}
-        counts |= {"lost": whole.counted("lost")} if whole.baseline else {}
+        counts = {"binary": total_cover.binary, "total": total_cover.total}
+        counts |= {"lost": total_cover.counted("lost")} if total_cover.baseline else {}
         return {"environments": records, **counts}
 
     def rows() -> Rows:
-        parts = [(path, _shown(found, only).rows) for path, found in covers]
+        parts = [(path, _shown(answer, only).rows) for path, answer in covers]
         records = [
             {"environment": path, **record} for path, part in parts for record in part.records
         ]
@@ -299,10 +305,10 @@ def _end_folder(folder: str, covered: list[Covered], options: dict[str, Any]) ->
 
     # The path of an environment, its numbers, and how many specs have each status.
     lines = [
-        (path, f"{found.available:,} of {found.total:,}", found.statuses)
-        if found
+        (path, f"{answer.available:,} of {answer.total:,}", answer.statuses)
+        if answer
         else (path, "-", f"cannot be read: {'; '.join(map(_one_line, error.splitlines()))}")
-        for path, found, error in covered
+        for path, answer, error in covered
     ]
     first, second = (max((len(line[at]) for line in lines), default=0) for at in (0, 1))
     table = (
@@ -312,76 +318,76 @@ def _end_folder(folder: str, covered: list[Covered], options: dict[str, Any]) ->
     )
     markdown = [f"{total}.", "", "| environment | binaries | |", "| --- | ---: | --- |"]
     markdown += [f"| `{path}` | {numbers} | {text} |" for path, numbers, text in lines]
-    for path, found in covers:
-        markdown += ["", f"## {path}", "", *_markdown(found, only)]
+    for path, answer in covers:
+        markdown += ["", f"## {path}", "", *_markdown(answer, only)]
     print_answer(options, rows, chain((total, ""), table), value=value, markdown=markdown)
     if len(covers) < len(covered):
         sys.exit(2)
-    if not whole.specs:
+    if not total_cover.specs:
         say_notes(["the environments have no specs"])
-    _end(whole, only)
+    _end(total_cover, only)
 
 
-def _end(found: Cover, only: Sequence[str]) -> NoReturn:
+def _end(answer: Cover, only: Sequence[str]) -> NoReturn:
     """End with the status of the answers."""
-    if found.specs and not _shown(found, only).specs:
+    if answer.specs and not _shown(answer, only).specs:
         say_notes([f"no spec has the status {' or '.join(only)}"])
-    is_good = not found.counted("lost") if found.baseline else found.available == found.total
-    sys.exit(0 if found.specs and is_good else 1)
+    is_good = not answer.counted("lost") if answer.baseline else answer.available == answer.total
+    sys.exit(0 if answer.specs and is_good else 1)
 
 
-def _shown(found: Cover, only: Sequence[str]) -> Cover:
-    """Return the answers of some statuses, in the order of the table; all without `only`."""
+def _shown(answer: Cover, only: Sequence[str]) -> Cover:
+    """Return the answers with the statuses in `only`, all if it is empty."""
     if not only:
-        return found
-    return replace(found, specs=tuple(spec for spec in found.specs if spec.status in only))
+        return answer
+    return replace(answer, specs=tuple(spec for spec in answer.specs if spec.status in only))
 
 
-def _value(found: Cover, only: Sequence[str]) -> dict[str, Any]:
-    return found.as_dict() | {"specs": _shown(found, only).as_dict()["specs"]}
+def _value(answer: Cover, only: Sequence[str]) -> dict[str, Any]:
+    return answer.as_dict() | {"specs": _shown(answer, only).as_dict()["specs"]}
 
 
 def _in_order(specs: Iterable[CoveredSpec]) -> list[CoveredSpec]:
-    """Return specs without a binary, then those with one, each in its order."""
+    """Return specs in the order of their status: those without a binary first."""
     return sorted(specs, key=lambda spec: _ORDER.index(spec.status))
 
 
-def cover_table(found: Cover, only: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the totals and a line for each spec; an answer that several share stands once."""
-    yield found.sentence
-    yield from found.counts
-    specs = _in_order(_shown(found, only).specs)
+def cover_table(answer: Cover, only: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the totals and a line for each spec; a repeated answer is printed once."""
+    yield answer.sentence
+    yield from answer.counts
+    specs = _in_order(_shown(answer, only).specs)
     first = max((len(spec.status) for spec in specs), default=0)
     second = min(max((len(spec.spec) for spec in specs), default=0), _WIDEST)
     before = None
     for number, spec in enumerate(specs):
         if not number:
             yield ""
-        answer = (spec.status, _text(spec))
-        is_same = answer == before and len(answer[1]) > len(_THE_SAME)
+        status_and_text = (spec.status, _text(spec))
+        is_same = status_and_text == before and len(status_and_text[1]) > len(_THE_SAME)
         head = _GAP.join((spec.status.ljust(first), spec.spec.ljust(second)))
-        yield from _wrapped(head, _THE_SAME if is_same else answer[1])
-        before = answer
+        yield from _wrapped(head, _THE_SAME if is_same else status_and_text[1])
+        before = status_and_text
 
 
 def _wrapped(head: str, text: str) -> Iterator[str]:
-    """Yield a line, or several as wide as the terminal with the text indented."""
-    most, line = width(), f"{head}{_GAP}{text}".rstrip()
+    """Yield a line, wrapped to the width of the terminal with the text indented."""
+    max_width, line = width(), f"{head}{_GAP}{text}".rstrip()
     column = len(head) + len(_GAP)
-    if most is None or len(line) <= most:
+    if max_width is None or len(line) <= max_width:
         yield line
-    elif most - column >= _SHORTEST:
-        first, *more = wrap(text, most - column)
+    elif max_width - column >= _SHORTEST:
+        first, *more = wrap(text, max_width - column)
         yield f"{head}{_GAP}{first}"
         yield from (" " * column + part for part in more)
     else:
-        yield from wrap(head.rstrip(), most, subsequent_indent=_INDENT)
-        yield from wrap(text, most, initial_indent=_INDENT, subsequent_indent=_INDENT)
+        yield from wrap(head.rstrip(), max_width, subsequent_indent=_INDENT)
+        yield from wrap(text, max_width, initial_indent=_INDENT, subsequent_indent=_INDENT)
 
 
-def _markdown(found: Cover, only: Sequence[str] = ()) -> Iterator[str]:
-    yield from (f"{found.sentence}.", "", "| status | spec | answer |", "| --- | --- | --- |")
-    for spec in _in_order(_shown(found, only).specs):
+def _markdown(answer: Cover, only: Sequence[str] = ()) -> Iterator[str]:
+    yield from (f"{answer.sentence}.", "", "| status | spec | answer |", "| --- | --- | --- |")
+    for spec in _in_order(_shown(answer, only).specs):
         cells = (_one_line(text).replace("|", "\\|") for text in (spec.spec, _text(spec)))
         yield f"| {spec.status} | `` {next(cells)} `` | {next(cells)} |"
 

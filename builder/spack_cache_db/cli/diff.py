@@ -16,10 +16,10 @@ from spack_cache_db.cli.options import (
     file_argument,
     flag,
     junit_option,
-    named,
     names_in_file,
     opened,
     shared_options,
+    value_option,
 )
 from spack_cache_db.cli.output import form_of, print_answer, say_notes
 from spack_cache_db.errors import counted
@@ -35,7 +35,7 @@ _COLOURS = {
     "rebuilt": "yellow",
 }
 MOST_LINES = 40
-"""Lines of a section for people; JSON and CSV have all."""
+"""Lines of a section in the table and in Markdown; JSON and CSV have all."""
 
 
 @click.command()
@@ -43,8 +43,10 @@ MOST_LINES = 40
 @click.argument("new", shell_complete=names_in_file)
 @file_argument
 @flag("--databases", "OLD and NEW are databases; compare their releases.", is_eager=True)
-@named("--release", "NAME", "With --databases: only this release.", shell_complete=names_in_file)
-@named("--package", "NAME", "Only this package.")
+@value_option(
+    "--release", "NAME", "With --databases: only this release.", shell_complete=names_in_file
+)
+@value_option("--package", "NAME", "Only this package.")
 @shared_options("stack", "target", "host", "json", "csv", "markdown")
 @junit_option
 def diff(old: str, new: str, file: Path, **options: Any) -> None:
@@ -53,9 +55,9 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
     OLD and NEW are releases, or stacks of a release, such as develop:e4s. With --databases, they
     are databases without FILE: each release that both have is compared.
 
-    Of the configurations in both releases, the grown ones gained hashes, the shrunk ones lost
-    hashes, and the rebuilt ones did both. If FILE was built from indexes or mirrors, the report
-    also says which dependency caused the rebuilds.
+    Configurations in both releases are grown (gained hashes), shrunk (lost hashes) or rebuilt
+    (both). If FILE was built from indexes or mirrors, the report names the dependencies that
+    caused the rebuilds.
 
     Exit status: 0 if nothing changed, 1 if something did or neither has a binary, 2 for an error.
 
@@ -70,7 +72,7 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
     if options["databases"]:
         if click.get_current_context().get_parameter_source("file") is ParameterSource.COMMANDLINE:
             raise click.UsageError("--databases compares two databases: OLD and NEW, without FILE")
-        found: Diff | DatabaseDiff = diff_databases(
+        result: Diff | DatabaseDiff = diff_databases(
             Path(old), Path(new), release=options["release"], **narrowing
         )
     elif options["release"]:
@@ -79,80 +81,85 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
         with opened(file) as lookups:
             names = (("side", old), ("side", new), *narrowing.items())
             say_notes(read_spellings(lookups).notes(names))
-        found = compared(file, old, new, **narrowing)
-    whole = (
-        found
-        if isinstance(found, DatabaseDiff)
-        else DatabaseDiff(old, new, {found.new: found}, Delta((), ()))
+        result = compared(file, old, new, **narrowing)
+    databases = (
+        result
+        if isinstance(result, DatabaseDiff)
+        else DatabaseDiff(old, new, {result.new: result}, Delta((), ()))
     )
-    is_compared = any(whole.names) or any(any(each.specs) for each in whole.releases.values())
+    is_compared = any(databases.names) or any(
+        any(release.specs) for release in databases.releases.values()
+    )
     if not is_compared:
-        nothing = f"neither {found.old} nor {found.new} has such a binary, so nothing is compared"
+        nothing = f"neither {result.old} nor {result.new} has such a binary, so nothing is compared"
         say_notes([nothing])
-    elif found.is_empty and form:
-        say_notes(each.sentence for each in whole.releases.values())
+    elif result.is_empty and form:
+        say_notes(release.sentence for release in databases.releases.values())
     if options["junit"]:
-        write_junit(options["junit"], "diff", _cases(whole))
+        write_junit(options["junit"], "diff", _cases(databases))
     print_answer(
         options,
-        lambda: found.rows,
-        _text(whole, is_markdown=False),
-        value=found.as_dict,
-        markdown=_text(whole, is_markdown=True),
+        lambda: result.rows,
+        _text(databases, is_markdown=False),
+        value=result.as_dict,
+        markdown=_text(databases, is_markdown=True),
         colours=_COLOURS,
     )
-    sys.exit(0 if found.is_empty and is_compared else 1)
+    sys.exit(0 if result.is_empty and is_compared else 1)
 
 
-def _text(whole: DatabaseDiff, *, is_markdown: bool) -> Iterator[str]:
+def _text(databases: DatabaseDiff, *, is_markdown: bool) -> Iterator[str]:
     """Yield the lines of each release, and the releases that only one database has."""
     title_mark, line_mark = ("### ", "- ") if is_markdown else ("", "  ")
-    for number, found in enumerate(whole.releases.values()):
+    for number, release_diff in enumerate(databases.releases.values()):
         if is_markdown:
-            yield from (f"## {found.old} → {found.new}", "")
+            yield from (f"## {release_diff.old} → {release_diff.new}", "")
         elif number:
             yield ""
-        yield from _lines(found, title_mark, line_mark)
+        yield from _lines(release_diff, title_mark, line_mark)
     mark = line_mark.strip(" ") and line_mark
-    yield from (f"{mark}The release {name} {text}." for name, text in _only_in_one(whole))
+    yield from (f"{mark}The release {name} {text}." for name, text in _only_in_one(databases))
 
 
-def _only_in_one(whole: DatabaseDiff) -> Iterator[tuple[str, str]]:
-    for names, path in zip(whole.names, (whole.new, whole.old), strict=True):
+def _only_in_one(databases: DatabaseDiff) -> Iterator[tuple[str, str]]:
+    for names, path in zip(databases.names, (databases.new, databases.old), strict=True):
         yield from ((name, f"is only in {path}") for name in names)
 
 
-def _cases(whole: DatabaseDiff) -> Iterator[Case]:
+def _cases(databases: DatabaseDiff) -> Iterator[Case]:
     """Yield a test case for each changed configuration, which fails if it has fewer binaries."""
-    for release, found in whole.releases.items():
-        if found.is_empty:
-            yield Case(release, found.sentence)
-        for change, configurations in found.by_change.items():
-            for each in configurations:
-                name = " ".join((each.configuration.summary, *each.configuration.variants))
-                counts = f"{each.specs.removed:,} of its binaries removed, {each.specs.kept:,} kept"
+    for release, release_diff in databases.releases.items():
+        if release_diff.is_empty:
+            yield Case(release, release_diff.sentence)
+        for change, configurations in release_diff.by_change.items():
+            for row in configurations:
+                name = " ".join((row.configuration.summary, *row.configuration.variants))
+                counts = f"{row.specs.removed:,} of its binaries removed, {row.specs.kept:,} kept"
                 is_lost = change in ("removed", "shrunk")
                 yield Case(release, name, failure=f"{change}: {counts}" if is_lost else "")
-    lost = {*whole.names.removed}
-    for name, text in _only_in_one(whole):
+    lost = {*databases.names.removed}
+    for name, text in _only_in_one(databases):
         yield Case(name, f"the release {name}", failure=text if name in lost else "")
 
 
-def _lines(found: Diff, title_mark: str, line_mark: str) -> Iterator[str]:
-    yield found.sentence
-    for title, lines in _sections(found):
+def _lines(release_diff: Diff, title_mark: str, line_mark: str) -> Iterator[str]:
+    yield release_diff.sentence
+    for title, lines in _sections(release_diff):
         yield from ("", title_mark + title)
-        # Markdown has an empty line behind a heading.
+        # Markdown needs an empty line after a heading.
         yield from [""] * bool(title_mark)
         yield from (line_mark + line for line in lines)
 
 
-def _sections(found: Diff) -> Iterator[tuple[str, list[str]]]:
+def _sections(release_diff: Diff) -> Iterator[tuple[str, list[str]]]:
     """Yield the title and the lines of each part that has any, configurations last."""
-    for change, configurations in found.by_change.items():
+    for change, configurations in release_diff.by_change.items():
         if change in ("added", "removed"):
-            packages, stacks = getattr(found.packages, change), getattr(found.stacks, change)
-            versions = getattr(found.versions, change)
+            packages, stacks = (
+                getattr(release_diff.packages, change),
+                getattr(release_diff.stacks, change),
+            )
+            versions = getattr(release_diff.versions, change)
             yield from _section(f"Packages {change}", len(packages), packages)
             of_package: dict[str, list[str]] = {}
             for package, version in versions:
@@ -160,18 +167,19 @@ def _sections(found: Diff) -> Iterator[tuple[str, list[str]]]:
             lines = [f"{package} {', '.join(names)}" for package, names in of_package.items()]
             yield from _section(f"Versions {change}", len(versions), lines)
             yield from _section(f"Stacks {change}", len(stacks), stacks)
-        counts = Counter(each.configuration.package for each in configurations)
+        counts = Counter(row.configuration.package for row in configurations)
         lines = [f"{name}: {counted(count, 'configuration')}" for name, count in counts.items()]
         yield from _section(f"Configurations {change}", len(configurations), lines)
     causes = [
-        f"{cause}: {counted(cause.configurations, 'configuration')}" for cause in found.causes or ()
+        f"{cause}: {counted(cause.configurations, 'configuration')}"
+        for cause in release_diff.causes or ()
     ]
     yield from _section("Causes of rebuilds", len(causes), causes)
 
 
 def _section(title: str, total: int, lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    shown = [*lines[:MOST_LINES]]
+    printed = [*lines[:MOST_LINES]]
     if len(lines) > MOST_LINES:
-        shown.append(f"and {len(lines) - MOST_LINES:,} more: --json and --csv have all")
+        printed.append(f"and {len(lines) - MOST_LINES:,} more: --json and --csv have all")
     if total:
-        yield f"{title}: {total:,}", shown
+        yield f"{title}: {total:,}", printed

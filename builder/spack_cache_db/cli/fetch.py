@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spack_cache_db.cli.options import ByteSize, F, GivenPath, flag, named
+from spack_cache_db.cli.options import ByteSize, F, GivenPath, flag, value_option
 from spack_cache_db.cli.output import fail, progress_bar, say, say_faults, say_notes
 from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.errors import counted
@@ -67,7 +67,7 @@ def _limit_options(command: F) -> F:
     required=True,
     help="Folder to download into.",
 )
-@named(
+@value_option(
     "--packages",
     "URL",
     "Download package data: an archive of the packages site, a list (….json), or the site.",
@@ -78,8 +78,8 @@ def _limit_options(command: F) -> F:
     metavar="FILE",
     help="From the packages site, download only the packages of this database.",
 )
-@named("--release", "NAME", "Name of the release; from a manifest, only this release.")
-@named("--stack", "NAME", "Name of the stack; from a manifest, only this stack.")
+@value_option("--release", "NAME", "Name of the release; from a manifest, only this release.")
+@value_option("--stack", "NAME", "Name of the stack; from a manifest, only this stack.")
 @click.option(
     "--view",
     "views",

@@ -61,7 +61,7 @@ def flag(name: str, text: str, **more: Any) -> Callable[[F], F]:
     return click.option(name, is_flag=True, help=text, **more)
 
 
-def named(name: str, metavar: str, text: str, **more: Any) -> Callable[[F], F]:
+def value_option(name: str, metavar: str, text: str, **more: Any) -> Callable[[F], F]:
     """Return a decorator that adds an option with a value, with this help."""
     return click.option(name, metavar=metavar, help=text, **more)
 
@@ -250,9 +250,11 @@ def input_options(command: F) -> F:
             multiple=True,
             callback=_modules,
         ),
-        named("--snapshot", "DATE", "Also list mirrors as snapshots of this day, 2026-11-25."),
-        named("--stack", "NAME", "Stack of the indexes and mirrors; else their folder."),
-        named("--release", "NAME", "Release of the indexes and mirrors; else their folder."),
+        value_option(
+            "--snapshot", "DATE", "Also list mirrors as snapshots of this day, 2026-11-25."
+        ),
+        value_option("--stack", "NAME", "Stack of the indexes and mirrors; else their folder."),
+        value_option("--release", "NAME", "Release of the indexes and mirrors; else their folder."),
     ):
         command = option(command)
     return command

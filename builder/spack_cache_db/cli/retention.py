@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spack_cache_db.cli.cover import checked_retention, environment_paths, read_cover
-from spack_cache_db.cli.options import GivenPath, file_argument, flag, named, opened, shared_options
+from spack_cache_db.cli.options import (
+    GivenPath,
+    file_argument,
+    flag,
+    opened,
+    shared_options,
+    value_option,
+)
 from spack_cache_db.cli.output import form_of, print_json, print_rows, say
 from spack_cache_db.errors import counted
 
@@ -35,14 +42,14 @@ _RULES = ("environment", "newest", "newer_than", "stack")
     metavar="N",
     help="Keep the newest N versions of each package.",
 )
-@named(
+@value_option(
     "--newer-than",
     "DATE|DAYS",
     "Keep the snapshots since a day, or since so many days before the newest one; and all releases "
     "without a date.",
 )
-@named("--stack", "NAME", "Keep the binaries in this stack. Repeatable.", multiple=True)
-@named("--release", "NAME", "The release of the mirror, if the database has others.")
+@value_option("--stack", "NAME", "Keep the binaries in this stack. Repeatable.", multiple=True)
+@value_option("--release", "NAME", "The release of the mirror, if the database has others.")
 @flag("--keeplist", "Print the hashes that are kept, for `spack buildcache prune --keeplist`.")
 @flag("--allow-missing", "Print an answer although nothing keeps some specs of an environment.")
 @shared_options("json", "csv", "all")
@@ -74,24 +81,26 @@ def retention(file: Path, release: str | None, **options: Any) -> None:
             for path in environment_paths(environment)[1]
         ]
         rules = options["newest"], days, options["stack"]
-        found = checked_retention(lookups, covered, scope, *rules, allow_missing=allow_missing)
+        result = checked_retention(lookups, covered, scope, *rules, allow_missing=allow_missing)
     if form == "keeplist":
-        click.echo("\n".join(found.keep))
+        click.echo("\n".join(result.keep))
     elif form == "json":
-        print_json(found.as_dict())
+        print_json(result.as_dict())
     else:
         if form is None:
-            say(_totals(found))
-        print_rows(found.rows, options, "")
-    sys.exit(1 if found.missing and not allow_missing else 0)
+            say(_totals(result))
+        print_rows(result.rows, options, "")
+    sys.exit(1 if result.missing and not allow_missing else 0)
 
 
-def _totals(found: Retention) -> str:
-    """Return how many binaries are kept by which rule, and what pruning frees."""
-    reasons = Counter(each.reason for each in found.binaries if each.reason)
+def _totals(result: Retention) -> str:
+    """Return a line with the number of binaries that each rule keeps, and the freed size."""
+    reasons = Counter(binary.reason for binary in result.binaries if binary.reason)
     texts = ", ".join(f"{reason} {count:,}" for reason, count in reasons.items())
-    keep, prune = (counted(len(some), "binary", "binaries") for some in (found.keep, found.prune))
-    freed = f", which frees {found.freed_bytes / 1e6:,.1f} MB" if found.freed_bytes else ""
-    unknown = counted(found.unknown_sizes, "size is", "sizes are")
-    more = f"; {unknown} unknown" if found.unknown_sizes else ""
+    keep, prune = (
+        counted(len(binaries), "binary", "binaries") for binaries in (result.keep, result.prune)
+    )
+    freed = f", which frees {result.freed_bytes / 1e6:,.1f} MB" if result.freed_bytes else ""
+    unknown = counted(result.unknown_sizes, "size is", "sizes are")
+    more = f"; {unknown} unknown" if result.unknown_sizes else ""
     return f"keep {keep} ({texts}); prune {prune}{freed}{more}"

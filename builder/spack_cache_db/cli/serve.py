@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from spack_cache_db.cli.options import GivenPath, file_argument, flag, named
+from spack_cache_db.cli.options import GivenPath, file_argument, flag, value_option
 from spack_cache_db.cli.output import fail, say
 from spack_cache_db.errors import BuilderError, printable, reason
 from spack_cache_db.site import is_origin, site_folder
@@ -21,7 +21,7 @@ _BACKLOG = 2048
 
 @click.command()
 @file_argument
-@named("--host", "ADDRESS", "Address to listen on.", default="127.0.0.1", show_default=True)
+@value_option("--host", "ADDRESS", "Address to listen on.", default="127.0.0.1", show_default=True)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -38,7 +38,7 @@ _BACKLOG = 2048
     multiple=True,
     help="Let pages of ORIGIN (https://host) show the site in a frame. Repeatable.",
 )
-@named(
+@value_option(
     "--proxy",
     "ADDRESS",
     "Trust X-Forwarded-Proto and X-Forwarded-For from the proxy at this address.",
@@ -61,7 +61,7 @@ _BACKLOG = 2048
     type=GivenPath(exists=True, file_okay=False, path_type=Path),
     help="Folder with your own Datasette plugins.",
 )
-@named("--base-url", "PATH", "Path below which a proxy publishes the site, such as /cache/.")
+@value_option("--base-url", "PATH", "Path below which a proxy publishes the site, such as /cache/.")
 @click.option(
     "--workers",
     type=click.IntRange(1),

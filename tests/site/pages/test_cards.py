@@ -127,11 +127,11 @@ async def test_a_package_without_a_binary_is_not_replaced(packages: Any) -> None
     """No other rows are shown; what builds it is."""
     for text in ("tensorflow gpu", "tensorflow +cuda zen3", "TensorFlow"):
         found = (await answer(packages, text)).text
-        assert "” is called py-tensorflow in Spack. No binary of" in found
+        assert "” is called py-tensorflow in Spack. This database has no binary of" in found
         assert "<code>spack install py-tensorflow</code>" in found
         assert 'id="configurations"' not in found and not CARD.findall(found)
     found = (await answer(packages, "blas")).text
-    assert '<a href="/package/hipblas">' in found.partition("without a binary here")[2]
+    assert '<a href="/package/hipblas">' in found.partition("without a binary in this database")[2]
 
 
 @pytest.mark.asyncio

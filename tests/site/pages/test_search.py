@@ -47,7 +47,7 @@ async def test_the_ways_out_are_links(datasette: Any) -> None:
 
     assert 'href="/find?q=hdf5%401.14">Without +cuda: 4 configurations' in excluded.text
     words = (await datasette.client.get("/find?q=hdf5+rhel8+aarch64+nothingelse+in+develop")).text
-    assert "Nothing here matches “nothingelse”" in words
+    assert "No package matches “nothingelse”" in words
     assert re.search(r'As a spec: <a href="/find\?q=hdf5%20[^"]*release=develop">', words)
     assert 'Perhaps you mean <a href="/find?q=hdf5%20target%3Dzen3%20%25gcc">' in misplaced.text
 

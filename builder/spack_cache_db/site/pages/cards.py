@@ -1,4 +1,4 @@
-"""The packages that words mean, as the cards of a search."""
+"""Finds the packages that words of a search mean, and returns them as cards."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ MOST_CARDS = 8
 MOST_DESCRIBED = 30
 MOST_RELEASES = 2
 MOST_GUESSED = 3
-"""Words for which similar names are looked for, which takes long where names are many."""
+"""Words for which similar names are searched, which is slow."""
 MOST_COMPILERS = 2
 OPTIONS = ("+cuda", "+rocm", "+mpi", "+openmp", "+python", "+fortran")
-"""Options that people choose a binary by, the best known first."""
+"""Variants that a card shows, the best known first."""
 LANGUAGES = {"python": "py", "perl": "perl", "r": "r-"}
-"""How names begin of what is written in a language."""
+"""Prefixes of package names by language."""
 SHORTEST_PART, LONG = 3, 5
-"""Shorter words are in too many names to begin or end them, or to be looked for inside them."""
+"""Lengths of words that are searched at the ends of a name, and inside a name."""
 NOWHERE = 4
 
 SUMMARIES = """
@@ -49,10 +49,11 @@ class Card:
     """A package that has binaries.
 
     Attributes:
-        reason: why it is found, if its name does not say so.
-        version: the newest version of its binaries that count.
-        spec_count: its binaries that count, and `total` all of them.
-        compilers: names and first parts of versions, such as `gcc 11` or a range of them.
+        reason: why it matches, if its name does not show it.
+        total: number of all its binaries.
+        version: the newest version of its binaries in the scope.
+        spec_count: number of its binaries in the scope.
+        compilers: names and major versions, such as `gcc 11`, or a range of them.
         variants: well-known options that a binary has.
         releases: the first releases that list a binary.
         command: the command for the best binary.
@@ -77,9 +78,9 @@ class Packages:
     Attributes:
         words: the words.
         more: names of packages with binaries that have no card.
-        unbuilt: names of packages that Spack has, and the database has no binary of.
-        reason: why the first of these is found, if its name does not say so.
-        unmatched: the words that no package has, if others have packages.
+        unbuilt: names of packages of Spack that have no binary in the database.
+        reason: why the first of `unbuilt` matches, if its name does not show it.
+        unmatched: words without a package, if other words have packages.
         is_guess: whether no word is known, and the packages have similar names.
     """
 
@@ -103,9 +104,9 @@ def packages_of(
 
     Args:
         lookups: the small tables of the database.
-        words: what is looked for in descriptions.
-        nouns: those of the words that may be names.
-        scope: what narrows the binaries that count.
+        words: words to search in descriptions.
+        nouns: words that may be names.
+        scope: filters of the binaries that count.
     """
     counts = package_counts(lookups)
     reasons, unmatched = reasons_of(lookups, words, nouns)
@@ -129,9 +130,9 @@ def packages_of(
 def reasons_of(
     lookups: Lookups, words: Sequence[str], nouns: Sequence[str]
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return why each package is found, the best first, and the nouns that no name has.
+    """Return the reason of each matching package, the best first, and nouns that match no name.
 
-    Names come before descriptions, but for a description with all of several words.
+    Matching names come before descriptions, except descriptions with all of several words.
     """
 
     def named(name: str) -> dict[str, str]:
@@ -140,11 +141,11 @@ def reasons_of(
         provided = dict.fromkeys(packages_providing(lookups, name), f"provides {name}")
         return provided if package is None else {package: reason, **provided}
 
-    def described(some: Sequence[str], *, every_word: bool = False) -> dict[str, str]:
+    def described(texts: Sequence[str], *, every_word: bool = False) -> dict[str, str]:
         rows = described_packages(
-            lookups.conn, " ".join(some), MOST_DESCRIBED, every_word=every_word
+            lookups.conn, " ".join(texts), MOST_DESCRIBED, every_word=every_word
         )
-        return dict.fromkeys((each.name for each in rows), "")
+        return dict.fromkeys((row.name for row in rows), "")
 
     parts = {name: _with_part(lookups, name.lower()) for name in nouns}
     if len(nouns) == 1:
@@ -153,39 +154,39 @@ def reasons_of(
         return _joined(named(name), parts[name], described(nouns) if is_word else {}), ()
     by_name = {name: named(name) for name in nouns}
     first = _joined(named("-".join(words)), described(words, every_word=True))
-    others = _joined(*by_name.values(), *parts.values())
-    if not (first or others):
+    partial = _joined(*by_name.values(), *parts.values())
+    if not (first or partial):
         return described(nouns), ()
     unmatched = tuple(name for name in nouns if not (first or by_name[name] or parts[name]))
-    by_words = sorted(others, key=lambda package: -_words_in(package, nouns))
-    return _joined(first, {package: others[package] for package in by_words}), unmatched
+    by_words = sorted(partial, key=lambda package: -_words_in(package, nouns))
+    return _joined(first, {package: partial[package] for package in by_words}), unmatched
 
 
 def _close(counts: Mapping[str, int], words: Iterable[str]) -> dict[str, str]:
-    """Return packages with names like some words: those with a binary, if any are."""
+    """Return packages with names similar to words: those with a binary, if there are any."""
 
-    def near(known: Collection[str]) -> dict[str, str]:
-        return {name: "" for word in words for name in close_names(word.lower(), known)}
+    def near(known_names: Collection[str]) -> dict[str, str]:
+        return {name: "" for word in words for name in close_names(word.lower(), known_names)}
 
     return near([name for name in counts if counts[name]]) or near(counts)
 
 
 def _joined(*reasons: Mapping[str, str]) -> dict[str, str]:
-    """Return all reasons together: of each package the first, where it stands first."""
-    found: dict[str, str] = {}
-    for some in reasons:
-        for package, reason in some.items():
-            found.setdefault(package, reason)
-    return found
+    """Return all reasons as one mapping; the first reason of a package counts."""
+    joined: dict[str, str] = {}
+    for group in reasons:
+        for package, reason in group.items():
+            joined.setdefault(package, reason)
+    return joined
 
 
 def _words_in(package: str, words: Iterable[str]) -> int:
-    """Return how many words are in a name: `py-mpi4py` has `python` and `mpi`."""
+    """Return the number of words in a name: `py-mpi4py` has `python` and `mpi`."""
     return sum(LANGUAGES.get(word, word) in package for word in map(str.lower, words))
 
 
 def _with_part(lookups: Lookups, word: str) -> dict[str, str]:
-    """Return the packages whose name has a word, begins or ends with it, or contains a long one."""
+    """Return the packages whose name has a word, starts or ends with it, or contains a long one."""
     counts = package_counts(lookups)
 
     def place(name: str) -> int:
@@ -196,8 +197,8 @@ def _with_part(lookups: Lookups, word: str) -> dict[str, str]:
         return (*ways, len(word) >= LONG and word in name, True).index(True)
 
     places = {name: place(name) for name in counts if word in name}
-    found = (name for name, where in places.items() if where < NOWHERE)
-    return dict.fromkeys(sorted(found, key=lambda name: (places[name], -counts[name], name)), "")
+    names = (name for name, where in places.items() if where < NOWHERE)
+    return dict.fromkeys(sorted(names, key=lambda name: (places[name], -counts[name], name)), "")
 
 
 def cards_of(lookups: Lookups, reasons: Mapping[str, str], scope: Conditions) -> list[Card]:
@@ -206,12 +207,12 @@ def cards_of(lookups: Lookups, reasons: Mapping[str, str], scope: Conditions) ->
     names = OneOf(frozenset(reasons))
     results = matching(lookups, (Condition("package", "", names), *scope))
     groups: dict[str, list[Counted]] = defaultdict(list)
-    for each in counted_part(lookups, results, slice(None)):
-        groups[each.configuration.package].append(each)
-    # Configurations come in the order in which Spack would take them.
+    for row in counted_part(lookups, results, slice(None)):
+        groups[row.configuration.package].append(row)
+    # Configurations are in Spack's order of preference.
     first = {group[0].id: name for name, group in groups.items()}
     specs = specs_in_scope(lookups.conn, first, results.conditions)
-    hashes = {first[key]: found[0].hash for key, found in specs.items()}
+    hashes = {first[key]: binaries[0].hash for key, binaries in specs.items()}
     installed = installed_among(lookups.conn, hashes.values())
     summaries = dict(select(lookups.conn, SUMMARIES, names=json.dumps([*reasons])))
 
@@ -219,18 +220,19 @@ def cards_of(lookups: Lookups, reasons: Mapping[str, str], scope: Conditions) ->
         summary = summary_of(summaries.get(name) or "")
         if not group:
             return Card(name, reasons[name], summary, counts[name])
-        found, dag_hash = [each.configuration for each in group], hashes.get(name)
-        options = {text for each in found for text in each.variants}
+        configurations, dag_hash = [row.configuration for row in group], hashes.get(name)
+        options = {text for configuration in configurations for text in configuration.variants}
         return Card(
             name=name,
             reason=reasons[name],
             summary=summary,
             total=counts[name],
-            version=newest_version({each.version for each in found}) or "",
-            spec_count=sum(each.spec_count for each in group),
-            compilers=_compilers(each.compiler for each in found),
+            version=newest_version({configuration.version for configuration in configurations})
+            or "",
+            spec_count=sum(row.spec_count for row in group),
+            compilers=_compilers(configuration.compiler for configuration in configurations),
             variants=tuple(text for text in OPTIONS if text in options),
-            releases=_releases(lookups, [each.id for each in group], scope),
+            releases=_releases(lookups, [row.id for row in group], scope),
             command=""
             if dag_hash is None
             else command_of(lookups.conn, name, dag_hash, is_installed=dag_hash in installed),
@@ -240,15 +242,15 @@ def cards_of(lookups: Lookups, reasons: Mapping[str, str], scope: Conditions) ->
 
 
 def _releases(lookups: Lookups, ids: Sequence[int], scope: Conditions) -> tuple[str, ...]:
-    """Return the first releases that list a configuration; the chosen one, if one is."""
+    """Return the first releases that list a configuration, or only the chosen release."""
     chosen = asked(scope, "release")
     if chosen is not None:
         return (lookups.releases[chosen].name,)
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for piece in json_pieces(ids):
         rows = select(lookups.conn, FIRST_RELEASES, ids=piece, limit=MOST_RELEASES)
-        found |= {name: None for (name,) in rows}
-    return tuple(found)[:MOST_RELEASES]
+        names |= {name: None for (name,) in rows}
+    return tuple(names)[:MOST_RELEASES]
 
 
 def _compilers(compilers: Iterable[str]) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ ORDER BY targets.family
 """
 MOST_OTHER_RELEASES = 24
 _OFFERED = {"version": 1, "variant": 3, "compiler": 1, "os": 1, "stack": 1}
-"""Filters that are offered above the rows, and how many values of each."""
+"""Filters that are offered above the rows, and the number of values of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +82,19 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class PackagePage:
-    """Everything the page of a package shows.
+    """The content of the page of a package.
 
     Attributes:
         first: the configuration of the first row.
-        install: the commands for it.
-        releases: the releases that have it.
+        install: the commands for the first row.
+        releases: the releases of the first row.
         offers: filters that are offered above the rows.
-        installed: which installation has which version; None if there is only one.
-        needed_by: packages that need it themselves, as far as the file knows.
-        known: of a package without a binary the specs that others depend on.
-        known_name: what is known of its name.
-        is_explicit: whether somebody asked to have a spec of it installed.
-        notes: what Spack says of the variants of the rows and the filters.
+        installed: versions by installation; None if there is only one installation.
+        needed_by: packages that depend on it directly.
+        known: specs of a package without a binary that other specs depend on.
+        known_name: the kind of its name.
+        is_explicit: whether a spec of it was installed explicitly.
+        notes: Spack's notes on the variants of the rows and the filters.
     """
 
     package: Package
@@ -129,34 +129,34 @@ class PackagePage:
 
     @property
     def codes(self) -> Mapping[str, Markup]:
-        """The variants with notes as rows show them: escaped once, not once for each row."""
+        """The variants with notes as HTML: escaped once, not once for each row."""
         code = Markup('<code title="{}">{}</code>')
         return {text: code.format(note.hint, text) for text, note in self.notes.items()}
 
 
 def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage | None:
     """Return the page of the package called `name`; None if there is no such package."""
-    found = next(select(lookups.conn, PACKAGE, name=name), None)
-    if found is None:
+    row = next(select(lookups.conn, PACKAGE, name=name), None)
+    if row is None:
         return None
-    package = Package(*found)
+    package = Package(*row)
     every = configurations_of_package(lookups, package.id)
-    releases = releases_of(lookups.conn, [each.id for each in every])
+    releases = releases_of(lookups.conn, [row.id for row in every])
     anywhere = matches_of(every, filters.conditions())
     scope = _scope(lookups, filters)
-    here = anywhere.counted(lambda some: _counted(lookups, scope, some))
+    in_scope = anywhere.counted(lambda rows: _counted(lookups, scope, rows))
     asks = (Condition("package", name, Word(name)), *filters.conditions())
-    fitting = {each.id: each for each in here.fitting}
+    fitting = {row.id: row for row in in_scope.fitting}
     order = configuration_ids(lookups, asks, every=True)
     matching = [fitting[key] for key in order if key in fitting]
     common = shared_variants(matching)
     window = paginated(len(matching), filters.page, PAGE_ROWS)
-    shown = matching[window.rows]
-    choices = choices_of(lookups, filters, anywhere, here, releases)
+    page_rows = matching[window.rows]
+    choices = choices_of(lookups, filters, anywhere, in_scope, releases)
     data = read_package_data(lookups.conn, name)
-    notes = data.variant_notes(_variants(shown, choices)) if data is not None else {}
+    notes = data.variant_notes(_variants(page_rows, choices)) if data is not None else {}
     defaults = {text for text, note in notes.items() if note.is_default}
-    rows = table_rows(lookups, shown, common, scope or ANYWHERE, opened=filters.opened)
+    rows = table_rows(lookups, page_rows, common, scope or ANYWHERE, opened=filters.opened)
     first = (
         rows[:1] if window.page == 1 else table_rows(lookups, matching[:1], (), scope or ANYWHERE)
     )
@@ -167,7 +167,7 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
         package=package,
         filters=filters.changed(page=window.page),
         configuration_count=len(matching),
-        spec_count=sum(each.spec_count for each in matching),
+        spec_count=sum(row.spec_count for row in matching),
         choices=choices,
         offers=offers_of(choices, len(matching)),
         first=first[0].configuration if first else None,
@@ -191,34 +191,34 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
     )
 
 
-def _variants(shown: Iterable[Counted], choices: Iterable[Choice]) -> set[str]:
-    """Return the variants that a page has in its rows and its filters."""
-    rows = {text for each in shown for text in each.configuration.variants}
-    offered = (each.values for each in choices if each.name == "variant")
+def _variants(configurations: Iterable[Counted], choices: Iterable[Choice]) -> set[str]:
+    """Return the variants in the rows and the filters of a page."""
+    rows = {text for row in configurations for text in row.configuration.variants}
+    offered = (choice.values for choice in choices if choice.name == "variant")
     return rows.union(text for values in offered for text, _ in values)
 
 
 def _others_first(variants: tuple[str, ...], defaults: Set[str]) -> tuple[str, ...]:
-    """Return variants with what is no default before what is."""
+    """Return variants sorted: those that are not defaults first."""
     return tuple(sorted(variants, key=defaults.__contains__)) if defaults else variants
 
 
 def _known(conn: sqlite3.Connection, package: Package) -> tuple[Node, ...]:
     ids = [row[0] for row in select(conn, KNOWN, package=package.id, limit=MOST_KNOWN)]
-    return tuple(sorted(read_nodes(conn, ids).values(), key=lambda each: each.sort_key))
+    return tuple(sorted(read_nodes(conn, ids).values(), key=lambda node: node.sort_key))
 
 
 def shared_variants(matching: Sequence[Counted]) -> tuple[str, ...]:
-    """Return the variants that all of several configurations have."""
+    """Return the variants that all configurations share; none for a single one."""
     if len(matching) < 2:
         return ()
-    first, *others = (each.configuration.variants for each in matching)
-    shared = set(first).intersection(*others)
-    return tuple(each for each in first if each in shared)
+    first, *more = (row.configuration.variants for row in matching)
+    shared = set(first).intersection(*more)
+    return tuple(text for text in first if text in shared)
 
 
 def _scope(lookups: Lookups, filters: Filters) -> Conditions | None:
-    """Return the chosen release and stack; None if the file has no such."""
+    """Return the chosen release and stack; None if the database has no such name."""
     try:
         return scope_of(lookups, filters.release, filters.stack)
     except UnknownNameError:
@@ -226,22 +226,22 @@ def _scope(lookups: Lookups, filters: Filters) -> Conditions | None:
 
 
 def _counted(lookups: Lookups, scope: Conditions | None, fitting: list[Counted]) -> list[Counted]:
-    """Return the configurations of which a spec counts there, and how many do."""
+    """Return the configurations with a spec in the scope, and their counts there."""
     if scope is None or not fitting:
         return []
     if scope == ANYWHERE:
-        return [each for each in fitting if each.spec_count]
-    counts = counts_in_scope(lookups, [each.id for each in fitting], scope)
-    # Spelled out: `_replace` takes several times as long, and some packages have thousands.
+        return [row for row in fitting if row.spec_count]
+    counts = counts_in_scope(lookups, [row.id for row in fitting], scope)
+    # `_replace` would be several times slower, and some packages have thousands of rows.
     return [
-        Counted(each.id, each.configuration, each.position, counts[each.id])
-        for each in fitting
-        if each.id in counts
+        Counted(row.id, row.configuration, row.position, counts[row.id])
+        for row in fitting
+        if row.id in counts
     ]
 
 
 class Offer(NamedTuple):
-    """A filter that is offered: its name, its value, and the configurations that it leaves."""
+    """An offered filter: its name, its value, and the number of configurations that it leaves."""
 
     name: str
     value: str
@@ -249,19 +249,19 @@ class Offer(NamedTuple):
 
 
 def offers_of(choices: Iterable[Choice], total: int) -> tuple[Offer, ...]:
-    """Return some filters that leave fewer than `total` configurations, the best known first."""
+    """Return filters that leave fewer than `total` configurations, the best known first."""
     offered = []
     for choice in choices:
         if choice.chosen is not None or choice.name not in _OFFERED:
             continue
         values = [Offer(choice.name, *pair) for pair in choice.values if 0 < pair[1] < total]
         if choice.name == "variant":
-            values = [each for each in values if each.value.startswith("+")]
-            values.sort(key=lambda each: (_place_of(each.value), -each.configurations))
+            values = [offer for offer in values if offer.value.startswith("+")]
+            values.sort(key=lambda offer: (_place_of(offer.value), -offer.configurations))
         elif choice.name != "version":
-            values.sort(key=lambda each: -each.configurations)
+            values.sort(key=lambda offer: -offer.configurations)
         offered += values[: _OFFERED[choice.name]]
-    return tuple(sorted(offered, key=lambda each: [*_OFFERED].index(each.name)))
+    return tuple(sorted(offered, key=lambda offer: [*_OFFERED].index(offer.name)))
 
 
 def _place_of(variant: str) -> int:
@@ -269,6 +269,6 @@ def _place_of(variant: str) -> int:
 
 
 def load_badge(lookups: Lookups, name: str) -> str | None:
-    """Return the text of a package's badge; None where it has no binary."""
-    found = [*select(lookups.conn, NEWEST, name=name)]
-    return f"{found[0][0]} on {', '.join(family for _, family in found)}" if found else None
+    """Return the text of a package's badge; None if it has no binary."""
+    rows = [*select(lookups.conn, NEWEST, name=name)]
+    return f"{rows[0][0]} on {', '.join(family for _, family in rows)}" if rows else None

@@ -1,4 +1,4 @@
-"""The versions of a package: where their binaries run, and which releases have them."""
+"""The versions of a package by machine and by release."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.filters import Filters
 
 MOST_VERSIONS = 8
-"""Versions in the timeline, if not all are asked for."""
+"""Versions in the timeline by default."""
 MOST_SHOWN = 3
-"""Versions in the table of where a package runs, if not all are asked for."""
+"""Versions in the table of machines by default."""
 MOST_RELEASES = 2
 _PLATFORMS = {"darwin": "macOS"}
 
 
 @dataclass(frozen=True, slots=True)
 class VersionRuns:
-    """A version: its binaries by kind of machine, and the first releases that have it."""
+    """A version: count and address for each machine, and the first releases that have it."""
 
     version: str
     counts: tuple[tuple[int, str], ...]
@@ -32,7 +32,7 @@ class VersionRuns:
 
 @dataclass(frozen=True, slots=True)
 class WhereItRuns:
-    """Binaries of a package by version, the newest first, and by kind of machine."""
+    """Binaries of a package by version, newest first, and by machine."""
 
     machines: tuple[str, ...]
     versions: tuple[VersionRuns, ...]
@@ -42,22 +42,22 @@ class WhereItRuns:
 def where_it_runs(
     lookups: Lookups, every: Sequence[Counted], releases: Mapping[int, Sequence[int]], *, all: bool
 ) -> WhereItRuns:
-    """Return the binaries of a package by version and kind of machine.
+    """Return the number of binaries of a package by version and machine.
 
     Args:
         lookups: the small tables of the database.
         every: the configurations of the package.
-        releases: the ids of the releases that have each of them.
+        releases: the ids of the releases of each configuration.
         all: whether to return more than the newest `MOST_SHOWN` versions.
     """
-    platforms = {each.configuration.platform for each in every if each.spec_count}
+    platforms = {row.configuration.platform for row in every if row.spec_count}
 
-    def machine_of(what: Configuration) -> Machine:
-        family, platform = lookups.families[what.target], what.platform
+    def machine_of(configuration: Configuration) -> Machine:
+        family, platform = lookups.families[configuration.target], configuration.platform
         name = _machine_name(family, platform)
         return Machine(name, f"{family}:", platform if len(platforms) > 1 else None)
 
-    cells = [(each, machine_of(each.configuration), each.spec_count) for each in every]
+    cells = [(row, machine_of(row.configuration), row.spec_count) for row in every]
     counts = Counter[Machine]()
     for _, machine, count in cells:
         counts[machine] += count
@@ -68,26 +68,26 @@ def where_it_runs(
 def where_installed(
     lookups: Lookups, every: Sequence[Counted], releases: Mapping[int, Sequence[int]], *, all: bool
 ) -> WhereItRuns | None:
-    """Return the specs of a package by version and installation; None if there is only one.
+    """Return the number of specs by version and installation; None without two installations.
 
     The arguments are those of `where_it_runs`.
     """
-    trees, ids = lookups.trees(), [each.id for each in every]
+    trees, ids = lookups.trees(), [row.id for row in every]
     if len(trees) < 2:
         return None
     names = (lookups.releases[tree].name for tree in trees)
     machines = {tree: Machine(name, release=name) for tree, name in zip(trees, names, strict=True)}
     cells = [
-        (each, machine, counts[each.id])
+        (row, machine, counts[row.id])
         for tree, machine in machines.items()
         for counts in (counts_in_scope(lookups, ids, (Condition("release", "", tree),)),)
-        for each in every
+        for row in every
     ]
     return _table(lookups, cells, releases, [*machines.values()], all=all)
 
 
 class Machine(NamedTuple):
-    """A kind of machine, or an installation: its name, and the filters that it stands for."""
+    """A kind of machine, or an installation: its name, and its filters."""
 
     name: str
     target: str | None = None
@@ -108,24 +108,24 @@ def _table(
     *,
     all: bool,
 ) -> WhereItRuns:
-    """Return the table of cells: how many specs of a configuration count on a machine."""
+    """Return the table of cells: configuration, machine and number of specs."""
     counts: dict[tuple[int, str], Counter[Machine]] = {}
-    listed: dict[tuple[int, str], set[int]] = {}
-    for what, machine, specs in cells:
+    release_ids: dict[tuple[int, str], set[int]] = {}
+    for configuration, machine, specs in cells:
         if specs:
-            version = what.position, what.configuration.version
+            version = configuration.position, configuration.configuration.version
             counts.setdefault(version, Counter())[machine] += specs
-            listed.setdefault(version, set()).update(releases[what.id])
+            release_ids.setdefault(version, set()).update(releases[configuration.id])
     names = {key: release.name for key, release in lookups.releases.items()}
 
     def row(key: tuple[int, str]) -> VersionRuns:
-        found = tuple((counts[key][each], each.address(key[1])) for each in order)
-        first = [release for number, release in names.items() if number in listed[key]]
-        return VersionRuns(key[1], found, tuple(first[:MOST_RELEASES]))
+        cells_of_row = tuple((counts[key][machine], machine.address(key[1])) for machine in order)
+        first = [release for number, release in names.items() if number in release_ids[key]]
+        return VersionRuns(key[1], cells_of_row, tuple(first[:MOST_RELEASES]))
 
     newest_first = sorted(counts, reverse=True)
-    shown = newest_first if all else newest_first[:MOST_SHOWN]
-    return WhereItRuns(tuple(each.name for each in order), tuple(map(row, shown)), len(counts))
+    keys = newest_first if all else newest_first[:MOST_SHOWN]
+    return WhereItRuns(tuple(machine.name for machine in order), tuple(map(row, keys)), len(counts))
 
 
 def _machine_name(family: str, platform: str) -> str:
@@ -136,11 +136,10 @@ class Lane(NamedTuple):
     """The releases that have one version for one family of targets.
 
     Attributes:
-        runs: (first place, number) of releases that follow each other; places are those of
-            `Timeline.releases`, from 0.
-        since: the first release that has it; of snapshots the day.
-        until: the last one; None where that is the newest of all.
-        releases: how many have it.
+        runs: (first position, number) of consecutive releases in `Timeline.releases`, from 0.
+        since: the first release that has it, or the day of a snapshot.
+        until: the last one; None if that is the newest of all.
+        releases: number of releases that have it.
     """
 
     family: str
@@ -151,7 +150,7 @@ class Lane(NamedTuple):
 
 
 class VersionTimeline(NamedTuple):
-    """One version: what to say of it, and its families, the first of them first."""
+    """One version: a sentence about it, and its families, oldest first."""
 
     version: str
     sentence: str
@@ -173,52 +172,50 @@ def timeline_of(
     *,
     every_version: bool,
 ) -> Timeline:
-    """Return since when each version of a package is there.
+    """Return the first and last release of each version of a package.
 
     Args:
-        lookups: the small tables of the file.
+        lookups: the small tables of the database.
         every: the configurations of the package.
-        releases: the releases that show each of them, by their ids.
-        every_version: whether to tell of more than the newest `MOST_VERSIONS`.
+        releases: the ids of the releases of each configuration.
+        every_version: whether to return more than the newest `MOST_VERSIONS`.
     """
     oldest_first = [*reversed(lookups.releases.values())]
-    place = {each.id: at for at, each in enumerate(oldest_first)}
-    found: dict[tuple[int, str], dict[str, set[int]]] = {}
-    for each in every:
-        if listing := releases[each.id]:
-            words = each.configuration
-            families = found.setdefault((each.position, words.version), {})
+    positions = {release.id: at for at, release in enumerate(oldest_first)}
+    lanes: dict[tuple[int, str], dict[str, set[int]]] = {}
+    for row in every:
+        if listing := releases[row.id]:
+            words = row.configuration
+            families = lanes.setdefault((row.position, words.version), {})
             families.setdefault(lookups.families[words.target], set()).update(listing)
-    shown = sorted(found, reverse=True)[: None if every_version else MOST_VERSIONS]
-    versions = (_version(key[1], found[key], place, oldest_first) for key in shown)
-    return Timeline(tuple(each.name for each in oldest_first), tuple(versions), len(found))
+    keys = sorted(lanes, reverse=True)[: None if every_version else MOST_VERSIONS]
+    versions = (_version(key[1], lanes[key], positions, oldest_first) for key in keys)
+    return Timeline(tuple(release.name for release in oldest_first), tuple(versions), len(lanes))
 
 
 def _version(
     name: str,
     families: Mapping[str, Iterable[int]],
-    place: Mapping[int, int],
+    positions: Mapping[int, int],
     releases: Sequence[Release],
 ) -> VersionTimeline:
     lanes = [
-        _lane(family, sorted(map(place.__getitem__, ids)), releases)
+        _lane(family, sorted(map(positions.__getitem__, ids)), releases)
         for family, ids in families.items()
     ]
     lanes.sort(key=lambda lane: (lane.runs[0][0], lane.family))
-    first, *others = lanes
+    first, *more = lanes
     parts = [f"{name} since {first.since}"]
-    parts += [
-        f"on {each.family} since {each.since}" for each in others if each.since != first.since
-    ]
-    if len({each.until for each in lanes}) == 1:
+    parts += [f"on {lane.family} since {lane.since}" for lane in more if lane.since != first.since]
+    if len({lane.until for lane in lanes}) == 1:
         parts += [f"last in {first.until}"] if first.until else []
     else:
-        parts += [f"on {each.family} last in {each.until}" for each in lanes if each.until]
+        parts += [f"on {lane.family} last in {lane.until}" for lane in lanes if lane.until]
     return VersionTimeline(name, ", ".join(parts), tuple(lanes))
 
 
 def _lane(family: str, places: Sequence[int], releases: Sequence[Release]) -> Lane:
-    # Releases without a day have their own order: a snapshot says more of when.
+    # Prefer snapshots: only they have a date.
     dated = [at for at in places if releases[at].date] or places
     first, last = releases[dated[0]], releases[dated[-1]]
     is_current = places[-1] == len(releases) - 1 or last == _newest(releases)
@@ -227,12 +224,12 @@ def _lane(family: str, places: Sequence[int], releases: Sequence[Release]) -> La
 
 
 def _newest(releases: Sequence[Release]) -> Release:
-    """Return the newest snapshot; where there is none, the last release."""
-    return next((each for each in reversed(releases) if each.date), releases[-1])
+    """Return the newest snapshot, or the last release without one."""
+    return next((release for release in reversed(releases) if release.date), releases[-1])
 
 
 def _runs(places: Iterable[int]) -> list[tuple[int, int]]:
-    """Return first and length of each run of places that follow each other."""
+    """Return start and length of each run of consecutive positions."""
     runs: list[tuple[int, int]] = []
     for at in places:
         if runs and at == sum(runs[-1]):

@@ -55,20 +55,20 @@ _SIGNS = re.compile(r"[@~%^=/]|(?<![\w+])\+")
 """The signs of Spack's syntax; `c++` has none of them."""
 _WORD = re.compile(r"[A-Za-z0-9][\w-]*")
 _PINNED = re.compile(r"\s*([\w-]+)==?\d\S*\s*")
-"""What other package managers call a version of a package, and Spack the value of a variant."""
+"""Other package managers write versions like this; in Spack it is the value of a variant."""
 _ONE_WORD = re.compile(r"\s*/?([a-z2-7]{7,32})\s*")
 
 FACETS = {"package": "name", "os": "os", "target": "target"}
-"""The columns whose values a spec can ask for in every file, and by which of its parts.
+"""Columns that a search can be narrowed by, and the part of a spec for each.
 
-A compiler is a dependency in some files.
+The compiler is missing, because it is a dependency in some databases.
 """
 MOST_VALUES = 8
 
 MOST_ANSWERS = 4
-"""So many answers are kept in a process: the next page, and JSON and CSV, are of the same one.
+"""Cached answers of a process: the next page, JSON and CSV use the same answer.
 
-One of 40,000 configurations takes some 12 MB.
+An answer of 40,000 configurations takes about 12 MB.
 """
 kept_question = lru_cache(maxsize=MOST_ANSWERS)(question_of)
 kept_matching = lru_cache(maxsize=MOST_ANSWERS)(matching)
@@ -76,7 +76,7 @@ kept_matching = lru_cache(maxsize=MOST_ANSWERS)(matching)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The configurations that satisfy a spec, one page of them."""
+    """One page of the configurations that satisfy a spec."""
 
     count: int
     rows: tuple[ConfigurationRow, ...]
@@ -88,16 +88,16 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class FindPage:
-    """What a search leads to: another page (`package` or `hashes`), rows, or what is wrong.
+    """The result of a search: another page (`package` or `hashes`), rows, packages, or an error.
 
     Attributes:
-        prefix: what was asked of a hash.
-        reading: what the words ask for; without an answer or packages, that is elsewhere.
+        prefix: the start of a hash in the search.
+        reading: the meaning of the words; without answer or packages, the result is another page.
         asked: the spec that is answered, in Spack's order.
-        compiler: the spec of what the package that is asked for has compiled.
-        error: why the text is no spec, or why the file cannot answer it.
-        why: why nothing satisfies the spec, and what to search for instead.
-        notes: what a reader should know of the answer.
+        compiler: a spec of the binaries that the package of the search compiled.
+        error: why the text is not a spec, or why the database cannot answer it.
+        why: why nothing satisfies the spec, and other searches.
+        notes: notes on the answer.
         packages: the packages that the words may mean.
         install: the commands for the first row.
     """
@@ -117,15 +117,15 @@ class FindPage:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the answer is at the address of what the words ask for."""
+        """Whether the answer is another page, which `reading` names."""
         return self.reading is not None and self.answer is None and self.packages is None
 
 
 def asked_spec(lookups: Lookups, text: str, narrowing: Narrowing) -> PastedSpec:
-    """Return the spec of what was typed or pasted, as Spack 1.0 writes it.
+    """Return the spec in a typed or pasted text, in the syntax of Spack 1.0.
 
     Raises:
-        UnknownSpackVersion: the specs are written for no version of Spack.
+        UnknownSpackVersion: the chosen version of Spack does not exist.
     """
     pasted = pasted_spec(text, known_names(lookups))
     return replace(pasted, spec=todays_spec(pasted.spec, narrowing.spack))
@@ -141,10 +141,10 @@ def load_find(
     """Return the answer to a search.
 
     Args:
-        text: what was typed.
-        page: which of the pages of its rows.
-        narrowing: the release, the stack and the machine whose specs count.
-        opened: the first hash of the row of which all hashes are wanted.
+        text: the typed text.
+        page: number of the page of rows.
+        narrowing: filters by release, stack and machine.
+        opened: first hash of the row that shows all of its hashes.
     """
     try:
         search = _Search(lookups, narrowing.scope(lookups), page, opened)
@@ -152,14 +152,14 @@ def load_find(
         if repository is not None:
             return search.load(repository)
         pasted = asked_spec(lookups, text, narrowing)
-        found = search.load(pasted.spec)
+        result = search.load(pasted.spec)
     except (UnknownNameError, UnknownSpackVersion) as error:
         return FindPage(error=str(error))
-    return replace(found, notes=(*pasted.notes_on(text), *found.notes))
+    return replace(result, notes=(*pasted.notes_on(text), *result.notes))
 
 
 def reasons_of(lookups: Lookups, query: SpecQuery, scope: Conditions) -> tuple[str, ...]:
-    """Return why nothing satisfies a query, as far as there is time to find out."""
+    """Return why nothing satisfies a query, or `NO_TIME` if that takes too long."""
     try:
         return why_not(Candidates(lookups), query, scope).reasons()
     except sqlite3.OperationalError as error:
@@ -170,7 +170,7 @@ def reasons_of(lookups: Lookups, query: SpecQuery, scope: Conditions) -> tuple[s
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """One search: in which file, whose specs count, and which rows are shown."""
+    """One search: its database, its scope, and the rows to show."""
 
     lookups: Lookups
     scope: Conditions
@@ -178,7 +178,7 @@ class _Search:
     opened: str | None
 
     def load(self, text: str) -> FindPage:
-        """Return the answer to a text, without what its words describe."""
+        """Return the result for a spec, a name or words."""
         if not text.strip():
             return FindPage()
         word = _ONE_WORD.fullmatch(text)
@@ -189,15 +189,15 @@ class _Search:
         name = read_spellings(self.lookups).canonical("package", text)
         count = package_counts(self.lookups).get(name.strip())
         if count or (count == 0 and not packages_providing(self.lookups, text)):
-            # Pages decide what packages are called: the name need not be one in a spec.
+            # Names of packages come from pages and may be invalid in a spec.
             return FindPage(package=name.strip())
         if not _SIGNS.search(text) and text != "*" and not self._is_spec_of_package(text):
             return self._read(text) or self._of_words(plain_words(text))
         pinned = _PINNED.fullmatch(text)
         if pinned is not None and pinned[1] in self.lookups.packages:
-            found = self._read(text)
-            if found is not None:
-                return found
+            result = self._read(text)
+            if result is not None:
+                return result
         try:
             query, spelled = respelled(self.lookups, parse(text))
             question = kept_question(self.lookups, query, self.scope)
@@ -206,20 +206,20 @@ class _Search:
         except UnsupportedQuery as error:
             # `hdf5-1.14` is a package called `14`, in a namespace.
             if query.namespace is not None:
-                found = self._read(text)
-                if found is not None:
-                    return found
-            found = replace(self._of_parts(text), error=str(error))
-            return self._explained(found, why_corrected, query, self.scope)
+                result = self._read(text)
+                if result is not None:
+                    return result
+            result = replace(self._of_parts(text), error=str(error))
+            return self._explained(result, why_corrected, query, self.scope)
         if _is_name(query) and query.name in self.lookups.packages:
             return FindPage(package=query.name)
         is_virtual = isinstance(asked(question.conditions, "package"), OneOf)
         if query.name is not None and not is_virtual and query.name not in self.lookups.packages:
-            found = self._read(text)
-            # What has Spack's signs is answered as a spec, even if its name is not known.
+            result = self._read(text)
+            # A text with Spack's signs is a spec, even if the name is unknown.
             is_known = package_called(self.lookups, query.name) is not None
-            if found and found.answer is None and (is_known or found.packages is None):
-                return found
+            if result and result.answer is None and (is_known or result.packages is None):
+                return result
         prefix = asked(question.conditions, "hash")
         hashes = _hashes(self.lookups.conn, prefix)
         results = kept_matching(self.lookups, question.conditions)
@@ -227,7 +227,7 @@ class _Search:
         if answer.count == 1 and len(hashes) == 1:
             return FindPage(prefix=prefix, hashes=hashes)
         compiler = self._compiled(query)
-        found = FindPage(
+        result = FindPage(
             asked=spec_text(query),
             prefix=prefix,
             answer=answer,
@@ -236,10 +236,10 @@ class _Search:
             install=self._install(answer),
         )
         if answer.count:
-            return found
+            return result
         if compiler is not None:
             return FindPage(reading=Reading(compiler))
-        return self._explained(found, why_not, query, self.scope)
+        return self._explained(result, why_not, query, self.scope)
 
     def _is_spec_of_package(self, text: str) -> bool:
         """Return whether a text is a spec of a package of the database, such as `Hdf5+mpi`."""
@@ -250,10 +250,10 @@ class _Search:
         return query.name in self.lookups.packages and not _is_name(query)
 
     def _read(self, text: str) -> FindPage | None:
-        """Return what a text asks for as plain words; None if none of them means anything.
+        """Return the result for a text as plain words; None if none of them has a meaning.
 
-        Words that are a spec, or name a machine, lead to another address. Packages come before
-        rows of configurations, which are shown only where no package is meant.
+        Words that are a spec, or name a machine, lead to another page. Rows of configurations are
+        shown only if the words mean no package.
         """
         if packages_providing(self.lookups, word := " ".join(plain_words(text))):
             return self._of_words([word])
@@ -263,25 +263,25 @@ class _Search:
         if reading.host or (reading.is_whole and reading.spec != text.strip()):
             return FindPage(reading=reading)
         if not reading.is_whole and (not reading.package or reading.left_out):
-            found = self._of_words(reading.rest, reading.nouns)
-            if found.packages or reading.left_out:
-                return replace(found, reading=reading)
+            result = self._of_words(reading.rest, reading.nouns)
+            if result.packages or reading.left_out:
+                return replace(result, reading=reading)
         scope = (*scope_of(self.lookups, reading.release, reading.stack), *self.scope)
         try:
             query = parse(reading.spec or "*")
             question = kept_question(self.lookups, query, (*reading.conditions(), *scope))
         except (QuerySyntaxError, UnsupportedQuery):
-            # A word is a part of a spec, such as `^[virtuals=c,cxx]`, that says nothing alone.
+            # A word is a part of a spec that is not valid alone, such as `^[virtuals=c,cxx]`.
             return None
         answer = self._answer(kept_matching(self.lookups, question.conditions), query)
-        found = FindPage(
+        result = FindPage(
             reading=reading,
             asked=reading.spec,
             answer=answer,
             notes=notes_on(self.lookups, question),
             install=self._install(answer),
         )
-        return found if answer.count else self._explained(found, why_not, query, scope)
+        return result if answer.count else self._explained(result, why_not, query, scope)
 
     def _of_words(self, words: Sequence[str], nouns: Sequence[str] | None = None) -> FindPage:
         """Return the packages that words name or describe."""
@@ -302,22 +302,22 @@ class _Search:
 
     def _explained(
         self,
-        found: FindPage,
+        result: FindPage,
         explain: Callable[[Candidates, SpecQuery, Conditions], WhyNot | None],
         query: SpecQuery,
         scope: Conditions,
     ) -> FindPage:
-        """Return a page without rows with why there are none, as far as there is time for it."""
+        """Return a page without rows, with the reason unless that takes too long."""
         try:
             why = explain(Candidates(self.lookups), query, scope)
         except sqlite3.OperationalError as error:
             if not is_interrupted(error):
                 raise
-            return replace(found, notes=(*found.notes, NO_TIME))
-        return replace(found, why=why)
+            return replace(result, notes=(*result.notes, NO_TIME))
+        return replace(result, why=why)
 
     def _compiled(self, query: SpecQuery) -> str | None:
-        """Return the spec of what a compiler has built, where it is asked for as a package."""
+        """Return a spec of the binaries that a compiler built, if the query is only a compiler."""
         name = SpecQuery(name=query.name, text=query.text)
         if query.name not in self.lookups.compilers or replace(query, versions=None) != name:
             return None
@@ -327,37 +327,38 @@ class _Search:
 
     def _answer(self, results: ResultSet, query: SpecQuery) -> Answer:
         """Return the configurations that satisfy a query, newest versions first."""
-        shown = paginated(len(results.ids), self.page, PAGE_ROWS)
-        found = counted_part(self.lookups, results, shown.rows)
-        variants = shared_variants(found) if shown.page_count == 1 else ()
+        window = paginated(len(results.ids), self.page, PAGE_ROWS)
+        configurations = counted_part(self.lookups, results, window.rows)
+        variants = shared_variants(configurations) if window.page_count == 1 else ()
         return Answer(
             count=len(results.ids),
-            rows=table_rows(self.lookups, found, variants, results.conditions, self.opened),
+            rows=table_rows(
+                self.lookups, configurations, variants, results.conditions, self.opened
+            ),
             common_variants=variants,
-            page=shown.page,
-            page_count=shown.page_count,
+            page=window.page,
+            page_count=window.page_count,
             facets=facets_of(self.lookups, results, query),
         )
 
 
 def page_filters(lookups: Lookups, text: str, narrowing: Narrowing) -> list[tuple[str, str]] | None:
-    """Return the filters of a package's page that show what a spec finds.
+    """Return the filters of a package's page that have the same result as a spec.
 
-    Returns:
-        None if the spec asks for more than filters can, or finds nothing.
+    None if filters cannot express the spec, or nothing satisfies it.
     """
     query = parse(text)
     switches: dict[tuple[str, ...], str] = {("true",): "+", ("false",): "~"}
-    rest = replace(query, variants=(), os=None, platform=None, text="")
-    if rest != SpecQuery(name=query.name) or query.name not in lookups.packages:
+    without_variants = replace(query, variants=(), os=None, platform=None, text="")
+    if without_variants != SpecQuery(name=query.name) or query.name not in lookups.packages:
         return None
-    if any(each.propagate or each.values not in switches for each in query.variants):
+    if any(variant.propagate or variant.values not in switches for variant in query.variants):
         return None
     question = kept_question(lookups, query, narrowing.scope(lookups))
     if not kept_matching(lookups, question.conditions).ids:
         return None
     return [
-        *(("variant", switches[each.values] + each.name) for each in query.variants),
+        *(("variant", switches[variant.values] + variant.name) for variant in query.variants),
         *((kind, value) for kind in ("os", "platform") if (value := getattr(query, kind))),
     ]
 
@@ -367,7 +368,7 @@ def _is_name(query: SpecQuery) -> bool:
 
 
 def _hashes(conn: sqlite3.Connection, prefix: str | None) -> tuple[str, ...]:
-    """Return the first specs whose hash begins so; none where it is too short to lead anywhere."""
+    """Return the first hashes with a prefix; none if the prefix is too short."""
     if prefix is None or not is_hash_prefix(prefix):
         return ()
     return tuple(specs_beginning(conn, prefix, MOST_CANDIDATES).values())
@@ -375,11 +376,11 @@ def _hashes(conn: sqlite3.Connection, prefix: str | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """Some values of one column, with the most rows first.
+    """The most frequent values of one column.
 
     Attributes:
-        values: of each its name, what to search for, and how many configurations that finds.
-        value_count: how many values there are in all.
+        values: name, search text, and number of configurations of each.
+        value_count: number of all values.
     """
 
     label: str
@@ -389,9 +390,11 @@ class Facet:
 
 @lru_cache(maxsize=MOST_ANSWERS)
 def facets_of(lookups: Lookups, results: ResultSet, query: SpecQuery) -> tuple[Facet, ...]:
-    """Return what the results of a query differ in, as far as the query does not ask for it."""
+    """Return the columns in which results differ, except those that the query has."""
     facets = []
-    words = next((each.text for each in results.conditions if each.kind == "words"), "")
+    words = next(
+        (condition.text for condition in results.conditions if condition.kind == "words"), ""
+    )
     for column, part in FACETS.items():
         if getattr(query, part) is not None:
             continue
@@ -399,11 +402,11 @@ def facets_of(lookups: Lookups, results: ResultSet, query: SpecQuery) -> tuple[F
         counts = Counter(map(of_configurations.__getitem__, results.ids))
         if len(counts) > 1:
             names = lookups.words[column]
-            named = ((names[key], count) for key, count in counts.items())
-            found = sorted(named, key=lambda each: (-each[1], each[0]))
+            counted_names = ((names[key], count) for key, count in counts.items())
+            pairs = sorted(counted_names, key=lambda pair: (-pair[1], pair[0]))
             values = tuple(
                 (value, f"{spec_text(replace(query, **{part: value}))} {words}".strip(), count)
-                for value, count in found[:MOST_VALUES]
+                for value, count in pairs[:MOST_VALUES]
             )
-            facets.append(Facet(LABELS[column], values, len(found)))
+            facets.append(Facet(LABELS[column], values, len(pairs)))
     return tuple(facets)

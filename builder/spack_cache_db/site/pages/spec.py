@@ -1,4 +1,4 @@
-"""The page of one spec: what it is and needs, where it is listed, what shares its configuration."""
+"""The page of one spec: its configuration, dependencies, releases and similar binaries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from spack_cache_db.site.pages.filters import paginated
 from spack_cache_db.spack.normal_forms import NO_COMPILER
 
 MOST_OTHERS = 100
-"""So many specs of the same configuration stand on one page."""
+"""Other specs of the configuration on one page."""
 
 OTHERS = """
 SELECT id, hash, stacks, first_seen, last_seen FROM specs
@@ -44,7 +44,7 @@ ORDER BY id LIMIT :limit OFFSET :offset
 def read_others(
     conn: sqlite3.Connection, configuration: int, dag_hash: str, page: int
 ) -> list[Spec]:
-    """Return one page of the other binaries of a configuration: the current first."""
+    """Return one page of the other binaries of a configuration, current ones first."""
     window = {"limit": MOST_OTHERS, "offset": (page - 1) * MOST_OTHERS}
     rows = select(conn, OTHERS, configuration=configuration, hash=dag_hash, **window)
     return [*map(Spec._make, rows)]
@@ -53,19 +53,19 @@ def read_others(
 def compared(
     lookups: Lookups, graph: Needs, spec: int, others: Sequence[Spec]
 ) -> tuple[LookAlike, ...]:
-    """Return the others with in what each differs from a spec, as far as the graph has both."""
-    known = [each.id for each in others if each.id in graph.edges] if spec in graph.edges else []
-    found = differences(lookups, graph, spec, known)
-    told = look_alikes(lookups, others, {})
+    """Return other specs with their differences from a spec, if the graph has both."""
+    ids = [other.id for other in others if other.id in graph.edges] if spec in graph.edges else []
+    differences_by_id = differences(lookups, graph, spec, ids)
+    binaries = look_alikes(lookups, others, {})
     return tuple(
-        replace(each, differences=found.get(other.id))
-        for other, each in zip(others, told, strict=True)
+        replace(binary, differences=differences_by_id.get(other.id))
+        for other, binary in zip(others, binaries, strict=True)
     )
 
 
 MOST_CANDIDATES = 50
 MOST_DEPENDENTS = 50
-"""So many specs that need one stand on its page."""
+"""Dependents on the page of a spec."""
 
 OTHERWISE = """
 SELECT source, message FROM problems WHERE hash = :hash AND code LIKE 'two_%' ORDER BY id
@@ -106,7 +106,7 @@ class Listing:
 
     @property
     def has_link(self) -> bool:
-        """Whether the tarball's address is one of the web, and neither a script nor a file."""
+        """Whether the tarball's address is a web address, not a script or a file."""
         return bool(self.tarball and _WEB.match(self.tarball))
 
 
@@ -120,15 +120,18 @@ class HashMatch:
 
 @dataclass(frozen=True, slots=True)
 class SpecPage:
-    """Everything the page of a spec shows.
+    """The content of the page of a spec.
 
-    `kind` is `binary`, `external` (which a system has at the place `external`) or `not pushed`.
-    `otherwise` has the paths of pages and indexes that contradict what is stored of the spec, and
-    what they say.
-    `needed_by` are the first specs that need it themselves, one more than `MOST_DEPENDENTS`.
-    `trees` is None where no index tells of it. `others` are specs of the same configuration,
-    what is current first; `release` is the one that the reader came with, if it lists the spec;
-    `installed` is where it is installed; `install` is None where no mirror lists it.
+    Attributes:
+        kind: `binary`, `external` or `not pushed`.
+        external: the path of an external.
+        otherwise: paths of pages and indexes that contradict the stored data, and their messages.
+        trees: dependencies; None without a record in an index.
+        needed_by: the first direct dependents, at most one more than `MOST_DEPENDENTS`.
+        others: specs of the same configuration, current ones first.
+        release: the release that the reader chose, if it lists the spec.
+        installed: installations of the spec.
+        install: install commands; None if no mirror lists the spec.
     """
 
     hash: str
@@ -158,32 +161,36 @@ class SpecPage:
 
     @property
     def entry(self) -> str:
-        """The same as an entry of a spack.yaml."""
+        """The configuration as an entry of a spack.yaml."""
         return f"- {json.dumps(self.line)}"
 
 
-def spec_line(what: Configuration) -> str:
+def spec_line(configuration: Configuration) -> str:
     """Return a configuration as a spec on one line, which `find` and Spack read."""
-    # `git.main=1.4` is exact as it stands.
-    exact = "" if "=" in what.version else "="
-    words = [f"{what.package}@{exact}{what.version}", *what.variants]
-    words += [f"{name}={getattr(what, name)}" for name in ("platform", "os", "target")]
-    words += [] if what.compiler == NO_COMPILER else [f"%{what.compiler.replace('@', '@=')}"]
+    # A version such as `git.main=1.4` is exact already.
+    exact = "" if "=" in configuration.version else "="
+    words = [f"{configuration.package}@{exact}{configuration.version}", *configuration.variants]
+    words += [f"{name}={getattr(configuration, name)}" for name in ("platform", "os", "target")]
+    words += (
+        []
+        if configuration.compiler == NO_COMPILER
+        else [f"%{configuration.compiler.replace('@', '@=')}"]
+    )
     return " ".join(words)
 
 
 def is_hash_prefix(text: str) -> bool:
-    """Return whether a text can be a hash or the beginning of one."""
+    """Return whether a text can be a hash or the start of one."""
     return _PREFIX.fullmatch(text) is not None
 
 
 def load_candidates(lookups: Lookups, prefix: str) -> tuple[HashMatch, ...]:
-    """Return the specs whose hash begins so: the first, one more than `MOST_CANDIDATES`."""
+    """Return the first specs whose hash has a prefix, at most one more than `MOST_CANDIDATES`."""
     rows = [*select(lookups.conn, CANDIDATES, prefix=prefix, limit=MOST_CANDIDATES + 1)]
-    found = configurations_by_id(lookups, [configuration for _, configuration in rows])
+    configurations = configurations_by_id(lookups, [configuration for _, configuration in rows])
     return tuple(
-        HashMatch(dag_hash, each.configuration)
-        for (dag_hash, _), each in zip(rows, found, strict=True)
+        HashMatch(dag_hash, counted.configuration)
+        for (dag_hash, _), counted in zip(rows, configurations, strict=True)
     )
 
 
@@ -193,20 +200,20 @@ def load_spec(
     """Return the page of the spec with this full hash; None if there is none.
 
     Args:
-        page: which of the pages of other specs.
-        release: from which release to install it; from the foremost, unless that lists the spec.
+        page: number of the page of other specs.
+        release: release to install from; the first one that lists the spec, if this one does not.
     """
-    found = next(select(lookups.conn, SPEC, hash=dag_hash), None)
-    if found is None:
+    row = next(select(lookups.conn, SPEC, hash=dag_hash), None)
+    if row is None:
         return None
-    spec, configuration, stacks, release_count, first_seen, last_seen = found
-    (own,) = configurations_by_id(lookups, [configuration])
+    spec, configuration, stacks, release_count, first_seen, last_seen = row
+    (counted,) = configurations_by_id(lookups, [configuration])
     listings = _listings(lookups.conn, spec, dag_hash)
-    listed = [each.release for each in listings if each.kind != INSTALLED]
-    chosen = release if release in listed else None
-    other_count = own.spec_count - bool(release_count)
-    others = read_others(lookups.conn, configuration, dag_hash, page)
-    roots = recorded_specs(lookups.conn, [spec, *(each.id for each in others)])
+    releases = [listing.release for listing in listings if listing.kind != INSTALLED]
+    chosen = release if release in releases else None
+    other_count = counted.spec_count - bool(release_count)
+    other_specs = read_others(lookups.conn, configuration, dag_hash, page)
+    roots = recorded_specs(lookups.conn, [spec, *(other.id for other in other_specs)])
     graph = read_needs(lookups, roots, MOST_NODES)
     node = read_nodes(lookups.conn, [spec])[spec]
     needing = read_nodes(lookups.conn, direct_dependents(lookups.conn, spec, MOST_DEPENDENTS + 1))
@@ -214,7 +221,7 @@ def load_spec(
         hash=dag_hash,
         kind=node.kind,
         external=node.external,
-        configuration=own.configuration,
+        configuration=counted.configuration,
         stacks=tuple(json.loads(stacks)),
         release_count=release_count,
         first_seen=first_seen,
@@ -227,15 +234,15 @@ def load_spec(
         trees=_trees(lookups, graph, spec) if spec in graph.edges else None,
         needed_by=tuple(needing.values()),
         other_count=other_count,
-        others=compared(lookups, graph, spec, others),
+        others=compared(lookups, graph, spec, other_specs),
         page=page,
         page_count=paginated(other_count, page, MOST_OTHERS).page_count,
         release=chosen,
-        installed=installations_of(lookups.conn, own.configuration.package, dag_hash),
+        installed=installations_of(lookups.conn, counted.configuration.package, dag_hash),
         install=install_listed(
-            lookups.conn, own.configuration.package, dag_hash, [chosen] if chosen else listed
+            lookups.conn, counted.configuration.package, dag_hash, [chosen] if chosen else releases
         )
-        if listed
+        if releases
         else None,
     )
 
@@ -248,10 +255,10 @@ def _listings(conn: sqlite3.Connection, spec: int, dag_hash: str) -> tuple[Listi
 
 
 def _trees(lookups: Lookups, graph: Needs, spec: int) -> Trees:
-    """Return the trees of a spec; of its graph no more is named than what it needs."""
+    """Return the dependency trees of a spec; only names of its dependencies are read."""
     needed, ahead = {spec}, [spec]
     while ahead:
-        new = {each.dependency for each in graph.edges.get(ahead.pop(), ())} - needed
+        new = {edge.dependency for edge in graph.edges.get(ahead.pop(), ())} - needed
         needed |= new
         ahead += new
     return trees(graph, read_nodes(lookups.conn, needed), spec)
