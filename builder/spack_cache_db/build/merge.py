@@ -302,16 +302,12 @@ def _belong_together(one: Document, other: Document) -> bool:
 
 def _among_trees(documents: Sequence[Document], chosen: list[int]) -> dict[int, Refusal]:
     """Return refusals of documents in an installation's release that are not installations."""
-    trees = {
-        document.release: document
-        for document in (documents[at - 1] for at in chosen)
-        if is_tree(document)
-    }
+    chosen_documents = [documents[number - 1] for number in chosen]
+    trees = {document.release: document for document in chosen_documents if is_tree(document)}
     refused: dict[int, Refusal] = {}
     if not trees:
         return refused
-    for number in chosen:
-        document = documents[number - 1]
+    for number, document in zip(chosen, chosen_documents, strict=True):
         if document.release in trees and not is_tree(document):
             before = f"is of the release {document.release}, as is the installed tree"
             after = "; expected another release (--release)"

@@ -50,7 +50,7 @@ def create(path: Path) -> sqlite3.Connection:
 def insert(db: sqlite3.Connection, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
     """Insert rows: tuples in the order of the schema's columns.
 
-    Each statement inserts many rows, because a statement per row would be slow.
+    A statement inserts many rows, because a statement per row would be slow.
     """
     remaining = iter(rows)
     width = len(schema.table(table).columns)
@@ -128,15 +128,9 @@ def _descriptions(db: sqlite3.Connection) -> Iterator[tuple[int, str, str | None
     number = count(1)
     for table, description in described["tables"].items():
         yield next(number), table, None, description, None
-        column_descriptions = described["columns"]["common"] | described["columns"].get(table, {})
+        texts = described["columns"]["common"] | described["columns"].get(table, {})
         for (column,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall():
-            yield (
-                next(number),
-                table,
-                column,
-                column_descriptions[column],
-                int(column in described["derived"]),
-            )
+            yield next(number), table, column, texts[column], int(column in described["derived"])
 
 
 def _create_table(db: sqlite_utils.Database, table: schema.Table) -> None:

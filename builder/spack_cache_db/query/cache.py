@@ -75,9 +75,8 @@ def info(file: AnyPath) -> Info:
         beside_spack = {}
         if counts["known_packages"]:
             cursor = conn.execute(_BESIDE_SPACK)
-            beside_spack = dict(
-                zip((column[0] for column in cursor.description), *cursor, strict=True)
-            )
+            names = (column[0] for column in cursor.description)
+            beside_spack = dict(zip(names, *cursor, strict=True))
         kinds = dict(conn.execute("SELECT kind, count(*) FROM releases GROUP BY kind"))
         first, last = conn.execute("SELECT min(date), max(date) FROM releases").fetchone()
         origin = dict(conn.execute("SELECT name, value FROM origin ORDER BY name"))
@@ -153,13 +152,11 @@ def _read(db: Database, ids: list[int], scope: Conditions) -> Iterator[Binary]:
                 configurations = configurations_by_id(
                     lookups, [key for key in piece if specs.get(key)]
                 )
-                words = [row.configuration for row in configurations for _ in specs[row.id]]
-                specs_found = [
-                    *found_specs(lookups, [x for row in configurations for x in specs[row.id]])
-                ]
-            for configuration, spec in zip(words, specs_found, strict=True):
+                rows = [(row, spec) for row in configurations for spec in specs[row.id]]
+                answers = [*found_specs(lookups, (spec for _, spec in rows))]
+            for (row, _), spec in zip(rows, answers, strict=True):
                 where = spec.releases, spec.stacks, spec.first_seen, spec.last_seen
-                yield Binary(*where, spec.hash, configuration)
+                yield Binary(*where, spec.hash, row.configuration)
 
 
 class Cache(OpenFile):

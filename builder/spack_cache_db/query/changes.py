@@ -149,13 +149,9 @@ class Diff(NotebookTable):
     def rows(self) -> Rows:
         """A row for each changed configuration, as `diff --csv` prints it."""
         records = (
-            {
-                "change": change,
-                **configuration.configuration._asdict(),
-                **configuration.specs._asdict(),
-            }
+            {"change": change, **changed.configuration._asdict(), **changed.specs._asdict()}
             for change, configurations in self.by_change.items()
-            for configuration in configurations
+            for changed in configurations
         )
         return Rows(("change", *Configuration._fields, *Amount._fields), records)
 
@@ -512,9 +508,8 @@ def _words(change: str, changed: ChangedConfiguration) -> dict[str, Any]:
 def sentence(difference: Diff | Changes) -> str:
     """Return a sentence with the totals of a difference."""
     if difference.is_empty:
-        return (
-            f"{difference.new} has the same {difference.specs.kept:,} binaries as {difference.old}."
-        )
+        same = f"{difference.specs.kept:,} binaries"
+        return f"{difference.new} has the same {same} as {difference.old}."
     kept, added, removed = difference.specs
     by_change = difference.by_change
     grown, shrunk, rebuilt = (

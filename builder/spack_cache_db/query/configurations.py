@@ -681,17 +681,13 @@ class Candidates:
         if not conditions:
             return specs_of_row
         fitting = {
-            key: [
-                spec
-                for spec in specs
-                if all(is_as_asked(spec, condition) for condition in conditions)
-            ]
+            key: [spec for spec in specs if all(is_as_asked(spec, test) for test in conditions)]
             for key, specs in specs_of_row.items()
         }
         return {key: specs for key, specs in fitting.items() if specs}
 
     def configuration(self, row: Candidate) -> Configuration:
-        """Return a row in words."""
+        """Return the configuration of a row in words."""
         return configuration_of(self.lookups, row.keys)
 
 
