@@ -61,7 +61,7 @@ def test_what_is_not_a_toolchain(toolchain: Any, said: str) -> None:
     assert str(found.specs[1].error).startswith("the toolchain x cannot be read: ")
     assert said in str(found.specs[1].error)
     assert found.notes[0].startswith("toolchains: x is left out, line 1: ")
-    with pytest.raises(UnreadableEnvironment, match="expected toolchains here"):
+    with pytest.raises(UnreadableEnvironment, match="expected toolchains: "):
         asked(["a"], [])
 
 

@@ -73,7 +73,7 @@ def records() -> dict[str, Iterator[tuple[Any, ...]]]:
     flags = json.dumps({"cflags": ["-O3"]})
     return {
         "stacks": iter([(1, "root", 1, 1, CONFIGURATIONS)]),
-        "mirrors": iter([(1, 1, 1, "develop/root/index.json", "0" * 64, "8", None, *sizes)]),
+        "mirrors": iter([(1, 1, 1, "develop/root/index.json", "0" * 64, "8", None, 0, *sizes)]),
         "nodes": iter([(1, "builtin", None, flags, None, 0)]),
         "records": ((at, 1, 1, 1) for at in range(1, CONFIGURATIONS + 1)),
         "dependency_types": iter([(1, "build,link")]),

@@ -128,7 +128,6 @@ def test_commands_of_several_mirrors(lookups: Lookups) -> None:
         covered_node(3, release="develop", mirror="https://n"),
         covered_node(4, release="v1", mirror=None),
         covered_node(5, release="v1", is_root=False),
-        covered_node(6, release="laptop", status="installed"),
     ]
     found = commands_of(lookups.conn, nodes)
 
@@ -139,7 +138,6 @@ def test_commands_of_several_mirrors(lookups: Lookups) -> None:
         "spack mirror add v1 URL-of-your-mirror",
         "spack buildcache keys --install --trust",
         "spack install --cache-only p2/2222222 p3/3333333 p4/4444444",
-        "spack load p6/6666666",
     ]
     assert commands_of(lookups.conn, []) is None
 
