@@ -225,7 +225,7 @@ def _rows(
     *,
     hashes: bool,
 ) -> Iterator[list[str]]:
-    words = [getattr(configuration, name) for name in names]
+    values = [getattr(configuration, name) for name in names]
     variants = " ".join(text for text in configuration.variants if text not in common)
     places: list[tuple[str, Any]] = [(f"{configuration.spec_count:,}", configuration)]
     if hashes:
@@ -239,7 +239,7 @@ def _rows(
         if len(differences) > _MOST_DIFFERENCES:
             texts.append(f"and {len(differences) - _MOST_DIFFERENCES} more")
         yield [
-            *words,
+            *values,
             label,
             row.last_seen or NOTHING,
             f"{release} +{more}" if more > 0 else release,

@@ -129,8 +129,10 @@ class SpecCommand(click.Command):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         files = click.Path().shell_complete
-        words = click.Argument(["words"], nargs=-1, metavar="SPEC... [FILE]", shell_complete=files)
-        self.params.insert(0, words)
+        argument = click.Argument(
+            ["words"], nargs=-1, metavar="SPEC... [FILE]", shell_complete=files
+        )
+        self.params.insert(0, argument)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words of the command line into `ctx.params`."""

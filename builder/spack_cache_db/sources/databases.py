@@ -160,8 +160,8 @@ class _Database:
         self._read_pages(listings)
         self._read_packages()
         self._writer.columns.modules += [
-            ModuleFacts._make([*words, bool(is_hidden)])
-            for *words, is_hidden in self._select(MODULES)
+            ModuleFacts._make([*values, bool(is_hidden)])
+            for *values, is_hidden in self._select(MODULES)
         ]
 
     def _read_origin(self) -> None:
@@ -177,9 +177,9 @@ class _Database:
         for variant_set, text in self._select(VARIANTS):
             variants[variant_set].append(text)
         self._configurations: dict[int, int] = {}
-        for key, *words, variant_set in self._select(CONFIGURATIONS):
+        for key, *values, variant_set in self._select(CONFIGURATIONS):
             texts_of_set = tuple(sorted(variants.get(variant_set, ())))
-            configuration = Configuration._make([*words, texts_of_set])
+            configuration = Configuration._make([*values, texts_of_set])
             require_bounded(configuration)
             self._configurations[key] = texts.configurations[configuration]
         self._stack_sets = {}

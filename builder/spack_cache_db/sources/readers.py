@@ -108,8 +108,8 @@ def read(unit: Unit, max_page_size: int) -> Iterator[AnyFile | Fault]:
 
 def _name_fault(location: str, path: str) -> Fault | None:
     if len(path) > MAX_PATH:
-        words = f"the name has {len(path):,} characters, expected at most {MAX_PATH:,}"
-        return Fault(location, 0, words)
+        message = f"the name has {len(path):,} characters, expected at most {MAX_PATH:,}"
+        return Fault(location, 0, message)
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -130,10 +130,10 @@ def _read_file(file: File, max_page_size: int) -> Iterator[RawFile | Fault]:
     except LargeFileFault as error:
         yield Fault(file.location, 0, f"{unreadable(error)} (--max-page-size)")
     except OSError as error:
-        words = unreadable(error)
+        message = unreadable(error)
         if is_circle(file.location):
-            words = "is a link to a folder that contains it, expected no circle"
-        yield Fault(file.location, 0, words)
+            message = "is a link to a folder that contains it, expected no circle"
+        yield Fault(file.location, 0, message)
     else:
         if data is not None:
             yield RawFile(file.location, file.path, data)

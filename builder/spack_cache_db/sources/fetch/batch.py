@@ -170,13 +170,15 @@ class _Run:
             len(self._folders) >= max_mirrors
             and (mirror.release, mirror.stack) not in self._folders
         ):
-            words = f"is one of more than {max_mirrors:,} mirrors, expected fewer (--max-mirrors)"
-            raise FetchFault(mirror.url, words)
+            message = f"is one of more than {max_mirrors:,} mirrors, expected fewer (--max-mirrors)"
+            raise FetchFault(mirror.url, message)
         first = self._folders.setdefault((mirror.release, mirror.stack), mirror)
         if first.url != mirror.url:
             folder = f"{mirror.release}/{mirror.stack}"
-            words = f"goes to {folder} as {shown(first.url)} does; fetch it with another --release"
-            raise FetchFault(mirror.url, words)
+            message = (
+                f"goes to {folder} as {shown(first.url)} does; fetch it with another --release"
+            )
+            raise FetchFault(mirror.url, message)
 
     async def _download(self, web: Web, mirror: MirrorRequest) -> None:
         try:

@@ -69,8 +69,10 @@ async def fetch_packages(
     if url.endswith(".json"):
         return Outcome(await _download(web, folder, _LIST, url, _package_data, _LARGEST))
     if names is None:
-        words = "is neither an archive nor a list"
-        raise FetchFault(url, f"{words}; for a packages site, name a database: --packages-of FILE")
+        message = "is neither an archive nor a list"
+        raise FetchFault(
+            url, f"{message}; for a packages site, name a database: --packages-of FILE"
+        )
     return await _download_each(web, folder, url, names)
 
 

@@ -265,8 +265,8 @@ def _basic(login: Login | None) -> Headers:
     """Return the header of a login (RFC 7617), or no header without a login."""
     if login is None:
         return {}
-    words = base64.b64encode(f"{login.user}:{login.secret}".encode()).decode()
-    return {"Authorization": f"Basic {words}"}
+    credentials = base64.b64encode(f"{login.user}:{login.secret}".encode()).decode()
+    return {"Authorization": f"Basic {credentials}"}
 
 
 def is_loopback(url: str) -> bool:
@@ -339,8 +339,8 @@ class Registry:
         try:
             return await ask(self._login)
         except LoginFault:
-            words = "refuses the login of its mirror" if self._basic else "refuses its own token"
-            raise FetchFault(self._url, f"{words}, expected one that may read") from None
+            message = "refuses the login of its mirror" if self._basic else "refuses its own token"
+            raise FetchFault(self._url, f"{message}, expected one that may read") from None
 
     async def _token(self, fault: LoginFault) -> str:
         scheme, _, text = fault.challenge.partition(" ")
@@ -352,8 +352,8 @@ class Registry:
         self._require_realm(scheme, realm)
         scope = challenge.get("scope", f"repository:{self._image.name}:pull")
         query = {"service": challenge.get("service", ""), "scope": scope}
-        words = urlencode({key: value for key, value in query.items() if value})
-        at = f"{realm}{'&' if '?' in realm else '?'}{words}"
+        parameters = urlencode({key: value for key, value in query.items() if value})
+        at = f"{realm}{'&' if '?' in realm else '?'}{parameters}"
         answer = await self._web.read(at, _TOKEN_SIZE, self._basic)
         try:
             token = _TOKEN.decode(answer.data or b"")
@@ -377,5 +377,5 @@ class Registry:
         except ValueError:
             is_known = False
         if not is_known:
-            words = "expected one that issues tokens over https, or a login in --mirrors"
-            raise FetchFault(self._url, f"is in a registry that requires a login, {words}")
+            advice = "expected one that issues tokens over https, or a login in --mirrors"
+            raise FetchFault(self._url, f"is in a registry that requires a login, {advice}")

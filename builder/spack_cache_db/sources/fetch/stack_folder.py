@@ -217,8 +217,8 @@ def _checked(part: Path, url: str, sha256: str | None, tags: Tags) -> FetchedFil
         except IndexFault as error:
             raise MismatchFault(url, f"is not a whole index: {error}") from None
     elif checksum != sha256:
-        words = f"has the checksum {checksum}, expected {sha256} as in the mirror"
-        raise MismatchFault(url, words)
+        message = f"has the checksum {checksum}, expected {sha256} as in the mirror"
+        raise MismatchFault(url, message)
     return FetchedFile(shown(url), checksum, tags)
 
 

@@ -274,13 +274,13 @@ class Web:
                         pause = max(limits.pause * 2**turn, trouble.pause or 0)
                         message = str(trouble)
                     if pause > LONGEST_PAUSE:
-                        words = f"{message}, requests a pause of {pause:,.0f} s: try later"
-                        raise SilenceFault(url, words)
+                        message = f"{message}, requests a pause of {pause:,.0f} s: try later"
+                        raise SilenceFault(url, message)
                     if turn < limits.retries:
                         await asyncio.sleep(pause)
         except TimeoutError:
-            words = f"takes more than {limits.deadline:,.0f} s (--deadline)"
-            raise SilenceFault(url, words) from None
+            message = f"takes more than {limits.deadline:,.0f} s (--deadline)"
+            raise SilenceFault(url, message) from None
         tries = limits.retries + 1
         raise SilenceFault(url, f"{message}; tried {tries} time{'s' if tries > 1 else ''}")
 
@@ -305,8 +305,8 @@ class Web:
             finally:
                 await response.aclose()
         except httpx.TooManyRedirects:
-            words = f"has too many redirects (more than {_MOST_REDIRECTS})"
-            raise FetchFault(url, words) from None
+            message = f"has too many redirects (more than {_MOST_REDIRECTS})"
+            raise FetchFault(url, message) from None
         except httpx.DecodingError as error:
             raise PassingTrouble(f"sends broken gzip: {reason(error)}") from None
         except httpx.TransportError as error:
@@ -322,8 +322,8 @@ class Web:
         if self._progress is not None:
             self._progress(self.received, max(self._expected, self.received))
         if size and self.received > self.limits.max_total:
-            words = f"more than {self.limits.max_total:,} bytes were sent in this run"
-            raise FetchFault(url, f"{words}, expected less (--max-total)")
+            message = f"more than {self.limits.max_total:,} bytes were sent in this run"
+            raise FetchFault(url, f"{message}, expected less (--max-total)")
 
 
 def tags_of(response: httpx.Response) -> Tags:
@@ -371,20 +371,22 @@ def _require_good(url: str, response: httpx.Response, headers: Headers) -> None:
     if status == 401:
         first, last = map(_origin, (response.request.extensions["first"], response.url))
         if first != last:
-            words = f"redirects to {last}, which requires a login, but a login is sent only to the"
-            raise FetchFault(url, f"{words} mirror's own server")
+            message = (
+                f"redirects to {last}, which requires a login, but a login is sent only to the"
+            )
+            raise FetchFault(url, f"{message} mirror's own server")
         raise LoginFault(url, response.headers.get("WWW-Authenticate", ""))
     if status in _RETRIED:
         raise PassingTrouble(f"answers {status}", _retry_after(response))
     if status in _NOT_THERE:
-        words = f"answers {status}, expected an index there"
-        raise NotThereFault(url, words, is_closed=status == 403)
+        message = f"answers {status}, expected an index there"
+        raise NotThereFault(url, message, is_closed=status == 403)
     has_condition = any(name.startswith("If-") for name in headers)
     if status != 200 and not (status == 304 and has_condition):
         # Amazon S3 sends it if the signature is for another region.
         region = response.headers.get("x-amz-bucket-region", "")
-        words = f" and the bucket's region, {region}, in AWS_DEFAULT_REGION" if region else ""
-        raise FetchFault(url, f"answers {status}, expected 200{words}")
+        advice = f" and the bucket's region, {region}, in AWS_DEFAULT_REGION" if region else ""
+        raise FetchFault(url, f"answers {status}, expected 200{advice}")
     encoding = response.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in ("", "identity", "gzip"):
         raise FetchFault(url, f"sends the content encoding {encoding!r}, expected gzip or none")

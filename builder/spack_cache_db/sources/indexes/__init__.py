@@ -204,8 +204,8 @@ def decompressed(data: bytes, max_size: int) -> bytes:
         for start in range(0, len(data), _STEP):
             content += decompressor.decompress(data[start : start + _STEP])
             if len(content) > max_size:
-                words = f"has more than {max_size:,} bytes when it is not compressed"
-                raise IndexFault(f"{words}, expected less")
+                message = f"has more than {max_size:,} bytes when it is not compressed"
+                raise IndexFault(f"{message}, expected less")
     except (zlib.error, zstandard.ZstdError) as error:
         raise IndexFault(
             f"broken compression: {message_of(error)}, expected a whole file"

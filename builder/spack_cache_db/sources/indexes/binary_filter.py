@@ -199,8 +199,8 @@ class BinaryFilter(NamedTuple):
 def _require_no_version(query: SpecQuery) -> None:
     """Raise `IndexFault` if a query has a version of a virtual package."""
     if query.versions is not None:
-        words = f"{query.name}@{query.versions.text} has a version of a virtual package"
-        raise IndexFault(f"{words}, which no index has: leave the version out")
+        message = f"{query.name}@{query.versions.text} has a version of a virtual package"
+        raise IndexFault(f"{message}, which no index has: leave the version out")
 
 
 def _package(name: str | None) -> str | None:

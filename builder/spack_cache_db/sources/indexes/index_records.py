@@ -163,8 +163,8 @@ class Installs(dict[str, Raw]):
             entry = read_entry(msgspec.json.decode(self[dag_hash]))
             require_hash(dag_hash)
             if entry.node.hash != dag_hash:
-                words = f"its spec has the hash {printable_name(entry.node.hash)}"
-                raise ValueError(f"{words}, expected that of the record")
+                message = f"its spec has the hash {printable_name(entry.node.hash)}"
+                raise ValueError(f"{message}, expected that of the record")
         except BROKEN as error:
             raise IndexFault(f"{printable_name(dag_hash)}: {message_of(error)}") from None
         return entry
@@ -188,11 +188,11 @@ class SpecFile:
             self.entries = self._entries(file)
         except LineFault as fault:
             where = f"line {fault.line}: " if fault.line else ""
-            words = f"broken spec file: {where}{fault.message}, expected JSON or YAML"
-            raise IndexFault(words) from None
+            message = f"broken spec file: {where}{fault.message}, expected JSON or YAML"
+            raise IndexFault(message) from None
         except BROKEN as error:
-            words = f"broken spec file: {message_of(error)}, expected one of Spack's"
-            raise IndexFault(words) from None
+            message = f"broken spec file: {message_of(error)}, expected one of Spack's"
+            raise IndexFault(message) from None
 
     def _entries(self, file: Any) -> list[Entry]:
         if isinstance(file, dict) and "concrete_specs" in file:

@@ -267,8 +267,8 @@ class _Mirror:
         try:
             manifest = read_manifest(read_file(path, MAX_MANIFEST))
         except (IndexFault, OSError) as error:
-            words = unreadable(error) if isinstance(error, OSError) else error
-            raise IndexFault(f"{path.relative_to(self.folder)}: {words}") from None
+            message = unreadable(error) if isinstance(error, OSError) else error
+            raise IndexFault(f"{path.relative_to(self.folder)}: {message}") from None
         blob = manifest.blob(TARBALL)
         if blob is None:
             return BinaryPlace(unknown_keys=manifest.unknown)
@@ -430,8 +430,8 @@ def _opened(
     problems: tuple[Problem, ...] = ()
     if left_out:
         count = counted(len(left_out), "binary", "binaries")
-        words = f"{count} left out by include_binary or exclude_binary in {ADDRESS_FILE}"
-        problems = (Problem(FILTERED, words),)
+        message = f"{count} left out by include_binary or exclude_binary in {ADDRESS_FILE}"
+        problems = (Problem(FILTERED, message),)
 
     def binary_of(entry: Entry) -> BinaryPlace | None:
         # The system provides the externals of an installation.
