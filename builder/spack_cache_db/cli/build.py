@@ -31,7 +31,7 @@ def _by_namespace(ctx: click.Context, parameter: Any, texts: tuple[str, ...]) ->
 )
 @flag("--example", "Build from the five sample pages that come with this program.", is_eager=True)
 @value_option(
-    "--first", "NAME", "Release that comes first in lists and answers, before installed trees."
+    "--first", "NAME", "Release that comes first in lists and answers, before installations."
 )
 @value_option(
     "--recipes",
@@ -58,10 +58,9 @@ def build(
 ) -> None:
     """Build a database from pages, indexes and package data.
 
-    Each PATH is one of these, a mirror, an installed tree, or a folder or an archive of them. A
-    database that an earlier build made gives everything that it was built from; name it itself.
-    Indexes and mirrors take release and stack from their folders, <release>/<stack>/, or from
-    --release and --stack.
+    PATH is a page, an index, package data, a mirror, an installation, or a folder or an archive of
+    them. A database of an earlier build is a PATH too; databases in folders are skipped. Release
+    and stack of an index or mirror are its folders, <release>/<stack>/, or --release and --stack.
 
     Exit status: 0 for success, 1 for faulty input, 2 for another error.
 

@@ -91,7 +91,7 @@ class Covered(NamedTuple):
 )
 @flag(
     "--allow-missing",
-    "With --keeplist: print it although some specs have no binary that it could keep.",
+    "With --keeplist: print the list even if some specs have no binary.",
 )
 @baseline_option
 @junit_option

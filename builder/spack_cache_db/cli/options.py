@@ -255,8 +255,12 @@ def input_options(command: F) -> F:
         value_option(
             "--snapshot", "DATE", "Also list mirrors as snapshots of this day, 2026-11-25."
         ),
-        value_option("--stack", "NAME", "Stack of the indexes and mirrors; else their folder."),
-        value_option("--release", "NAME", "Release of the indexes and mirrors; else their folder."),
+        value_option(
+            "--stack", "NAME", "Stack of the indexes and mirrors, instead of their folder."
+        ),
+        value_option(
+            "--release", "NAME", "Release of the indexes and mirrors, instead of their folder."
+        ),
     ):
         command = option(command)
     return command

@@ -45,13 +45,13 @@ _RULES = ("environment", "newest", "newer_than", "stack")
 @value_option(
     "--newer-than",
     "DATE|DAYS",
-    "Keep the snapshots since a day, or since so many days before the newest one; and all releases "
-    "without a date.",
+    "Keep snapshots from this day on, or of the last DAYS days before the newest snapshot, and all "
+    "releases without a date.",
 )
 @value_option("--stack", "NAME", "Keep the binaries in this stack. Repeatable.", multiple=True)
-@value_option("--release", "NAME", "The release of the mirror, if the database has others.")
+@value_option("--release", "NAME", "Release of the mirror, if the database has several releases.")
 @flag("--keeplist", "Print the hashes that are kept, for `spack buildcache prune --keeplist`.")
-@flag("--allow-missing", "Print an answer although nothing keeps some specs of an environment.")
+@flag("--allow-missing", "Print the answer even if some specs of an environment are not kept.")
 @shared_options("json", "csv", "all")
 def retention(file: Path, release: str | None, **options: Any) -> None:
     """Show which binaries of a mirror can be pruned.
