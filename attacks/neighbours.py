@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 
 from attacks.outcome import Outcome
 from attacks.requests import SQL
-from attacks.target import PATIENCE, Target, field, require_short
+from attacks.target import PATIENCE, Target, any_address, field, require_short
 from attacks.visitors import stall
 from benchmarks.nginx import nginx
 
@@ -162,7 +162,7 @@ def _status(
 ) -> int:
     connection = HTTPConnection("127.0.0.1", target.port, timeout=PATIENCE)
     try:
-        own = {"X-Visitor": _any_address(), **headers}
+        own = {"X-Visitor": any_address(), **headers}
         connection.request(method, address, body=body, headers=own)
         answer = connection.getresponse()
         answer.read()
@@ -188,11 +188,6 @@ def _discard(_: int) -> None:
     """Take an answer, whatever it is."""
 
 
-def _any_address() -> str:
-    """Return the address of a visitor, which nginx believes."""
-    return f"198.51.{random.randrange(256)}.{random.randrange(256)}"
-
-
 def _connected(target: Target, *lines: str, **options: int) -> socket.socket:
     """Return a connection over which a request was sent, in small packets.
 
@@ -207,7 +202,7 @@ def _connected(target: Target, *lines: str, **options: int) -> socket.socket:
         visitor.setsockopt(socket.SOL_SOCKET, getattr(socket, name), value)
     visitor.settimeout(PATIENCE)
     visitor.connect(("127.0.0.1", target.port))
-    head = [lines[0], "Host: localhost", f"X-Visitor: {_any_address()}", *lines[1:]]
+    head = [lines[0], "Host: localhost", f"X-Visitor: {any_address()}", *lines[1:]]
     visitor.sendall("\r\n".join(head).encode())
     return visitor
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from attacks.outcome import Outcome
 from attacks.requests import SQL
-from attacks.target import Target, field, serving
+from attacks.target import Target, any_address, field, serving
 from benchmarks.client import Load, load
 
 STREAM = "/spack-cache/spec_variants.csv?_stream=on&_size=1"
@@ -127,7 +127,7 @@ def _visit(target: Target, address: str | None, *, buffer: int | None = None) ->
         visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
     visitor.settimeout(10)
     visitor.connect(("127.0.0.1", target.port))
-    end = "HTTP/1.1\r\nHost: localhost\r\n\r\n" if address else ""
+    end = f"HTTP/1.1\r\nHost: localhost\r\nX-Visitor: {any_address()}\r\n\r\n" if address else ""
     visitor.sendall(f"GET {address or '/'} {end}".encode())
     return visitor
 
