@@ -255,11 +255,11 @@ def _unknown_names(target: Target) -> None:
         _status(target, "GET", f"/release/nope{number}")
 
 
-def _kill_a_process(target: Target) -> None:
-    """Kill a process of the sandbox, as a machine without memory does."""
-    if running := target.processes()[1:]:
+def _kill_a_worker(target: Target) -> None:
+    """Kill a worker process, as a machine without memory does."""
+    if pids := target.processes_of("site.workers.worker"):
         with suppress(ProcessLookupError):
-            os.kill(random.choice(running), signal.SIGKILL)
+            os.kill(random.choice(pids), signal.SIGKILL)
     time.sleep(0.5)
 
 
@@ -277,7 +277,7 @@ HEAVY: Attacks = {
     "pages of many rows, for ten": (_getting("/spack-cache/builds?_size=700"), 10),
     "broad searches, for ten": (_getting("/find?q=*"), 10),
     "names that are not there": (_unknown_names, 4),
-    "processes that are killed": (_kill_a_process, 1),
+    "workers that are killed": (_kill_a_worker, 1),
 }
 """Heavy requests to a bare `serve`, and how many visitors repeat each of them at once."""
 

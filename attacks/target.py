@@ -96,6 +96,15 @@ class Target:
                     found += map(int, children.read_text().split())
         return found
 
+    def processes_of(self, module: str) -> list[int]:
+        """Return those of its processes whose command names a module."""
+        pids = []
+        for pid in self.processes():
+            with suppress(OSError):
+                if module.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    pids.append(pid)
+        return pids
+
     def betrayals(self, reply: Reply) -> list[str]:
         """Return what a response reveals about the machine or a bug."""
         faults = [] if reply.status else ["no answer"]

@@ -69,7 +69,10 @@ def endings(file: Path) -> Outcome:
             addresses = [STREAM, f"{SQL}.json?{field('sql', ENDLESS)}", "/spack-cache.db"]
             visitors = [_visit(target, each, buffer=4096) for each in addresses * 6]
             time.sleep(0.5)
-            stays = {target.pid} if number == signal.SIGHUP else set()
+            stays = set[int]()
+            if number == signal.SIGHUP:
+                # Python's tracker of resources belongs to the process that stays.
+                stays = {target.pid, *target.processes_of("resource_tracker")}
             processes = [pid for pid in target.processes() if pid not in stays]
             began = time.monotonic()
             os.kill(target.pid, number)
