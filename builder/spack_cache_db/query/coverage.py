@@ -282,7 +282,7 @@ def cover_environment(
     if not answers:
         notes = (*notes, "the environment has no specs")
     # The hash of the binary in each answer.
-    hashes = [(*getattr(answer, "others", ()), answer.hash or "")[0] for answer in answers]
+    hashes = [(*answer.others, answer.hash or "")[0] for answer in answers]
     places = foremost_places(lookups.conn, sorted({*filter(None, hashes)}), scope)
     placed = (
         replace(answer, release=release, mirror=mirror)
@@ -306,8 +306,10 @@ def _without_snapshots(lookups: Lookups, scope: Conditions) -> Conditions:
     """
     if asked(scope, "release") is not None or all(row.date for row in lookups.releases.values()):
         return scope
-    specs = frozenset(spec for (spec,) in select(lookups.conn, CURRENT))
-    return (*scope, Condition("specs", "current release", Verdict(specs)))
+    verdict = lookups.once(
+        CURRENT, lambda: Verdict(frozenset(spec for (spec,) in select(lookups.conn, CURRENT)))
+    )
+    return (*scope, Condition("specs", "current release", verdict))
 
 
 def _with_loss(now: CoveredSpec, before: CoveredSpec) -> CoveredSpec:

@@ -222,8 +222,9 @@ class Pool:
 
     async def _outcome(self, task: Task) -> Outcome:
         kind = task.kind
-        threads = self._threads.setdefault(kind, ThreadPoolExecutor(kind.processes, kind.name))
-        future = threads.submit(self._run, task)
+        if kind not in self._threads:
+            self._threads[kind] = ThreadPoolExecutor(kind.processes, kind.name)
+        future = self._threads[kind].submit(self._run, task)
         waiting = asyncio.wrap_future(future)
         try:
             await asyncio.wait([waiting], timeout=PATIENCE_SECONDS)
