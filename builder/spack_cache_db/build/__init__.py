@@ -71,10 +71,6 @@ class Input(NamedTuple):
         modules: Iterable[AnyPath | tuple[str, AnyPath]],
     ) -> Input:
         """Return the input that a caller names; `ArgumentError` for a wrong path, name or day."""
-        from spack_cache_db.releases import (
-            release_date,  # It loads versions, which help does not need.
-        )
-
         day = None if snapshot is None else str(snapshot)
         if day is not None:
             # `--help` should not wait for the order of releases.

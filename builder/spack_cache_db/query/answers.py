@@ -276,8 +276,7 @@ class HistoryRow(NamedTuple):
         added: how many of the specs the release before does not have; all if there is none before.
         removed: how many specs of the release before are no longer there.
         before: the release before: see `releases.releases_before`.
-        churn: the share of the specs of the release before that is no longer there; None if it
-            had none.
+        churn: removed binaries as a share of those of the release before; None if it had none.
     """
 
     release: str
