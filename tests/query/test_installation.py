@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from spack_cache_db.query.installation import (
     install_found,
     install_spec,
     mirror_url,
-    shortest_prefix,
+    short_spec,
 )
 from tests.conftest import Build
 from tests.indexes import hash_of, index, node, record
@@ -163,7 +164,10 @@ def test_an_example_is_something_that_the_release_has(mirrors: Mirrors) -> None:
 )
 def test_prefix_is_as_short_as_it_can_be(neighbours: tuple[str, ...], expected: str) -> None:
     """The hash in a command has 7 characters, more only where 7 mean two specs."""
-    assert shortest_prefix("abcdefghij", neighbours) == expected
+    with closing(sqlite3.connect(":memory:")) as conn:
+        conn.execute("CREATE TABLE specs (hash)")
+        conn.executemany("INSERT INTO specs VALUES (?)", zip(neighbours))
+        assert short_spec(conn, "foo", "abcdefghij") == f"foo/{expected}"
 
 
 def test_the_version_that_spack_takes_is_installed(built: Build) -> None:

@@ -13,7 +13,7 @@ from spack_cache_db.errors import ArgumentError
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.installation import (
-    Installation,
+    Commands,
     Origin,
     install_example,
     install_found,
@@ -74,7 +74,18 @@ def test_an_installed_spec_is_loaded(both: Path) -> None:
         mirrored = install_spec(conn, "a", hash_of("a3"), "develop")
         example = install_example(conn, "installed")
     load = f"spack load a/{hash_of('a1')[:7]}"
-    assert first == same == Installation("installed", load, "/opt/a-1", True, "2023-12-06 00:00:00")
+    assert (
+        first
+        == same
+        == Commands(
+            (load,),
+            "installed",
+            load=load,
+            prefix="/opt/a-1",
+            is_explicit=True,
+            installed_at="2023-12-06 00:00:00",
+        )
+    )
     assert same.commands == (load,)
     assert newest is not None and newest.commands[-1].startswith("spack install --cache-only a/")
     assert mirrored.commands[-1].startswith("spack install --cache-only a/")

@@ -104,10 +104,10 @@ def find(spec: str, file: Path, **options: Any) -> None:
             if commands is None:
                 fail("no release lists these binaries, so they cannot be installed")
             note = commands.note
-            if prefix := getattr(commands, "prefix", None):
+            if commands.prefix:
                 machine = f" ({commands.release})" if len(lookups.trees()) > 1 else ""
-                note = f"{note or 'installed'} in {prefix}{machine}"
-            spack = getattr(commands, "alternative", None)
+                note = f"{note or 'installed'} in {commands.prefix}{machine}"
+            spack = commands.alternative
             also = ["# or, with Spack:", spack] if spack else []
             for line in ("", *([f"# {note}"] if note else []), *commands.commands, *also):
                 say(line)

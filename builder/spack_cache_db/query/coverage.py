@@ -41,7 +41,7 @@ from spack_cache_db.query.covered_spec import CoveredSpec
 from spack_cache_db.query.database import Database, Lookups, opened, select
 from spack_cache_db.query.explanation import WhyNot, explained
 from spack_cache_db.query.graph import externals, read_nodes
-from spack_cache_db.query.installation import foremost_places
+from spack_cache_db.query.installation import first_places
 from spack_cache_db.query.lockfiles import OF_NODES, cover_lock
 from spack_cache_db.query.names import UnknownNameError, known_name, known_names, scope_of
 from spack_cache_db.query.records import SpecRecords, has_records, read_query, respelled
@@ -283,7 +283,7 @@ def cover_environment(
         notes = (*notes, "the environment has no specs")
     # The hash of the binary in each answer.
     hashes = [(*answer.others, answer.hash or "")[0] for answer in answers]
-    places = foremost_places(lookups.conn, sorted({*filter(None, hashes)}), scope)
+    places = first_places(lookups.conn, sorted({*filter(None, hashes)}), scope)
     placed = (
         replace(answer, release=release, mirror=mirror)
         for answer, dag_hash in zip(answers, hashes, strict=True)

@@ -6,9 +6,8 @@ import json
 import shlex
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from spack_cache_db.query.answers import Found
@@ -74,6 +73,7 @@ LISTED = """
 SELECT releases.name FROM releases
 JOIN specs ON specs.hash = :hash
 JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
+WHERE :release IS NULL OR releases.name = :release
 ORDER BY releases.position
 """
 INSTALLATIONS = """
@@ -109,8 +109,6 @@ WHERE releases.kind <> 'installed' ORDER BY url
 TREES = "SELECT name FROM releases WHERE kind = 'installed' ORDER BY position"
 PUBLIC = "Spack's public build cache"
 MOST_NAMED = 3
-VARIANTS = ("+mpi", "+cuda", "+shared")
-"""Well-known variants, the best known first."""
 SEARCHES = (
     ("py-torch", "+cuda"),
     ("hdf5", "+mpi"),
@@ -139,161 +137,114 @@ SELECT name FROM packages WHERE spec_count > 0 ORDER BY spec_count DESC, name LI
 
 
 @dataclass(frozen=True, slots=True)
-class Install:
-    """The three commands that install a binary, and the release whose mirror they use.
+class Commands:
+    """Commands that install binaries from a mirror, or load installed specs.
 
     Attributes:
-        is_known: whether the mirror's address is known; otherwise the commands have `PLACEHOLDER`.
-        last_seen: the last day on which the mirror listed the binary, if it lists it no longer.
-    """
-
-    release: str
-    mirror: str
-    trust: str
-    install: str
-    is_known: bool
-    last_seen: str | None = None
-
-    @property
-    def commands(self) -> tuple[str, ...]:
-        """All three, in their order."""
-        return self.mirror, self.trust, self.install
-
-    @property
-    def note(self) -> str | None:
-        """The reason why the commands may fail as they are; None if they are ready."""
-        if self.last_seen:
-            return f"the mirror no longer lists this binary; it was last listed on {self.last_seen}"
-        return None if self.is_known else NO_ADDRESS
-
-
-@dataclass(frozen=True, slots=True)
-class Installation:
-    """A spec, or a package, of an installation.
-
-    Attributes:
-        release: the installation.
-        load: the command of Spack that makes it usable in a shell.
-        prefix: the folder in which it is installed; None if it is not known, or for a package.
+        commands: the commands, in order; of a module rather than of Spack, if an installed spec
+            has one.
+        release: the release with the mirror, or the installation; empty for several.
+        note: why they may fail as they are, or that the system provides the spec.
+        is_known: whether the mirror's address is known; otherwise they have `PLACEHOLDER`.
+        load: the command of Spack that loads an installed spec.
+        prefix: the folder in which it is installed, if it is known.
         is_explicit: whether it was installed explicitly, and not as a dependency only.
         installed_at: the time in UTC.
         is_external: whether the system provides it.
-        module: the modules to load for it, with blanks between several.
-        module_tree: the folder of modules to use first, where several have one of this name.
     """
 
-    release: str
-    load: str
+    commands: tuple[str, ...]
+    release: str = ""
+    note: str | None = None
+    is_known: bool = True
+    load: str | None = None
     prefix: str | None = None
     is_explicit: bool = False
     installed_at: str | None = None
     is_external: bool = False
-    module: str | None = None
-    module_tree: str | None = None
-
-    is_known: ClassVar[bool] = True
-
-    @property
-    def note(self) -> str | None:
-        """The origin of an external; None for what Spack installed."""
-        return "provided by the system" if self.is_external else None
-
-    @property
-    def commands(self) -> tuple[str, ...]:
-        """The commands to use: of a module if it has one, and otherwise of Spack."""
-        if not self.module:
-            return (self.load,)
-        use = (shlex.join(["module", "use", self.module_tree]),) if self.module_tree else ()
-        return (*use, shlex.join(["module", "load", *self.module.split()]))
 
     @property
     def alternative(self) -> str | None:
-        """The command of Spack that does the same as the module; None without a module."""
-        return self.load if self.module else None
+        """The command of Spack that does the same as those of a module; None without a module."""
+        return None if self.load in self.commands else self.load
 
 
-def installations_of(
-    conn: sqlite3.Connection, package: str, dag_hash: str
-) -> tuple[Installation, ...]:
-    """Return the installations that have a spec, in their order."""
+def installations_of(conn: sqlite3.Connection, package: str, dag_hash: str) -> tuple[Commands, ...]:
+    """Return the commands that load a spec, for each installation that has it."""
     rows = [*select(conn, INSTALLATIONS, hash=dag_hash)]
     load = shlex.join(["spack", "load", short_spec(conn, package, dag_hash)]) if rows else ""
     return tuple(
-        Installation(release, load, prefix, bool(is_explicit), when, bool(is_external), *module)
-        for release, prefix, is_explicit, when, is_external, *module in rows
+        Commands(
+            _module_commands(module, folder) if module else (load,),
+            release,
+            note="provided by the system" if is_external else None,
+            load=load,
+            prefix=prefix,
+            is_explicit=bool(is_explicit),
+            installed_at=installed_at,
+            is_external=bool(is_external),
+        )
+        for release, prefix, is_explicit, installed_at, is_external, module, folder in rows
     )
+
+
+def _module_commands(module: str, folder: str | None) -> tuple[str, ...]:
+    """Return the commands that load modules; the folder is known if several have the module."""
+    use = (shlex.join(["module", "use", folder]),) if folder else ()
+    return (*use, shlex.join(["module", "load", *module.split()]))
 
 
 def install_found(
     conn: sqlite3.Connection, found: Sequence[Found], release: str | None
-) -> Install | Installation | None:
+) -> Commands | None:
     """Return the commands for the first binary found whose mirror has a known address.
 
-    Every answer that names a release to install from goes by the order of releases: the one of
-    `build --first`, installations, branches, releases, and snapshots last, because mirrors of old
-    snapshots may be gone.
-
-    Args:
-        conn: a connection to the database.
-        found: configurations with their hashes, in the order of `find`; those of other packages
-            than the first are ignored.
-        release: the release to install from; None for the first that lists the binary.
-
-    Returns:
-        The commands for the first binary if no mirror has a known address; None if no release
-        lists a binary.
+    If no address is known, the first binary's; None if no release, or not the one named, lists any.
+    Releases are tried in the database's order, because mirrors of old snapshots may be gone.
+    Binaries of other packages than the first are ignored.
     """
     package = found[0].package
-    of_package = (each.hashes or () for each in found if each.package == package)
-    ways = (
-        install
-        for dag_hash in islice(chain.from_iterable(of_package), MOST_TRIED)
-        if (install := install_binary(conn, package, dag_hash, release)) is not None
-    )
-    return _first_known(ways)
+    of_package = (row.hashes or () for row in found if row.package == package)
+    hashes = islice(chain.from_iterable(of_package), MOST_TRIED)
+    return _first_known(install_binary(conn, package, dag_hash, release) for dag_hash in hashes)
 
 
 def install_binary(
     conn: sqlite3.Connection, package: str, dag_hash: str, release: str | None = None
-) -> Install | Installation | None:
+) -> Commands | None:
     """Return the commands for a binary; None if no release, or not the one named, lists it."""
-    listed = [row[0] for row in select(conn, LISTED, hash=dag_hash)]
-    releases = [each for each in listed if release in (None, each)]
-    return install_listed(conn, package, dag_hash, releases) if releases else None
+    releases = [name for (name,) in select(conn, LISTED, hash=dag_hash, release=release)]
+    return install_listed(conn, package, dag_hash, releases)
 
 
 def install_listed(
-    conn: sqlite3.Connection, package: str, dag_hash: str, releases: Sequence[str]
-) -> Install | Installation:
+    conn: sqlite3.Connection, package: str, dag_hash: str, releases: Iterable[str]
+) -> Commands | None:
     """Return the commands for a binary, from the first release whose mirror has a known address."""
-    ways = (install_spec(conn, package, dag_hash, each) for each in releases)
-    return _first_known(ways) or install_spec(conn, package, dag_hash, releases[0])
+    return _first_known(install_spec(conn, package, dag_hash, release) for release in releases)
 
 
-def _first_known(ways: Iterable[Install | Installation]) -> Install | Installation | None:
-    """Return the first way with a known address, or else the first one."""
+def _first_known(ways: Iterable[Commands | None]) -> Commands | None:
+    """Return the first commands with a known address, or else the first ones."""
     first = None
-    for way in ways:
+    for way in filter(None, ways):
         if way.is_known:
             return way
         first = first or way
     return first
 
 
-def install_spec(
-    conn: sqlite3.Connection, package: str, dag_hash: str, release: str
-) -> Install | Installation:
+def install_spec(conn: sqlite3.Connection, package: str, dag_hash: str, release: str) -> Commands:
     """Return the commands that install a binary from a release, or load it from an installation."""
-    if _is_tree(conn, release):
-        known = installations_of(conn, package, dag_hash)
-        return next(each for each in known if each.release == release)
-    spec = short_spec(conn, package, dag_hash)
+    if _is_installation(conn, release):
+        installed = installations_of(conn, package, dag_hash)
+        return next(way for way in installed if way.release == release)
     url = mirror_url(conn, release, dag_hash)
     (last_seen,) = next(select(conn, LOST, hash=dag_hash, url=url), (None,))
-    return replace(_commands(release, url, spec), last_seen=last_seen)
+    return _commands(release, url, short_spec(conn, package, dag_hash), last_seen)
 
 
-def _is_tree(conn: sqlite3.Connection, release: str) -> bool:
+def _is_installation(conn: sqlite3.Connection, release: str) -> bool:
     return next(select(conn, KIND, release=release), None) == (INSTALLED,)
 
 
@@ -305,21 +256,24 @@ def command_of(conn: sqlite3.Connection, package: str, dag_hash: str, *, is_inst
 
 
 def short_spec(conn: sqlite3.Connection, package: str, dag_hash: str) -> str:
-    """Return the shortest text for a spec: its package, and the beginning of its hash."""
-    near = tuple(row[0] for row in select(conn, NEIGHBOURS, hash=dag_hash) if row[0] is not None)
-    return f"{package}/{shortest_prefix(dag_hash, near)}"
+    """Return the shortest text for a spec: its package, and at least 7 characters of its hash."""
+    neighbours = [near for (near,) in select(conn, NEIGHBOURS, hash=dag_hash) if near is not None]
+    length = SHORTEST_HASH
+    while length < len(dag_hash) and any(near.startswith(dag_hash[:length]) for near in neighbours):
+        length += 1
+    return f"{package}/{dag_hash[:length]}"
 
 
-def foremost_places(
+def first_places(
     conn: sqlite3.Connection, hashes: Sequence[str], scope: Conditions
 ) -> dict[str, tuple[str, str | None]]:
     """Return the first release in a scope that lists each hash, and the URL of its mirror.
 
     An installation comes before all other releases, and has no mirror.
     """
-    given = {"release": asked(scope, "release"), "stack": asked(scope, "stack")}
+    names = {kind: asked(scope, kind) for kind in ("release", "stack")}
     pieces = json_pieces(hashes, HASHES_AT_ONCE)
-    rows = (select(conn, FIRST_RELEASE, hashes=piece, **given) for piece in pieces)
+    rows = (select(conn, FIRST_RELEASE, hashes=piece, **names) for piece in pieces)
     return {
         dag_hash: (release, None if kind == INSTALLED else mirror_url(conn, release, dag_hash))
         for dag_hash, release, kind in chain.from_iterable(rows)
@@ -331,12 +285,13 @@ def explicit_count(conn: sqlite3.Connection, release: str) -> int:
     return int(next(select(conn, EXPLICIT, release=release))[0])
 
 
-def install_example(conn: sqlite3.Connection, release: str) -> Install | Installation:
+def install_example(conn: sqlite3.Connection, release: str) -> Commands:
     """Return the commands for a new user of a release."""
     names = json.dumps(EXAMPLES)
     (name,) = next(select(conn, EXAMPLE, release=release, names=names), EXAMPLES[:1])
-    if _is_tree(conn, release):
-        return Installation(release, shlex.join(["spack", "load", name]))
+    if _is_installation(conn, release):
+        load = shlex.join(["spack", "load", name])
+        return Commands((load,), release, load=load)
     return _commands(release, mirror_url(conn, release), name)
 
 
@@ -347,30 +302,28 @@ def mirror_url(conn: sqlite3.Connection, release: str, dag_hash: str | None = No
     pages list it; otherwise that of a mirror of the release; and that of Spack's public cache for
     a release without mirrors, because it was read from pages.
     """
-    mirrors: Iterator[Any] = select(conn, MIRROR, release=release, hash=dag_hash)
-    url: str | None
+    mirrors: Iterator[tuple[str | None, bool | None]]
+    mirrors = select(conn, MIRROR, release=release, hash=dag_hash)
     url, has_spec = next(mirrors, (public_mirror(release), None))
-    if has_spec or (has_spec is not None and dag_hash is None):
-        return url
     if dag_hash is None:
-        return next((row[0] for row in select(conn, PREFIX, release=release)), None) or url
-    tarballs = select(conn, TARBALL, release=release, hash=dag_hash)
-    prefix, path, _ = (next(tarballs, (None,))[0] or "").partition(TARBALL_PATH[0])
+        prefixes = () if has_spec is not None else select(conn, PREFIX, release=release)
+        return next((prefix for (prefix,) in prefixes), None) or url
+    if has_spec:
+        return url
+    (tarball,) = next(select(conn, TARBALL, release=release, hash=dag_hash), ("",))
+    prefix, path, _ = (tarball or "").partition(TARBALL_PATH[0])
     return (prefix if path else None) or url
 
 
-def _commands(release: str, url: str | None, spec: str) -> Install:
+def _commands(release: str, url: str | None, spec: str, last_seen: str | None = None) -> Commands:
+    """Return the commands that install a spec; `last_seen` if the mirror lists it no longer."""
     mirror = shlex.join(["spack", "mirror", "add", release, url or PLACEHOLDER])
-    install = shlex.join([*INSTALL, spec])
-    return Install(release, mirror, TRUST_KEYS, install, url is not None)
-
-
-def shortest_prefix(dag_hash: str, neighbours: tuple[str, ...]) -> str:
-    """Return the shortest prefix of at least 7 characters that no neighbouring hash has."""
-    length = SHORTEST_HASH
-    while length < len(dag_hash) and any(each.startswith(dag_hash[:length]) for each in neighbours):
-        length += 1
-    return dag_hash[:length]
+    note = None if url else NO_ADDRESS
+    if last_seen:
+        note = f"the mirror no longer lists this binary; it was last listed on {last_seen}"
+    return Commands(
+        (mirror, TRUST_KEYS, shlex.join([*INSTALL, spec])), release, note, is_known=bool(url)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,27 +347,27 @@ def read_origin(conn: sqlite3.Connection) -> Origin:
     """Return which build cache a database contains."""
     has_pages = bool(next(select(conn, HAS_PAGES))[0])
     urls = [url for (url,) in select(conn, URLS)]
-    has_public = has_pages or any(url and is_public_mirror(url) for url in urls)
     own = [url for url in urls if not (url and is_public_mirror(url))]
+    has_public = has_pages or len(own) < len(urls)
     trees = [name for (name,) in select(conn, TREES)]
     owners = [f"the installation{'s' * (len(trees) > 1)} {_listed(trees)}"] if trees else []
     if trees and not (has_pages or urls):
         return Origin("Installed software", owners[0], None, is_public=False)
     if not own:
-        owners.append(PUBLIC)
         url = None if trees else PUBLIC_SITE
-        return Origin("Spack build cache", " and ".join(owners), url, is_public=not trees)
+        owner = " and ".join([*owners, PUBLIC])
+        return Origin("Spack build cache", owner, url, is_public=not trees)
     # The host in an address, or all of an address that has none.
     names = sorted({urlsplit(url).netloc or url for url in own if url})
-    known = _listed(names) if names else None
-    title = (
-        f"Build {'cache' if len(names) == 1 else 'caches'} of {known}" if known else "Build cache"
-    )
+    title = "Build cache"
     owners += [PUBLIC] if has_public else []
-    owners += [f"{'the mirror' if len(names) == 1 else 'mirrors'} at {known}"] if known else []
+    if names:
+        one, many = ("cache", "the mirror") if len(names) == 1 else ("caches", "mirrors")
+        title = f"Build {one} of {_listed(names)}"
+        owners.append(f"{many} at {_listed(names)}")
     owners += ["a mirror"] if None in own else []
-    web = own[0] if len(own) == 1 and not (has_public or trees) else None
-    url = web if web and web.startswith(("http://", "https://")) else None
+    is_of_web = len(own) == 1 and not (has_public or trees) and own[0] is not None
+    url = own[0] if is_of_web and own[0].startswith(("http://", "https://")) else None
     return Origin(title, " and ".join(owners), url, is_public=False)
 
 
@@ -427,10 +380,11 @@ def _listed(names: list[str]) -> str:
 
 def read_examples(conn: sqlite3.Connection) -> tuple[str, ...]:
     """Return specs that find something, the best known first; none if there is no binary."""
-    known = [*select(conn, KNOWN_EXAMPLES, examples=json.dumps(SEARCHES))]
-    found = [
-        f"{name} {variant}".strip() if has_variant else name for name, variant, has_variant in known
-    ]
-    largest = [name for (name,) in select(conn, LARGEST)]
-    named = {each[0] for each in known}
-    return (*found, *(name for name in largest if name not in named))[:MOST_EXAMPLES]
+    examples = {
+        name: f"{name} {variant}" if has_variant else name
+        for name, variant, has_variant in select(
+            conn, KNOWN_EXAMPLES, examples=json.dumps(SEARCHES)
+        )
+    }
+    largest = {name: name for (name,) in select(conn, LARGEST)}
+    return tuple((examples | largest | examples).values())[:MOST_EXAMPLES]

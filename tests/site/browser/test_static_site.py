@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.server import free_port
 from spack_cache_db import build
-from spack_cache_db.query.installation import install_listed
+from spack_cache_db.query.installation import install_binary
 from spack_cache_db.site.static_site import export_static
 from tests.corpus import pages as corpus
 from tests.programs import needed, serving
@@ -38,12 +38,6 @@ http {{
 }}
 """
 """A web server as it is installed: nothing of ours, and nothing that this page needs."""
-
-
-LISTING = """
-SELECT release FROM build_listings JOIN releases ON releases.name = release
-WHERE hash = ? ORDER BY releases.position
-"""
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -143,8 +137,9 @@ def test_the_commands_are_those_of_find(
     conn: sqlite3.Connection = request.getfixturevalue(fixture)
     rows = conn.execute("SELECT package, hash FROM builds ORDER BY hash").fetchall()
     for package, dag_hash in rows[:: len(rows) // 4]:
-        releases = [row[0] for row in conn.execute(LISTING, (dag_hash,))]
-        wanted = install_listed(conn, package, dag_hash, releases).commands
+        install = install_binary(conn, package, dag_hash)
+        assert install is not None
+        wanted = install.commands
         page.goto(f"{host.address}/{kind}/#/binary/{quote(f'{package}/{dag_hash}', safe='')}")
         expect(page.locator("h1")).to_contain_text(dag_hash)
         shown = page.locator("pre").all_inner_texts()

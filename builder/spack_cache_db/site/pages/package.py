@@ -20,7 +20,7 @@ from spack_cache_db.query.configurations import (
 )
 from spack_cache_db.query.database import Lookups, select
 from spack_cache_db.query.graph import Node, dependent_packages, read_nodes
-from spack_cache_db.query.installation import VARIANTS, Install, Installation, install_binary
+from spack_cache_db.query.installation import Commands, install_binary
 from spack_cache_db.query.names import KnownName, UnknownNameError, known_name, scope_of
 from spack_cache_db.query.packages import PackageData, VariantNote, read_package_data, recipe_links
 from spack_cache_db.records import Configuration
@@ -62,6 +62,8 @@ WHERE packages.name = :name AND EXISTS (
 ORDER BY targets.family
 """
 MOST_OTHER_RELEASES = 24
+VARIANTS = ("+mpi", "+cuda", "+shared")
+"""Well-known variants, the best known first."""
 _OFFERED = {"version": 1, "variant": 3, "compiler": 1, "os": 1, "stack": 1}
 """Filters that are offered above the rows, and the number of values of each."""
 
@@ -104,7 +106,7 @@ class PackagePage:
     choices: tuple[Choice, ...]
     offers: tuple[Offer, ...]
     first: Configuration | None
-    install: Install | Installation | None
+    install: Commands | None
     releases: tuple[str, ...]
     runs: WhereItRuns
     installed: WhereItRuns | None

@@ -24,7 +24,7 @@ from spack_cache_db.query.installation import (
     NO_ADDRESS,
     PLACEHOLDER,
     TRUST_KEYS,
-    Installation,
+    Commands,
     installations_of,
     short_spec,
 )
@@ -54,14 +54,6 @@ class PastedText:
     def query(self) -> str:
         """The query string of the same page."""
         return urlencode([("q", self.text), *self.narrowing.pairs])
-
-
-@dataclass(frozen=True, slots=True)
-class Commands:
-    """Commands that install or load all specs of an environment that have a binary."""
-
-    commands: tuple[str, ...]
-    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +142,9 @@ def commands_of(conn: sqlite3.Connection, having: Sequence[CoveredSpec]) -> Comm
 
     binaries = specs_of("binary")
     ways = [way for spec in roots for way in _installations(conn, spec)]
-    modules = dict.fromkeys(line for way in ways if way.module for line in way.commands)
-    installed = dict.fromkeys(shlex.split(way.load)[-1] for way in ways if not way.module)
+    modules = dict.fromkeys(line for way in ways if way.alternative for line in way.commands)
+    loads = (way.commands[0] for way in ways if not way.alternative)
+    installed = dict.fromkeys(shlex.split(load)[-1] for load in loads)
     mirrors = {
         spec.mirror or PLACEHOLDER: spec.release or "" for spec in roots if spec.status == "binary"
     }
@@ -165,10 +158,10 @@ def commands_of(conn: sqlite3.Connection, having: Sequence[CoveredSpec]) -> Comm
     lines += map(shlex.split, modules)
     lines += [["spack", "load", *installed]] if installed else []
     note = NO_ADDRESS if PLACEHOLDER in mirrors else None
-    return Commands(tuple(map(shlex.join, lines)), note) if lines else None
+    return Commands(tuple(map(shlex.join, lines)), note=note) if lines else None
 
 
-def _installations(conn: sqlite3.Connection, spec: CoveredSpec) -> Iterator[Installation]:
+def _installations(conn: sqlite3.Connection, spec: CoveredSpec) -> Iterator[Commands]:
     """Yield the installation of an installed spec, or of an external that it provides."""
     if spec.status in ("installed", "external") and spec.configuration and spec.hash:
         ways = installations_of(conn, spec.configuration.package, spec.hash)

@@ -14,7 +14,7 @@ from spack_cache_db.query.database import (
     facets_of_release,
     releases_of_stack,
 )
-from spack_cache_db.query.installation import Install, Installation, explicit_count, install_example
+from spack_cache_db.query.installation import Commands, explicit_count, install_example
 from spack_cache_db.query.totals import count_by
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.filters import NameCounts, hosts_of, most_first, value_of
@@ -56,7 +56,7 @@ class ReleasePage:
     charts: tuple[Chart, ...]
     before: str | None
     after: str | None
-    install: Install | Installation
+    install: Commands
     explicit_count: int
 
 

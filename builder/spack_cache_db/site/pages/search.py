@@ -21,7 +21,7 @@ from spack_cache_db.query.configurations import (
 )
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
-from spack_cache_db.query.installation import Install, Installation, install_binary
+from spack_cache_db.query.installation import Commands, install_binary
 from spack_cache_db.query.names import UnknownNameError, known_names, read_spellings, scope_of
 from spack_cache_db.query.records import question_of, respelled
 from spack_cache_db.query.words import (
@@ -113,7 +113,7 @@ class FindPage:
     why: WhyNot | None = None
     notes: tuple[str, ...] = ()
     packages: Packages | None = None
-    install: Install | Installation | None = None
+    install: Commands | None = None
 
     @property
     def is_elsewhere(self) -> bool:
@@ -292,7 +292,7 @@ class _Search:
         """Return the packages that the words of a spec may mean."""
         return self._of_words(plain_words(" ".join(_WORD.findall(text))))
 
-    def _install(self, answer: Answer) -> Install | Installation | None:
+    def _install(self, answer: Answer) -> Commands | None:
         """Return the commands for the first row."""
         if answer.page > 1 or not answer.rows or not answer.rows[0].hashes:
             return None

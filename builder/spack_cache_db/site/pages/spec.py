@@ -19,12 +19,7 @@ from spack_cache_db.query.graph import (
     read_nodes,
     recorded_specs,
 )
-from spack_cache_db.query.installation import (
-    Install,
-    Installation,
-    install_listed,
-    installations_of,
-)
+from spack_cache_db.query.installation import Commands, install_listed, installations_of
 from spack_cache_db.records import INSTALLED, Configuration
 from spack_cache_db.site.pages.configurations import MOST_NODES, LookAlike, look_alikes
 from spack_cache_db.site.pages.dependency_tree import Trees, trees
@@ -151,8 +146,8 @@ class SpecPage:
     page: int
     page_count: int
     release: str | None
-    installed: tuple[Installation, ...]
-    install: Install | Installation | None
+    installed: tuple[Commands, ...]
+    install: Commands | None
 
     @property
     def line(self) -> str:
@@ -241,9 +236,7 @@ def load_spec(
         installed=installations_of(lookups.conn, counted.configuration.package, dag_hash),
         install=install_listed(
             lookups.conn, counted.configuration.package, dag_hash, [chosen] if chosen else releases
-        )
-        if releases
-        else None,
+        ),
     )
 
 
