@@ -19,8 +19,7 @@ from spack_cache_db.build.workers import uncollected
 from spack_cache_db.errors import Fault
 from spack_cache_db.sources import RawFile, Unit, plan
 from spack_cache_db.sources.columns import Writer
-from spack_cache_db.sources.pages import PageReader
-from spack_cache_db.sources.pages.page_parser import parse_page, read_front_matter
+from spack_cache_db.sources.pages import PageReader, parse_page, read_front_matter
 from spack_cache_db.sources.readers import read
 
 
@@ -60,7 +59,7 @@ def read_unit(phases: Phases, unit: Unit) -> None:
     with phases.phase("columns: normal form, interning, consistency"):
         reader = PageReader(Writer())
         for page in pages:
-            reader.keep(page)
+            reader.add(page)
     with phases.phase("free the records"):
         del pages, page
     with phases.phase("(floor: decode with orjson)"):

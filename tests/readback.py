@@ -11,12 +11,14 @@ from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
 from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.pages import (
+    Meta,
+    SpecDetail,
     as_set,
     computed_meta,
     declared_meta,
     normal_configuration,
+    parse_page,
 )
-from spack_cache_db.sources.pages.page_parser import Meta, SpecDetail, parse_page
 
 Values = dict[str, Any]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spack_cache_db.build import build
 from spack_cache_db.errors import InputError
 from spack_cache_db.records import FORMULA, is_name
-from spack_cache_db.sources.pages.page_parser import SpecDetail
+from spack_cache_db.sources.pages import SpecDetail
 from tests.conftest import Build
 from tests.pagetexts import (
     MORE_SAMPLES,

@@ -13,7 +13,7 @@ from spack_cache_db.query.database import read_lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.row_forms import csv_text
 from spack_cache_db.schema import CONFIGURATION
-from spack_cache_db.sources.pages.page_parser import SpecDetail
+from spack_cache_db.sources.pages import SpecDetail
 from tests.conftest import Build
 from tests.pagetexts import page, spec
 

@@ -25,7 +25,7 @@ from spack_cache_db.sources.databases import read_database
 from spack_cache_db.sources.indexes.mirrors import MirrorReader, files_to_read, is_spacks
 from spack_cache_db.sources.modules import read_modules
 from spack_cache_db.sources.packages import is_package_data, read_facts
-from spack_cache_db.sources.pages import PageReader
+from spack_cache_db.sources.pages import PageReader, parse_page
 from spack_cache_db.sources.strictness import MAX_INDEX
 
 AnyFile = RawFile | File
@@ -62,9 +62,10 @@ def read_files(
                         columns.modules += read_modules(file)
                     elif is_package_data(file.data):
                         columns.packages += read_facts(file)
-                    else:
-                        # The reader of pages reports files of an unknown format.
-                        (mirrors if is_spacks(file.data) else pages).add(file)
+                    elif is_spacks(file.data):
+                        mirrors.add(file)
+                    else:  # The reader of pages reports files of an unknown format.
+                        pages.add(parse_page(file))
         except InputError as error:
             columns.faults.extend(_named_faults(file, error))
     return columns
