@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.changes import compare, diff, diff_databases, diff_in_words, side_of
+from spack_cache_db.query.changes import compare, diff, diff_databases, side_of
 from spack_cache_db.query.database import connected, read_lookups
 from tests.indexes import edge, hash_of, index, node, record
 
@@ -114,6 +114,6 @@ def test_causes_of_too_much_are_not_looked_for(tmp_path: Path) -> None:
         sides = side_of(lookups, "v1.0"), side_of(lookups, "v1.1")
         hashes = 2 * (len(new) - 1)
         changes = compare(lookups, *sides, ())
-        found = [diff_in_words(lookups, changes, most) for most in (None, hashes, hashes - 1)]
+        found = [changes.in_words(most) for most in (None, hashes, hashes - 1)]
     assert found[0].causes == found[1].causes != ()
     assert found[2].causes is None and found[2].rebuilt == found[0].rebuilt

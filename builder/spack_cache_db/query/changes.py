@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from spack_cache_db.errors import counted
@@ -15,7 +16,6 @@ from spack_cache_db.query.comparison import Cause, Numbering, causes_of_rebuilds
 from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.configurations import (
     IN_STACK,
-    Counted,
     column_ids,
     configurations_by_id,
 )
@@ -63,14 +63,8 @@ class Amount(NamedTuple):
     removed: int
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedConfiguration:
-    """A configuration whose hashes are not the same in both releases.
-
-    Attributes:
-        configuration: package, version, compiler, os, platform, target and variants.
-        specs: its hashes, counted. `schema.CHANGES` names the change by these counts.
-    """
+class ChangedConfiguration(NamedTuple):
+    """A configuration whose hashes are not the same in both releases; `specs` counts them."""
 
     configuration: Configuration
     specs: Amount
@@ -110,24 +104,27 @@ class Diff(NotebookTable):
     @property
     def is_empty(self) -> bool:
         """Whether both sides have the same hashes, configurations and stacks."""
-        changed = (*self.packages, *self.versions, *self.stacks, *self.by_change.values())
-        return not any(changed) and not self.specs.added and not self.specs.removed
+        return not any((*self.stacks, *self.by_change.values()))
 
     @property
     def by_change(self) -> dict[str, tuple[ChangedConfiguration, ...]]:
         """The changed configurations, by the word for their change (`schema.CHANGE_WORDS`)."""
-        return {
-            "removed": self.configurations.removed,
-            "added": self.configurations.added,
-            "grown": self.grown,
-            "shrunk": self.shrunk,
-            "rebuilt": self.rebuilt,
-        }
+        added, removed = self.configurations
+        both = {"grown": self.grown, "shrunk": self.shrunk, "rebuilt": self.rebuilt}
+        return {"removed": removed, "added": added, **both}
 
     @property
     def sentence(self) -> str:
         """The totals as one sentence."""
-        return sentence(self)
+        kept, added, removed = self.specs
+        if self.is_empty:
+            return f"{self.new} has the same {kept:,} binaries as {self.old}."
+        return (
+            f"From {self.old} to {self.new}, {counted(removed, 'binary', 'binaries')} "
+            f"{'was' if removed == 1 else 'were'} removed, {added:,} added and {kept:,} kept; "
+            f"of the configurations in both, {len(self.grown):,} grown, {len(self.shrunk):,} shrunk"
+            f" and {len(self.rebuilt):,} rebuilt."
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that `diff --json` prints."""
@@ -157,12 +154,10 @@ class Diff(NotebookTable):
 
 
 @dataclass(frozen=True, slots=True)
-class DatabaseDiff(NotebookTable):
-    """The difference between two databases, release by release.
+class DatabaseDiff:
+    """The difference between two databases, given their paths.
 
     Attributes:
-        old: the path of the old database.
-        new: the path of the new one.
         releases: the differences of the releases in both databases, by name.
         names: the names of the releases in one database only.
     """
@@ -197,46 +192,6 @@ class DatabaseDiff(NotebookTable):
         return Rows(("release", "change", *Configuration._fields, *Amount._fields), records)
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """The changes from one side to the other, by ids; `diff_in_words` returns them as a `Diff`.
-
-    Attributes:
-        old: the old side in words.
-        new: the new side.
-        gone: the specs that only the old side has, by configuration.
-        came: the specs that only the new side has, by configuration.
-        amounts: the number of specs of each changed configuration.
-        packages: packages that only one side has.
-        versions: pairs of a package and a version.
-        stacks: the names of stacks.
-        specs: the number of all specs.
-    """
-
-    old: str
-    new: str
-    gone: Mapping[int, Set[int]]
-    came: Mapping[int, Set[int]]
-    amounts: Mapping[int, Amount]
-    packages: Delta[str]
-    versions: Delta[tuple[str, str]]
-    stacks: Delta[str]
-    specs: Amount
-
-    @property
-    def is_empty(self) -> bool:
-        """True if both sides have the same specs in the same stacks."""
-        return not (self.amounts or self.stacks.added or self.stacks.removed)
-
-    @property
-    def by_change(self) -> dict[str, list[int]]:
-        """The changed configurations, by the word for their change (`schema.CHANGE_WORDS`)."""
-        keys_of_change: dict[str, list[int]] = {change: [] for change in CHANGE_WORDS}
-        for key, (kept, added, removed) in self.amounts.items():
-            keys_of_change[CHANGES[kept > 0, added > 0, removed > 0]].append(key)
-        return keys_of_change
-
-
 def diff(
     db: Database,
     old: str,
@@ -269,41 +224,37 @@ def diff(
     with opened(db) as lookups:
         before, after = (side_of(lookups, name, stack) for name in (old, new))
         narrowing = scope_of(lookups, host=host, package=package, target=target)
-        return diff_in_words(lookups, compare(lookups, before, after, narrowing))
+        return compare(lookups, before, after, narrowing).in_words()
 
 
 def diff_databases(
-    old: Database, new: Database, *, release: str | None = None, **narrowing: str | None
+    old: Path, new: Path, *, release: str | None = None, **narrowing: str | None
 ) -> DatabaseDiff:
     """Compare each release of two databases, or one release; `narrowing` is as for `diff`.
 
-    A database that does not have the stack, package or target counts as one without binaries.
-
-    Raises:
-        UnknownNameError: neither database has the release, stack, package or target.
-        DatabaseError: a database was not made by this builder.
+    A database that does not have the stack, package or target counts as one without binaries; an
+    `UnknownNameError` is raised if neither has it.
     """
     with opened(old) as before, opened(new) as after:
         hashes = {dag_hash: key for key, dag_hash in select(after.conn, _HASHES)}
         numbers = {key: hashes.get(name, -key) for key, name in select(before.conn, _HASHES)}
         numbering = Numbering(after, before, numbers)
         sides = before, after
-        names = [[release.name for release in side.releases.values()] for side in sides]
+        names = [[row.name for row in side.releases.values()] for side in sides]
         if release is not None:
-            releases = {read_spellings(side).canonical("release", release) for side in sides}
-            names = [[name for name in side if name in releases] for side in names]
+            wanted = {read_spellings(side).canonical("release", release) for side in sides}
+            names = [[name for name in side if name in wanted] for side in names]
             if not any(names):
                 scope_of(after, release)
         scopes = [_scope_if_known(side, narrowing) for side in sides]
         if scopes == [None, None]:
             scope_of(after, **narrowing)
-        paths = str(getattr(old, "path", old)), str(getattr(new, "path", new))
-        both = {
-            name: _compared(numbering, name, scopes, [f"{name} of {path}" for path in paths])
-            for name in names[1]
-            if name in names[0]
-        }
-        return DatabaseDiff(paths[0], paths[1], both, _delta({*names[0]}, {*names[1]}))
+        releases = {}
+        for name in names[1]:
+            if name in names[0]:
+                texts = [f"{name} of {path}" for path in (old, new)]
+                releases[name] = _compared(numbering, name, scopes, texts)
+        return DatabaseDiff(str(old), str(new), releases, _delta({*names[0]}, {*names[1]}))
 
 
 def _scope_if_known(lookups: Lookups, names: Mapping[str, str | None]) -> Conditions | None:
@@ -315,26 +266,22 @@ def _scope_if_known(lookups: Lookups, names: Mapping[str, str | None]) -> Condit
 
 
 def _compared(
-    numbering: Numbering,
-    release: str,
-    scopes: Sequence[Conditions | None],
-    texts: Sequence[str],
+    numbering: Numbering, release: str, scopes: Sequence[Conditions | None], texts: Sequence[str]
 ) -> Diff:
     """Return the difference of one release of two databases."""
-    listings, configurations = list[_Listed](), list[list[Counted]]()
+    listings, configurations = [], []
     for lookups, scope in zip((numbering.old, numbering.new), scopes, strict=True):
         assert lookups is not None
         side = {} if scope is None else _listed(lookups, scope_of(lookups, release), scope)
         listings.append(side)
-        configurations.append(
-            configurations_by_id(lookups, sorted({key for key, _ in side.values()}))
-        )
-    ids = {row.configuration: row.id for row in configurations[1]}
-    keys = {row.id: ids.get(row.configuration, -row.id) for row in configurations[0]}
+        ids = sorted({key for key, _ in side.values()})
+        configurations.append(configurations_by_id(lookups, ids))
+    ids_of_new = {row.configuration: row.id for row in configurations[1]}
+    keys = {row.id: ids_of_new.get(row.configuration, -row.id) for row in configurations[0]}
     before = {
         numbering.specs[spec]: (keys[key], stacks) for spec, (key, stacks) in listings[0].items()
     }
-    return diff_in_words(numbering, _changes(numbering, texts, before, listings[1]))
+    return _changes(numbering, texts, before, listings[1]).in_words()
 
 
 def amounts_of_releases(
@@ -360,6 +307,76 @@ def side_of(lookups: Lookups, text: str, stack: str | None = None) -> Conditions
     return scope_of(lookups, release, stack_name or stack)
 
 
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The changes from one side to the other, by numbers; `in_words` returns them as a `Diff`.
+
+    Attributes:
+        sides: the old and the new side in words.
+        gone: the specs that only the old side has, by configuration.
+        came: the specs that only the new side has, by configuration.
+        amounts: the number of specs of each changed configuration.
+    """
+
+    numbering: Numbering
+    sides: Sequence[str]
+    gone: Mapping[int, Set[int]]
+    came: Mapping[int, Set[int]]
+    amounts: Mapping[int, Amount]
+    packages: Delta[str]
+    versions: Delta[tuple[str, str]]
+    stacks: Delta[str]
+    specs: Amount
+
+    @property
+    def by_change(self) -> dict[str, list[int]]:
+        """The changed configurations, by the word for their change (`schema.CHANGE_WORDS`)."""
+        keys_of_change: dict[str, list[int]] = {change: [] for change in CHANGE_WORDS}
+        for key, (kept, added, removed) in self.amounts.items():
+            keys_of_change[CHANGES[kept > 0, added > 0, removed > 0]].append(key)
+        return keys_of_change
+
+    def in_words(self, most_explained: int | None = None) -> Diff:
+        """Return the changes in words."""
+        (old, new), rows = self.sides, self.configurations()
+        return Diff(
+            old,
+            new,
+            self.packages,
+            self.versions,
+            Delta(rows["added"], rows["removed"]),
+            grown=rows["grown"],
+            shrunk=rows["shrunk"],
+            rebuilt=rows["rebuilt"],
+            stacks=self.stacks,
+            specs=self.specs,
+            causes=self.causes(most_explained),
+        )
+
+    def configurations(self) -> dict[str, tuple[ChangedConfiguration, ...]]:
+        """Return the configurations of each change: by package, the newest version first."""
+        rows = [
+            (sign * row.id, row.configuration)
+            for lookups, sign, ids in self.numbering.parts(self.amounts)
+            for row in configurations_by_id(lookups, ids)
+        ]
+        rows.sort(key=lambda row: row[1])
+        rows.sort(key=lambda row: version_key(row[1].version), reverse=True)
+        rows.sort(key=lambda row: row[1].package)
+        changed = {key: ChangedConfiguration(row, self.amounts[key]) for key, row in rows}
+        members = {change: {*keys} for change, keys in self.by_change.items()}
+        return {
+            change: tuple(row for key, row in changed.items() if key in keys)
+            for change, keys in members.items()
+        }
+
+    def causes(self, limit: int | None = None) -> tuple[Cause, ...] | None:
+        """Return why configurations were rebuilt; None if they have more than `limit` hashes."""
+        rebuilt = self.by_change["rebuilt"]
+        gone, came = ({key: side[key] for key in rebuilt} for side in (self.gone, self.came))
+        return causes_of_rebuilds(self.numbering, gone, came, limit)
+
+
 def compare(lookups: Lookups, old: Conditions, new: Conditions, narrowing: Conditions) -> Changes:
     """Return the changes from one side to the other."""
     sides = (_listed(lookups, side, narrowing) for side in (old, new))
@@ -379,16 +396,17 @@ def _changes(
     packages = [{package for package, _ in side} for side in versions]
     stacks = [{*chain.from_iterable({stacks for _, stacks in side.values()})} for side in sides]
     added, removed = (sum(map(len, side.values())) for side in (came, gone))
+    amounts = {
+        key: Amount(counts[0][key] - lost, len(came.get(key, ())), lost)
+        for key in sorted(gone.keys() | came.keys())
+        for lost in (len(gone.get(key, ())),)
+    }
     return Changes(
-        old=texts[0],
-        new=texts[1],
-        gone=gone,
-        came=came,
-        amounts={
-            key: Amount(counts[0][key] - lost, len(came.get(key, ())), lost)
-            for key in sorted(gone.keys() | came.keys())
-            for lost in (len(gone.get(key, ())),)
-        },
+        numbering,
+        texts,
+        gone,
+        came,
+        amounts,
         packages=_delta(*packages),
         # By package, the oldest first.
         versions=_delta(*versions, order=lambda version: (version[0], version_key(version[1]))),
@@ -405,11 +423,10 @@ def _versions(numbering: Numbering, keys: Iterable[int]) -> dict[int, tuple[str,
     """Return the package and the version of configurations."""
     by_configuration = {}
     for lookups, sign, ids in numbering.parts(keys):
-        package, version = (
-            lookups.column("configurations", name) for name in ("package", "version")
-        )
+        columns = ("package", "version")
+        package, version = (lookups.column("configurations", name) for name in columns)
         lookups.learn({version[key] for key in ids}, set())
-        packages, versions = lookups.words["package"], lookups.words["version"]
+        packages, versions = (lookups.words[name] for name in columns)
         for key in ids:
             by_configuration[sign * key] = packages[package[key]], versions[version[key]]
     return by_configuration
@@ -440,60 +457,6 @@ def _delta(
     return Delta(tuple(sorted(new - old, key=order)), tuple(sorted(old - new, key=order)))
 
 
-def diff_in_words(
-    source: Lookups | Numbering, changes: Changes, most_explained: int | None = None
-) -> Diff:
-    """Return the changes in words."""
-    configurations = configurations_in_words(source, changes)
-    return Diff(
-        old=changes.old,
-        new=changes.new,
-        packages=changes.packages,
-        versions=changes.versions,
-        configurations=Delta(configurations["added"], configurations["removed"]),
-        grown=configurations["grown"],
-        shrunk=configurations["shrunk"],
-        rebuilt=configurations["rebuilt"],
-        stacks=changes.stacks,
-        specs=changes.specs,
-        causes=causes_in_words(source, changes, most_explained),
-    )
-
-
-def configurations_in_words(
-    source: Lookups | Numbering, changes: Changes
-) -> dict[str, tuple[ChangedConfiguration, ...]]:
-    """Return the configurations of each change: by package, the newest version first."""
-    numbering = source if isinstance(source, Numbering) else Numbering(source)
-    configurations = [
-        row._replace(id=sign * row.id)
-        for lookups, sign, ids in numbering.parts(sorted(changes.amounts))
-        for row in configurations_by_id(lookups, ids)
-    ]
-    configurations.sort(key=lambda row: row.configuration)
-    configurations.sort(key=lambda row: version_key(row.configuration.version), reverse=True)
-    configurations.sort(key=lambda row: row.configuration.package)
-    changed = {
-        row.id: ChangedConfiguration(row.configuration, changes.amounts[row.id])
-        for row in configurations
-    }
-    members = {change: {*keys} for change, keys in changes.by_change.items()}
-    return {
-        change: tuple(row for key, row in changed.items() if key in keys)
-        for change, keys in members.items()
-    }
-
-
-def causes_in_words(
-    source: Lookups | Numbering, changes: Changes, limit: int | None = None
-) -> tuple[Cause, ...] | None:
-    """Return why configurations were rebuilt; None if they have more than `limit` hashes."""
-    rebuilt = changes.by_change["rebuilt"]
-    gone, came = ({key: side[key] for key in rebuilt} for side in (changes.gone, changes.came))
-    numbering = source if isinstance(source, Numbering) else Numbering(source)
-    return causes_of_rebuilds(numbering, gone, came, limit)
-
-
 def _lists(change: Delta[T], value: Callable[[T], Any]) -> dict[str, list[Any]]:
     return {"added": [*map(value, change.added)], "removed": [*map(value, change.removed)]}
 
@@ -503,20 +466,3 @@ def _words(change: str, changed: ChangedConfiguration) -> dict[str, Any]:
     specs = changed.specs
     only = {"specs": specs.added + specs.removed} if change in Delta._fields else specs._asdict()
     return changed.configuration._asdict() | only
-
-
-def sentence(difference: Diff | Changes) -> str:
-    """Return a sentence with the totals of a difference."""
-    if difference.is_empty:
-        same = f"{difference.specs.kept:,} binaries"
-        return f"{difference.new} has the same {same} as {difference.old}."
-    kept, added, removed = difference.specs
-    by_change = difference.by_change
-    grown, shrunk, rebuilt = (
-        f"{len(by_change[change]):,} {change}" for change in ("grown", "shrunk", "rebuilt")
-    )
-    return (
-        f"From {difference.old} to {difference.new}, {counted(removed, 'binary', 'binaries')} "
-        f"{'was' if removed == 1 else 'were'} removed, {added:,} added and "
-        f"{kept:,} kept; of the configurations in both, {grown}, {shrunk} and {rebuilt}."
-    )

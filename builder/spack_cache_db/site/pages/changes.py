@@ -15,10 +15,7 @@ from spack_cache_db.query.changes import (
     ChangedConfiguration,
     Changes,
     Diff,
-    causes_in_words,
     compare,
-    configurations_in_words,
-    diff_in_words,
     side_of,
 )
 from spack_cache_db.query.comparison import Cause
@@ -152,7 +149,7 @@ def load_changes(lookups: Lookups, sides: Sides) -> ChangesPage:
             Upgrade(package, removed[package], added[package])
             for package in sorted(added.keys() & removed.keys())
         ),
-        causes_in_words(lookups, changes, MOST_EXPLAINED),
+        changes.causes(MOST_EXPLAINED),
     )
 
 
@@ -169,7 +166,7 @@ def difference_of(lookups: Lookups, sides: Sides) -> Diff:
             f"{count:,} configurations differ, but this site lists at most {MOST_LISTED:,}:"
             " add package, stack, target or host, or use the command diff on the downloaded file"
         )
-    return diff_in_words(lookups, changes, MOST_EXPLAINED)
+    return changes.in_words(MOST_EXPLAINED)
 
 
 def with_defaults(lookups: Lookups, sides: Sides) -> Sides:
@@ -217,7 +214,7 @@ def _by_change(
             counts = Counter(names[package_of[key]] for key in keys)
             yield change, [PackageChanges(name, count) for name, count in sorted(counts.items())]
         return
-    for change, rows in configurations_in_words(lookups, changes).items():
+    for change, rows in changes.configurations().items():
         groups = groupby(rows, key=lambda row: row.configuration.package)
         every = ((name, tuple(group)) for name, group in groups)
         yield change, [PackageChanges(name, len(group), group[:MOST_ROWS]) for name, group in every]
