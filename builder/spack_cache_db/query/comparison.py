@@ -11,9 +11,9 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate, chain, groupby, product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from spack_cache_db.query.configurations import configurations_by_id
 from spack_cache_db.query.database import Lookups, select_in
@@ -25,23 +25,18 @@ from spack_cache_db.spack.normal_forms import FLAG_NAMES
 
 COMPARED = tuple(name for name in CONFIGURATION if name not in ("package", "version", "variants"))
 """The columns of a configuration that are compared as one text each."""
-
 RECIPE_HASH_LENGTH = 7
 MAX_CACHED_SPECS = 10_000
 """Maximum of specs whose facts a process caches: some 6 MB."""
 _SPECS_AT_ONCE = 200
 _FORMS = {"compiler": "%{}", "variants": "{}", "flags": "{}", "recipe": "recipe {}"}
 """The text of a part of a spec; other parts are written like `os=debian12`."""
-
-RECORDED = """
-SELECT specs.id, specs.configuration, records.node
+FACTS = """
+SELECT specs.id, specs.configuration, nodes.namespace, nodes.package_hash, nodes.parameters
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.id = wanted.value
 LEFT JOIN records ON records.spec = specs.id AND records.mirror = (
   SELECT min(mirror) FROM records AS first WHERE first.spec = specs.id)
-"""
-NODES = """
-SELECT id, namespace, package_hash, parameters FROM nodes
-WHERE id IN (SELECT value FROM json_each(:ids))
+LEFT JOIN nodes ON nodes.id = records.node
 """
 _Rank = tuple[bool, bool, str]
 """Sorts providers of MPI first, then those of other virtual packages; and by name."""
@@ -85,11 +80,9 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """The differences between this spec and another one.
+    """The changes of run-time dependencies; of build dependencies if only these differ.
 
-    Attributes:
-        changes: the changes of run-time dependencies; those of build dependencies if
-            `is_build_only`. Empty if only the dependencies' own builds differ.
+    There are none if only the dependencies' own builds differ.
     """
 
     changes: tuple[Change, ...]
@@ -108,10 +101,7 @@ class Facts(NamedTuple):
 def differences(
     lookups: Lookups, graph: Needs, this: int, others: Sequence[int]
 ) -> dict[int, Differences]:
-    """Return the differences between a spec and others, by the others' ids.
-
-    Specs that the graph misses are left out, and all if it misses the first one.
-    """
+    """Return the differences between a spec and others that the graph has, by the others' ids."""
     others = [other for other in others if graph.missing.isdisjoint((this, other))]
     reach, provides = Reach(graph), _virtuals(graph)
     sides = {
@@ -120,15 +110,15 @@ def differences(
         ]
         for other in others
     }
-    specs = {spec for pairs in sides.values() for pair in pairs for spec in chain(*pair)}
-    facts = read_facts(lookups, specs)
+    facts = read_facts(
+        lookups, {spec for pairs in sides.values() for pair in pairs for spec in chain(*pair)}
+    )
 
     # Cached, because many specs have the same specs of a package.
     @cache
     def package_changes(name: str, ours: tuple[int, ...], theirs: tuple[int, ...]) -> list[Change]:
-        return [
-            *_spec_changes(name, [facts[spec] for spec in ours], [facts[spec] for spec in theirs])
-        ]
+        our_facts, their_facts = ([facts[spec] for spec in specs] for specs in (ours, theirs))
+        return [*_spec_changes(name, our_facts, their_facts)]
 
     result = {}
     for other, sets in sides.items():
@@ -141,16 +131,12 @@ def differences(
 def distinctions(
     lookups: Lookups, groups: Iterable[Sequence[int]], most: int = sys.maxsize
 ) -> dict[int, tuple[str, ...]]:
-    """Return the features that distinguish the specs of each group, by their ids.
+    """Return the features that distinguish the specs of each configuration's group, by their ids.
 
     These are run-time dependencies that not all of the group have, such as `openmpi@5.0.3`:
     providers of MPI first, then by rarity. Specs with equal run-time dependencies have features
-    such as `built with cmake@3.31.0`. Specs without an index record, and specs that are alone in
-    their group, are left out.
-
-    Args:
-        groups: the ids of specs that share a configuration.
-        most: the maximum of specs to read; specs whose dependencies exceed it are left out.
+    such as `built with cmake@3.31.0`. Specs without an index record, that are alone in their
+    group, or whose dependencies exceed `most` specs are left out.
     """
     result: dict[int, tuple[str, ...]] = {}
     several = [group for group in groups if len(group) > 1]
@@ -165,68 +151,60 @@ def distinctions(
         # Reads all facts into the cache at once, which is faster than a statement for each group.
         needed = (reach.not_in_all([*map(reach.run_time, group)]) for group in alike if group)
         read_facts(lookups, {spec for only in needed for members in only for spec in members})
-        comparison = _Group(lookups, reach, _virtuals(graph))
+        provides = _virtuals(graph)
         for group in alike:
-            result |= comparison.distinguished(group)
+            result |= _distinguished(lookups, reach, provides, group)
     return result
 
 
-class _Group:
-    """Compares specs that share a configuration."""
+def _distinguished(
+    lookups: Lookups, reach: Reach, provides: Mapping[int, frozenset[str]], group: Sequence[int]
+) -> dict[int, tuple[str, ...]]:
+    """Return the features of the specs of one group (see `distinctions`)."""
+    texts_of_spec: dict[int, dict[str, _Rank]] = {spec: {} for spec in group}
+    for needs, form in ((reach.run_time, "{}"), (reach.used, "built with {}")):
+        same: dict[frozenset[str], list[int]] = {}
+        for spec, texts in texts_of_spec.items():
+            same.setdefault(frozenset(texts), []).append(spec)
+        for alike in same.values():
+            if len(alike) > 1:
+                only = reach.not_in_all([*map(needs, alike)])
+                for spec, texts in zip(alike, _texts(lookups, provides, only), strict=True):
+                    texts_of_spec[spec] |= {form.format(text): texts[text] for text in texts}
+    counts = Counter(text for texts in texts_of_spec.values() for text in texts)
 
-    def __init__(
-        self, lookups: Lookups, reach: Reach, provides: Mapping[int, frozenset[str]]
-    ) -> None:
-        self._lookups, self._reach, self._provides = lookups, reach, provides
+    def ordered(texts: Mapping[str, _Rank]) -> tuple[str, ...]:
+        # Providers of MPI first, then the rarest features.
+        return tuple(sorted(texts, key=lambda text: (texts[text][0], counts[text], texts[text])))
 
-    def distinguished(self, group: Sequence[int]) -> dict[int, tuple[str, ...]]:
-        """Return the features of the specs of one group (see `distinctions`)."""
-        texts_of_spec: dict[int, dict[str, _Rank]] = {spec: {} for spec in group}
-        for needs, form in ((self._reach.run_time, "{}"), (self._reach.used, "built with {}")):
-            same: dict[frozenset[str], list[int]] = {}
-            for spec, texts in texts_of_spec.items():
-                same.setdefault(frozenset(texts), []).append(spec)
-            for alike in same.values():
-                if len(alike) > 1:
-                    only = self._reach.not_in_all([*map(needs, alike)])
-                    for spec, texts in zip(alike, self._texts(only), strict=True):
-                        texts_of_spec[spec] |= {
-                            form.format(text): rank for text, rank in texts.items()
-                        }
-        counts = Counter(text for texts in texts_of_spec.values() for text in texts)
+    return {spec: ordered(texts) for spec, texts in texts_of_spec.items()}
 
-        def ordered(texts: Mapping[str, _Rank]) -> tuple[str, ...]:
-            # Providers of MPI first, then the rarest features.
-            return tuple(
-                sorted(texts, key=lambda text: (texts[text][0], counts[text], texts[text]))
-            )
 
-        return {spec: ordered(texts) for spec, texts in texts_of_spec.items()}
+def _texts(
+    lookups: Lookups, provides: Mapping[int, frozenset[str]], only: Sequence[tuple[int, ...]]
+) -> Iterator[dict[str, _Rank]]:
+    """Yield the features of each spec, given the dependencies that not all specs have."""
+    facts = read_facts(lookups, {spec for specs in only for spec in specs})
+    sides = [_by_package(facts, specs) for specs in only]
+    names = {name: specs for side in sides for name, specs in side.items()}
 
-    def _texts(self, only: Sequence[tuple[int, ...]]) -> Iterator[dict[str, _Rank]]:
-        """Yield the features of each spec, given the dependencies that not all specs have."""
-        facts = read_facts(self._lookups, {spec for specs in only for spec in specs})
-        sides = [_by_package(facts, specs) for specs in only]
-        names = {name: specs for side in sides for name, specs in side.items()}
-        ranks = {name: self._rank(name, specs) for name, specs in names.items()}
-        apart = {
-            name: _texts_of_groups(name, facts, {side.get(name, ()) for side in sides})
-            for name in names
-        }
-        for side in sides:
-            texts = {
-                apart[name][specs]: ranks[name]
-                for name, specs in side.items()
-                if specs in apart[name]
-            }
-            if not texts and len(side) < len(names):
-                lacking = min(names.keys() - side.keys(), key=ranks.__getitem__)
-                texts = {f"no {lacking}": ranks[lacking]}
-            yield texts
-
-    def _rank(self, name: str, specs: Iterable[int]) -> _Rank:
-        virtuals = frozenset[str]().union(*(self._provides.get(spec, ()) for spec in specs))
+    def rank(name: str) -> _Rank:
+        virtuals = frozenset[str]().union(*(provides.get(spec, ()) for spec in names[name]))
         return "mpi" not in virtuals, not virtuals, name
+
+    ranks = {name: rank(name) for name in names}
+    apart = {
+        name: _texts_of_groups(name, facts, {side.get(name, ()) for side in sides})
+        for name in names
+    }
+    for side in sides:
+        texts = {
+            apart[name][specs]: ranks[name] for name, specs in side.items() if specs in apart[name]
+        }
+        if not texts and len(side) < len(names):
+            lacking = min(names.keys() - side.keys(), key=ranks.__getitem__)
+            texts = {f"no {lacking}": ranks[lacking]}
+        yield texts
 
 
 def _texts_of_groups(
@@ -255,24 +233,21 @@ def read_facts(lookups: Lookups, specs: Iterable[int]) -> dict[int, Facts]:
     specs, cached = [*specs], lookups.once(Facts, dict[int, Facts])
     if len(cached) > MAX_CACHED_SPECS:
         cached.clear()
-    rows = [*select_in(lookups.conn, RECORDED, [spec for spec in specs if spec not in cached])]
-    ids = sorted({configuration for _, configuration, _ in rows})
+    rows = [*select_in(lookups.conn, FACTS, [spec for spec in specs if spec not in cached])]
+    ids = sorted({configuration for _, configuration, *_ in rows})
     records = zip(ids, configurations_by_id(lookups, ids), strict=True)
     configurations = {key: record.configuration for key, record in records}
-    nodes = {
-        key: (namespace, package_hash or "", _flags(json.loads(parameters)))
-        for key, namespace, package_hash, parameters in select_in(
-            lookups.conn, NODES, {node for *_, node in rows if node is not None}
-        )
-    }
-    for spec, configuration, node in rows:
-        cached[spec] = Facts(configurations[configuration], *nodes.get(node, ("", "", "")))
+    for spec, key, namespace, recipe, parameters in rows:
+        flags = _flags(parameters or "{}")
+        cached[spec] = Facts(configurations[key], namespace or "", recipe or "", flags)
     return {spec: cached[spec] for spec in specs}
 
 
-def _flags(parameters: Mapping[str, Any]) -> str:
-    """Return the compiler flags in a node's parameters as Spack writes them."""
-    flags = ((name, " ".join(map(str, parameters.get(name) or ()))) for name in sorted(FLAG_NAMES))
+@lru_cache(maxsize=1_000)
+def _flags(parameters: str) -> str:
+    """Return the compiler flags in a node's parameters, which are JSON, as Spack writes them."""
+    values = json.loads(parameters)
+    flags = ((name, " ".join(map(str, values.get(name) or ()))) for name in sorted(FLAG_NAMES))
     return " ".join(f'{name}="{value}"' for name, value in flags if value)
 
 
@@ -344,11 +319,11 @@ def _provided(
     provides: Mapping[int, frozenset[str]], packages: Mapping[str, Iterable[int]]
 ) -> dict[str, frozenset[str]]:
     """Return the virtual packages that the specs of each package provide, if any."""
-    virtuals_of_package = {
-        name: frozenset().union(*(provides[spec] for spec in specs if spec in provides))
+    pairs = (
+        (name, frozenset[str]().union(*(provides.get(spec, ()) for spec in specs)))
         for name, specs in packages.items()
-    }
-    return {name: virtuals for name, virtuals in virtuals_of_package.items() if virtuals}
+    )
+    return {name: virtuals for name, virtuals in pairs if virtuals}
 
 
 def _versions(facts: Iterable[Facts]) -> str:
@@ -361,13 +336,13 @@ def _joined(texts: Iterable[str]) -> str | None:
 
 def _virtuals(graph: Needs) -> dict[int, frozenset[str]]:
     """Return the virtual packages that specs of the graph provide, by their ids."""
-    virtuals_of_spec: dict[int, frozenset[str]] = {}
-    for edges in graph.edges.values():
-        for edge in edges:
-            if edge.virtuals:
-                earlier = virtuals_of_spec.get(edge.dependency, frozenset())
-                virtuals_of_spec[edge.dependency] = earlier.union(edge.virtuals)
-    return virtuals_of_spec
+    virtuals: dict[int, frozenset[str]] = {}
+    for edge in chain.from_iterable(graph.edges.values()):
+        if edge.virtuals:
+            virtuals[edge.dependency] = virtuals.get(edge.dependency, frozenset()).union(
+                edge.virtuals
+            )
+    return virtuals
 
 
 class Numbering(NamedTuple):
@@ -429,13 +404,8 @@ def causes_of_rebuilds(
 
     Old and new hashes of a configuration are paired by the similarity of their direct dependencies.
     Then dependencies are followed level by level, until one differs in more than its hash; deeper
-    changes are ignored.
-
-    Args:
-        numbering: the database, or two.
-        gone: the specs that the new release lacks, by their configuration.
-        came: the specs that the old release lacks; with the same keys.
-        most: the maximum of specs; the result is None for more.
+    changes are ignored. `gone` and `came` have the removed and the added specs by configuration;
+    the result is None if there are more than `most`.
     """
     if not all(has_records(lookups.conn) for lookups in numbering[:2] if lookups):
         return ()
@@ -447,11 +417,10 @@ def causes_of_rebuilds(
     ahead = {key: graph.pairs(gone[key], came[key]) for key in gone}
     counts: Counter[Cause] = Counter()
     visited: dict[int, set[Pair]] = {key: set() for key in ahead}
-    compare = graph.recipe_changes
     while ahead:
         following: dict[int, set[Pair]] = {}
         for key, pairs in ahead.items():
-            changes = {change for pair in pairs for change in compare(*pair)}
+            changes = {change for pair in pairs for change in graph.changes(*pair)}
             if not changes:
                 changes = {change for pair in pairs for change in graph.needs_changed(*pair)}
             counts.update(changes)
@@ -460,7 +429,7 @@ def causes_of_rebuilds(
             if children and not changes:
                 following[key] = children
         graph.read(spec for pairs in following.values() for pair in pairs for spec in pair)
-        ahead, compare = following, graph.changes
+        ahead = following
     causes = (cause._replace(configurations=count) for cause, count in counts.items())
     return tuple(
         sorted(causes, key=lambda cause: (-cause.configurations, cause.package, str(cause)))
@@ -509,27 +478,22 @@ class _Rebuilds:
     def changes(self, old: int, new: int) -> tuple[Cause, ...]:
         """Return the causes in two specs of one package, without their dependencies."""
         was, now = self._facts[old], self._facts[new]
-        differing = _spec_changes(was.configuration.package, [was], [now])
-        changes = (change for change in differing if change.part in ("", *COMPARED, "variants"))
+        changes = _spec_changes(was.configuration.package, [was], [now])
         causes = tuple(
             Cause(package, part or "version", old_value or "nothing", new_value or "nothing")
             for package, part, old_value, new_value in changes
+            if part in ("", *COMPARED, "variants")
         )
-        return causes or self.recipe_changes(old, new)
-
-    def recipe_changes(self, old: int, new: int) -> tuple[Cause, ...]:
-        """Return the recipe as cause if two specs were built by different recipes."""
-        was, now = self._facts[old], self._facts[new]
-        is_other = was.recipe and now.recipe and was.recipe != now.recipe
-        return (Cause(was.configuration.package, "recipe"),) if is_other else ()
+        is_other_recipe = was.recipe and now.recipe and was.recipe != now.recipe
+        recipe = (Cause(was.configuration.package, "recipe"),) if is_other_recipe else ()
+        return causes or recipe
 
     def needs_changed(self, old: int, new: int) -> Iterator[Cause]:
         """Yield the packages that only one of two specs needs directly."""
         old_edges, new_edges = self._edges[old], self._edges[new]
-        for package in old_edges.keys() - new_edges.keys():
-            yield Cause(package, "dependency", "needed", None)
-        for package in new_edges.keys() - old_edges.keys():
-            yield Cause(package, "dependency", None, "needed")
+        for package in old_edges.keys() ^ new_edges.keys():
+            sides = ("needed", None) if package in old_edges else (None, "needed")
+            yield Cause(package, "dependency", *sides)
 
     def children(self, old: int, new: int) -> Iterator[Pair]:
         """Yield the direct dependencies of equal packages and other hashes in pairs."""
