@@ -38,8 +38,7 @@ WAYS_IN = {
     "sources.archives": ".open gzip.GzipFile tarfile.TarFile tarfile.open zipfile.ZipFile "
     "zstandard.ZstdDecompressor",
     "sources.indexes": ".decompress .decompressobj zlib.decompressobj zstandard.ZstdDecompressor",
-    # It also writes what it downloads.
-    "sources.fetch.web": ".open httpx.AsyncClient",
+    "sources.fetch.web": "httpx.AsyncClient",
     # Standard input, at most as many bytes as a file may have.
     "cli.cover": "sys.stdin",
     # Databases, whose header and statements are checked before anything is read from them.

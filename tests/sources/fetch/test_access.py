@@ -10,7 +10,7 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.sources.fetch import FetchOptions, FetchReport, fetch
-from spack_cache_db.sources.fetch.addresses import ConfiguredMirror, Login
+from spack_cache_db.sources.fetch.addresses import Login, Mirror
 from spack_cache_db.sources.fetch.web import Access
 from spack_cache_db.sources.indexes import read_address
 from tests.indexes import MIRRORS, real
@@ -94,7 +94,7 @@ def test_the_published_signature() -> None:
 )
 def test_addresses_of_objects(url: str, endpoint: str | None, address: str) -> None:
     """A bucket is a host of Amazon's, or a folder of another store; names are names as they are."""
-    access = Access([ConfiguredMirror(url, endpoint=endpoint)])
+    access = Access([Mirror(url, endpoint=endpoint)])
 
     assert access.request(url) == (address, None)
 
@@ -104,8 +104,8 @@ def test_the_nearest_login() -> None:
     outer, inner = Login("outer", "a"), Login("inner", "b")
     access = Access(
         [
-            ConfiguredMirror("oci://host/a", login=outer),
-            ConfiguredMirror("oci://host/a/b", login=inner),
+            Mirror("oci://host/a", login=outer),
+            Mirror("oci://host/a/b", login=inner),
         ]
     )
 

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from spack_cache_db.sources.fetch.addresses import (
     FetchFault,
     Map,
-    MirrorRequest,
+    Mirror,
     mirror_place,
-    mirror_request,
     read_release_manifest,
-    require_folder_name,
 )
 
 SUM = "0123456789abcdef" * 4
@@ -94,14 +92,14 @@ def test_names_that_lead_elsewhere(name: str) -> None:
         with pytest.raises(
             FetchFault, match=r"is not a name of a (release|stack|view), expected one"
         ):
-            mirror_request("https://host/a", *asked)
+            Mirror("https://host/a", *asked).placed()
 
 
 @given(st.builds(str.__mul__, st.text(max_size=6), st.integers(1, 60)))
 def test_every_name_is_a_folder_or_refused(name: str) -> None:
     """Whatever the network says, a name is one part of a path or a fault."""
     try:
-        require_folder_name("https://host", "stack", name)
+        Mirror("https://host", None, name).placed()
     except FetchFault as fault:
         assert str(fault.faults[0]).isprintable()
     else:
@@ -148,9 +146,9 @@ def test_the_manifest_of_the_public_cache() -> None:
 
     assert named.faults == ()
     assert named.mirrors == (
-        MirrorRequest("https://mirror/develop", "develop", "root", manifest=URL),
-        MirrorRequest("https://mirror/develop/e4s", "develop", "e4s", manifest=URL),
-        MirrorRequest("https://mirror/v0.21.0", "v0.21.0", "root", manifest=URL),
+        Mirror("https://mirror/develop", "develop", "root", manifest=URL),
+        Mirror("https://mirror/develop/e4s", "develop", "e4s", manifest=URL),
+        Mirror("https://mirror/v0.21.0", "v0.21.0", "root", manifest=URL),
     )
     assert named.stacks == {("develop", "root"), ("develop", "e4s"), ("v0.21.0", "root")}
 

@@ -7,23 +7,23 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.sources.fetch.addresses import (
-    ConfiguredMirror,
     Login,
-    MirrorConfig,
+    Mirror,
+    NamedMirrors,
     read_mirror_config,
 )
 
 VARIABLES = {"USER_NAME": "me", "SECRET": "s3cret", "TOKEN": "t0ken", "SITE": "/srv"}
 
 
-def config(folder: Path, text: str) -> MirrorConfig:
+def config(folder: Path, text: str) -> NamedMirrors:
     """Read a configuration."""
     path = folder / "mirrors.yaml"
     path.write_text(text)
     return read_mirror_config(path, VARIABLES)
 
 
-def mirror(folder: Path, text: str) -> ConfiguredMirror:
+def mirror(folder: Path, text: str) -> Mirror:
     """Return the only mirror, from its value."""
     found = config(folder, f"mirrors:\n  m: {text}\n")
     assert found.faults == ()
@@ -53,7 +53,7 @@ def mirror(folder: Path, text: str) -> ConfiguredMirror:
 )
 def test_addresses(tmp_path: Path, text: str, url: str, endpoint: str | None) -> None:
     """What is fetched from counts before what stands beside it, whatever form it has."""
-    assert mirror(tmp_path, text) == ConfiguredMirror(url, "m", None, endpoint)
+    assert mirror(tmp_path, text) == Mirror(url, "m", endpoint=endpoint)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,8 @@ def test_views_and_filters(
     """What `fetch` has counts before what the mirror has, also if it is empty."""
     found = mirror(tmp_path, text)
 
-    assert (found.view, found.include_binary, found.exclude_binary) == (view, include, exclude)
+    assert (found.include_binary, found.exclude_binary) == (include, exclude)
+    assert (found.views, found.has_index) == ((view,) if view else (), not view)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_files(tmp_path: Path, text: str) -> None:
     found = config(tmp_path, text)
 
     assert found.faults == ()
-    assert [(each.name, each.url) for each in found.mirrors] == [
+    assert [(each.release, each.url) for each in found.mirrors] == [
         ("b", "https://b"),
         ("a", "https://a"),
     ]
@@ -146,7 +147,7 @@ def test_faults(tmp_path: Path, text: str, line: int, message: str) -> None:
     """Every mirror that cannot be read is told, with its line; the others are read."""
     found = config(tmp_path, f"mirrors:\n  first: https://a\n  m: {text}\n")
 
-    assert [each.name for each in found.mirrors] == ["first"]
+    assert [each.release for each in found.mirrors] == ["first"]
     (fault,) = found.faults
     assert (fault.line, fault.message[: len(message)]) == (line, message)
     assert "s3cret" not in str(fault)

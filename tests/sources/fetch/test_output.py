@@ -16,13 +16,12 @@ import pytest
 from spack_cache_db.errors import OutputError
 from spack_cache_db.sources import ADDRESS_FILE
 from spack_cache_db.sources.fetch import fetch
-from spack_cache_db.sources.fetch.addresses import FetchFault, MirrorRequest
+from spack_cache_db.sources.fetch.addresses import FetchFault, Mirror
 from spack_cache_db.sources.fetch.stack_folder import (
     PART_FILE,
     STATE_FILE,
     StackFolder,
 )
-from spack_cache_db.sources.fetch.web import Tags
 from tests.sources.fetch.mirrors import (
     QUICK,
     below,
@@ -146,11 +145,10 @@ def test_a_run_that_is_killed(site: Site, output: Path) -> None:
 
 
 URL = "https://host/a"
-MIRROR = MirrorRequest(URL, "v1", "root")
-TAGS = Tags('"1"')
+MIRROR = Mirror(URL, "v1", "root")
 
 
-def opened(output: Path, wanted: MirrorRequest = MIRROR) -> StackFolder:
+def opened(output: Path, wanted: Mirror = MIRROR) -> StackFolder:
     """Return the folder as a new run finds it."""
     return StackFolder(output, wanted)
 
@@ -158,7 +156,7 @@ def opened(output: Path, wanted: MirrorRequest = MIRROR) -> StackFolder:
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"files": 1}', b"\xff"])
 def test_what_is_known_may_be_lost(output: Path, text: bytes) -> None:
     """A broken file of what is known means that all is fetched anew."""
-    opened(output).write("index.json", b"data", URL, TAGS)
+    opened(output).write("index.json", b"data", URL)
     (output / "v1/root" / STATE_FILE).write_bytes(text)
 
     assert opened(output).unchanged("index.json", URL) is None
@@ -166,10 +164,10 @@ def test_what_is_known_may_be_lost(output: Path, text: bytes) -> None:
 
 def test_another_address(output: Path) -> None:
     """A folder of another mirror, or with a broken address, is left alone."""
-    opened(output).write("index.json", b"data", URL, TAGS)
+    opened(output).write("index.json", b"data", URL)
 
     with pytest.raises(FetchFault, match="has the index of https://host/a: name another with"):
-        opened(output, MirrorRequest("https://host/b", "v1", "root"))
+        opened(output, Mirror("https://host/b", "v1", "root"))
     (output / "v1/root" / ADDRESS_FILE).write_bytes(b"{}")
     with pytest.raises(FetchFault, match="broken address of a mirror"):
         opened(output)

@@ -10,11 +10,8 @@ import pytest
 
 from spack_cache_db.sources.fetch import FetchOptions, FetchReport, fetch
 from spack_cache_db.sources.fetch.addresses import FetchFault, Login
-from spack_cache_db.sources.fetch.remote_indexes import (
-    Reference,
-    is_loopback,
-    read_reference,
-)
+from spack_cache_db.sources.fetch.remote_indexes import Registry, is_loopback
+from spack_cache_db.sources.fetch.web import Web
 from spack_cache_db.sources.indexes import read_address
 from tests.sources.fetch.mirrors import QUICK, files_in, index, litter, sha256
 from tests.sources.fetch.registries import Tokens, push, registry
@@ -192,12 +189,17 @@ def test_a_registry_with_passwords(tmp_path: Path, output: Path) -> None:
     assert all(LOGIN.secret.encode() not in each for each in files_in(output, hidden=True).values())
 
 
+def opened(url: str, *, plain_http: bool = True) -> Registry:
+    """Return the image of a URL, without reading it."""
+    return Registry(Web(QUICK), url, plain_http=plain_http)
+
+
 def test_only_this_machine_is_asked_by_http() -> None:
     """The option means registries on this machine."""
-    assert Reference("localhost:5000", "a", "t").place(True) == "http://localhost:5000/v2/a"
-    assert Reference("[::1]:5000", "a", "t").place(True) == "http://[::1]:5000/v2/a"
-    assert Reference("ghcr.io", "a", "t").place(True) == "https://ghcr.io/v2/a"
-    assert Reference("localhost", "a", "t").place(False) == "https://localhost/v2/a"
+    assert opened("oci://localhost:5000/a:t").address == "http://localhost:5000/v2/a"
+    assert opened("oci://[::1]:5000/a").address == "http://[::1]:5000/v2/a"
+    assert opened("oci://ghcr.io/a").address == "https://ghcr.io/v2/a"
+    assert opened("oci://localhost/a", plain_http=False).address == "https://localhost/v2/a"
     assert not is_loopback("http://localhost.example.org")
 
 
@@ -217,4 +219,4 @@ def test_only_this_machine_is_asked_by_http() -> None:
 def test_no_references(url: str) -> None:
     """A URL that does not name an image is refused, above all one with a password."""
     with pytest.raises(FetchFault, match=r"^does not name an image, expected oci://host/name"):
-        read_reference(url)
+        opened(url)

@@ -1,13 +1,4 @@
-"""Reads the URLs of `fetch`: mirrors, manifests of releases, and Spack's configuration.
-
-A manifest of releases is `{release: [{"label": stack, "url": index}]}` (spack-infrastructure
-`images/cache-indexer/cache_indexer.py`, which writes the public cache's). Its URLs name indexes or
-their blobs.
-
-A configuration follows the rules of Spack 1.0 (`mirrors/mirror.py`, `schema/mirrors.py`): a mirror
-is a text or a mapping, keys under `fetch` override keys beside it, and secrets are in environment
-variables or, as before Spack 1.0, in the file itself.
-"""
+"""Reads what `fetch` is to download: URLs, manifests of releases, and Spack's configuration."""
 
 from __future__ import annotations
 
@@ -27,7 +18,6 @@ from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.bounded_yaml import NOTHING, compose, line_of, text_value
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import ROOT, is_name
-from spack_cache_db.sources.indexes import Address
 from spack_cache_db.sources.indexes.binary_filter import parse_filter
 from spack_cache_db.sources.strictness import BROKEN, message_of, quoted
 
@@ -51,9 +41,9 @@ class FetchFault(InputError):
         return self._message
 
 
-SCHEMES = ("https", "http", "oci", "s3", "file")
+_SCHEMES = ("https", "http", "oci", "s3", "file")
 
-LONGEST_NAME = 200
+_LONGEST_NAME = 200
 """Bytes of the name of a release or stack; file systems allow 255."""
 
 _WITHIN = re.compile(
@@ -72,51 +62,85 @@ class Map(NamedTuple):
     to: str
 
 
-class MirrorRequest(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Login:
+    """The login for a mirror; its `repr` has no secret."""
+
+    user: str
+    secret: str = field(repr=False)
+    session: str | None = field(default=None, repr=False)
+
+
+class Mirror(NamedTuple):
     """One mirror, or package data, and the folder that its index goes into.
 
     Attributes:
-        url: the URL of the mirror.
-        release: the folder below the output.
-        stack: the folder below that of the release.
+        url: its URL; `file://` for a path of this machine.
+        release: the folder below the output; None if the URL gives it.
+        stack: the folder below that of the release; None for `root`.
         views: the views to fetch.
         has_index: whether the mirror's own index is fetched too.
         manifest: the URL of the manifest of releases that names the mirror, if one does.
         is_package_data: whether it is package data instead of a mirror.
         include_binary: specs whose binaries are included; empty for all.
         exclude_binary: specs whose binaries are excluded.
+        login: its login; None for public mirrors.
+        endpoint: URL of the object store of an `s3://` URL; None for Amazon's.
     """
 
     url: str
-    release: str
-    stack: str
+    release: str | None = None
+    stack: str | None = None
     views: tuple[str, ...] = ()
     has_index: bool = True
     manifest: str | None = None
     is_package_data: bool = False
     include_binary: tuple[str, ...] = ()
     exclude_binary: tuple[str, ...] = ()
+    login: Login | None = None
+    endpoint: str | None = None
 
     @property
-    def address(self) -> Address:
-        """The URL and the filters that are stored beside the index."""
-        return Address(shown(self.url), self.include_binary, self.exclude_binary)
+    def folder(self) -> str:
+        """The folder of the index below the output."""
+        return f"{self.release}/{self.stack}"
 
+    def placed(self, maps: Sequence[Map] = ()) -> Mirror:
+        """Return the mirror with its mapped URL, and the names that the URL gives.
 
-def require_folder_name(url: str, kind: str, name: str) -> str:
-    """Return a name if it is safe as the name of a folder, otherwise raise `FetchFault`.
+        The default release is the last part of the path, or else the host. The URL of a view's
+        index is that of the view alone.
 
-    Args:
-        url: URL for the message.
-        kind: `release`, `stack` or `view`, for the message.
-        name: name from the network or the command line.
-    """
-    fits = is_name(name) and len(name.encode(errors="replace")) <= LONGEST_NAME
-    if name.startswith(".") or "/" in name or "\\" in name or not fits:
-        raise FetchFault(
-            url, f"{quoted(name)} is not a name of a {kind}, expected one such as develop"
+        Raises:
+            FetchFault: the URL cannot be fetched, or a name is not safe as the name of a folder.
+        """
+        url, view = mirror_place(self.url, maps)
+        is_view = view is not None and self.has_index
+        views = tuple(dict.fromkeys((view, *self.views) if view and is_view else self.views))
+        release = self.release
+        if release is None:
+            parts = urlsplit(_TAG.sub(r"\1", url) if url.startswith("oci:") else url)
+            release = unquote(parts.path.rpartition("/")[2]) or str(parts.hostname)
+        stack = ROOT if self.stack is None else self.stack
+        _require_folder_name(url, "release", release)
+        _require_folder_name(url, "stack", stack)
+        # The name of a view may have slashes.
+        for part in (part for name in views for part in name.split("/")):
+            _require_folder_name(url, "view", part)
+        return self._replace(
+            url=url,
+            release=release,
+            stack=stack,
+            views=views,
+            has_index=self.has_index and not is_view,
         )
-    return name
+
+
+def _require_folder_name(url: str, kind: str, name: str) -> None:
+    fits = is_name(name) and len(name.encode(errors="replace")) <= _LONGEST_NAME
+    if name.startswith(".") or "/" in name or "\\" in name or not fits:
+        message = f"{quoted(name)} is not a name of a {kind}, expected one such as develop"
+        raise FetchFault(url, message)
 
 
 def mirror_place(text: str, maps: Sequence[Map] = ()) -> tuple[str, str | None]:
@@ -125,7 +149,11 @@ def mirror_place(text: str, maps: Sequence[Map] = ()) -> tuple[str, str | None]:
     Raises:
         FetchFault: the text is not a URL that can be fetched.
     """
-    url = _mapped(text, maps)
+    url = text
+    fitting = [entry for entry in maps if f"{text}/".startswith(f"{entry.source}/")]
+    if fitting:
+        longest = max(fitting, key=lambda entry: len(entry.source))
+        url = longest.to + text[len(longest.source) :]
     try:
         parts = urlsplit(url)
         # `file:///path` has no host.
@@ -136,10 +164,10 @@ def mirror_place(text: str, maps: Sequence[Map] = ()) -> tuple[str, str | None]:
         raise FetchFault(text, "is not a URL, expected one such as https://host/mirror")
     # A bucket has neither user nor port, and a file has no host.
     is_other = parts.netloc != {"s3": host, "file": ""}.get(parts.scheme, parts.netloc)
-    if parts.scheme not in SCHEMES or is_other:
+    if parts.scheme not in _SCHEMES or is_other:
         # Faults of the many stacks of a manifest become one, because it names only the store.
         store = f"{parts.scheme}://{host}"
-        schemes = ", ".join(f"{scheme}://" for scheme in SCHEMES)
+        schemes = ", ".join(f"{scheme}://" for scheme in _SCHEMES)
         raise FetchFault(
             store, f"cannot be downloaded, expected {schemes}, or --map {store}=https://…"
         )
@@ -152,55 +180,12 @@ def mirror_place(text: str, maps: Sequence[Map] = ()) -> tuple[str, str | None]:
     return url[: index.start()], index["view"]
 
 
-def mirror_request(
-    url: str,
-    release: str | None,
-    stack: str | None,
-    views: tuple[str, ...] = (),
-    view: str | None = None,
-) -> MirrorRequest:
-    """Return the request for a mirror; missing names come from the URL.
-
-    The default release is the last part of the path, or else the host; the default stack is `root`.
-
-    Args:
-        url: the URL of the mirror.
-        release: the release.
-        stack: the stack.
-        views: views to fetch beside the index.
-        view: the view to fetch instead of the index.
-    """
-    if release is None:
-        parts = urlsplit(_TAG.sub(r"\1", url) if url.startswith("oci:") else url)
-        release = unquote(parts.path.rpartition("/")[2]) or str(parts.hostname)
-    views = tuple(dict.fromkeys((view, *views) if view else views))
-    # The name of a view may have slashes.
-    for part in (part for name in views for part in name.split("/")):
-        require_folder_name(url, "view", part)
-    return MirrorRequest(
-        url,
-        require_folder_name(url, "release", release),
-        require_folder_name(url, "stack", ROOT if stack is None else stack),
-        views,
-        has_index=view is None,
-    )
-
-
-def _mapped(url: str, maps: Sequence[Map]) -> str:
-    fitting = [entry for entry in maps if url == entry.source or url.startswith(entry.source + "/")]
-    if not fitting:
-        return url
-    longest = max(fitting, key=lambda entry: len(entry.source))
-    return longest.to + url[len(longest.source) :]
-
-
 def parse_map(text: str) -> Map:
     """Return the map in a text FROM=TO; `ValueError` if it is not one."""
     match = re.fullmatch(r"([a-z][a-z0-9+.-]*://[^=\s]+)=((?:https?|oci|s3|file)://\S+)", text)
     if match is None:
-        raise ValueError(
-            f"{text!r} is not a pair of URLs, expected s3://bucket=https://host/mirrors"
-        )
+        expected = "expected s3://bucket=https://host/mirrors"
+        raise ValueError(f"{text!r} is not a pair of URLs, {expected}")
     return Map(match[1].rstrip("/"), match[2].rstrip("/"))
 
 
@@ -213,11 +198,15 @@ _MANIFEST = msgspec.json.Decoder(dict[str, tuple[_Stack, ...]])
 
 
 class NamedMirrors(NamedTuple):
-    """The content of a manifest: selected mirrors, all pairs (release, stack), and faults."""
+    """The mirrors that a manifest or a configuration selects, faults, notes, and all stacks.
 
-    mirrors: tuple[MirrorRequest, ...]
-    stacks: frozenset[tuple[str, str]]
-    faults: tuple[Fault, ...]
+    Stacks are pairs of release and stack; only a manifest has them.
+    """
+
+    mirrors: tuple[Mirror, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    notes: tuple[str, ...] = ()
+    stacks: frozenset[tuple[str, str]] = frozenset()
 
 
 def read_release_manifest(
@@ -228,7 +217,10 @@ def read_release_manifest(
     stack: str | None = None,
     max_mirrors: int = 5000,
 ) -> NamedMirrors:
-    """Return the mirrors of a manifest of releases.
+    """Return the mirrors of a manifest, `{release: [{"label": stack, "url": index}]}`.
+
+    Spack's `images/cache-indexer/cache_indexer.py` writes the public cache's; its URLs name indexes
+    or their blobs.
 
     Args:
         url: URL of the manifest.
@@ -245,85 +237,40 @@ def read_release_manifest(
         manifest = _MANIFEST.decode(data)
     except BROKEN as error:
         expected = "expected a mirror, or a manifest {release: [{label, url}]}"
-        raise FetchFault(
-            url, f"is not a manifest of releases: {message_of(error)}; {expected}"
-        ) from None
-    count = sum(map(len, manifest.values()))
-    if count > max_mirrors:
-        raise FetchFault(
-            url, f"names {count:,} mirrors, expected at most {max_mirrors:,} (--max-mirrors)"
-        )
-    stacks = {(name, entry.label) for name, entries in manifest.items() for entry in entries}
-    mirrors: list[MirrorRequest] = []
-    faults: list[Fault] = []
-    for name, entries in manifest.items():
-        for entry in entries:
-            if release in (None, name) and stack in (None, entry.label):
-                try:
-                    mirrors.append(_mirror_of(url, name, entry, maps))
-                except FetchFault as fault:
-                    faults += fault.faults
+        message = f"is not a manifest of releases: {message_of(error)}; {expected}"
+        raise FetchFault(url, message) from None
+    stacks = [(name, entry) for name, entries in manifest.items() for entry in entries]
+    if len(stacks) > max_mirrors:
+        expected = f"expected at most {max_mirrors:,} (--max-mirrors)"
+        raise FetchFault(url, f"names {len(stacks):,} mirrors, {expected}")
+    mirrors, faults = list[Mirror](), list[Fault]()
+    for name, entry in stacks:
+        if release in (None, name) and stack in (None, entry.label):
+            try:
+                mirrors.append(_named_mirror(url, name, entry, maps))
+            except FetchFault as fault:
+                faults += fault.faults
     if not mirrors and not faults:
         filters = "/".join(name or "*" for name in (release, stack))
         names = sorted(manifest) or ["none"]
         first_names = ", ".join([*names[:10], *(["…"] if len(names) > 10 else [])])
         raise FetchFault(url, f"names no stack {filters}, it names {first_names}")
-    return NamedMirrors(tuple(mirrors), frozenset(stacks), tuple(faults))
+    places = frozenset((name, entry.label) for name, entry in stacks)
+    return NamedMirrors(tuple(mirrors), tuple(faults), stacks=places)
 
 
-def _mirror_of(manifest: str, release: str, stack: _Stack, maps: Sequence[Map]) -> MirrorRequest:
-    require_folder_name(manifest, "release", release)
-    require_folder_name(manifest, "stack", stack.label)
+def _named_mirror(manifest: str, release: str, stack: _Stack, maps: Sequence[Map]) -> Mirror:
+    _require_folder_name(manifest, "release", release)
+    _require_folder_name(manifest, "stack", stack.label)
     if stack.url.startswith("file:") and not manifest.startswith("file:"):
         # A remote manifest must not select files of this machine.
         raise FetchFault(stack.url, f"is named by {shown(manifest)}, expected no file from there")
-    url, view = mirror_place(stack.url, maps)
-    return mirror_request(url, release, stack.label, view=view)._replace(manifest=manifest)
+    return Mirror(stack.url, release, stack.label, manifest=manifest).placed(maps)
 
 
 _MAX_CONFIGURATION = 2**22
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _EXPECTED = "expected Spack's configuration, lines of the form 'name: URL' under 'mirrors:'"
-
-
-@dataclass(frozen=True, slots=True)
-class Login:
-    """The login for a mirror; its `repr` has no secret."""
-
-    user: str
-    secret: str = field(repr=False)
-    session: str | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ConfiguredMirror:
-    """A mirror to fetch from.
-
-    Attributes:
-        url: its URL; `file://` for a path of this machine.
-        name: its name in the configuration.
-        login: its login; None for public mirrors.
-        endpoint: URL of the object store of an `s3://` URL; None for Amazon's.
-        view: the view that is read instead of the mirror's own index.
-        include_binary: specs whose binaries are included; empty for all.
-        exclude_binary: specs whose binaries are excluded.
-    """
-
-    url: str
-    name: str | None = None
-    login: Login | None = None
-    endpoint: str | None = None
-    view: str | None = None
-    include_binary: tuple[str, ...] = ()
-    exclude_binary: tuple[str, ...] = ()
-
-
-class MirrorConfig(NamedTuple):
-    """The mirrors of a configuration, its faults, and notes on mirrors without binaries."""
-
-    mirrors: tuple[ConfiguredMirror, ...]
-    faults: tuple[Fault, ...]
-    notes: tuple[str, ...] = ()
 
 
 class _Pair(Struct, frozen=True):
@@ -347,8 +294,11 @@ class _Mirror(Struct, frozen=True):
     binary: bool = True
 
 
-def read_mirror_config(path: Path, variables: Mapping[str, str]) -> MirrorConfig:
+def read_mirror_config(path: Path, variables: Mapping[str, str]) -> NamedMirrors:
     """Return the mirrors with binaries in a `mirrors.yaml` or a `spack.yaml`.
+
+    The rules are those of Spack 1.0 (`mirrors/mirror.py`, `schema/mirrors.py`). Secrets are in
+    environment variables or, as before Spack 1.0, in the file itself.
 
     Args:
         path: the file.
@@ -358,14 +308,14 @@ def read_mirror_config(path: Path, variables: Mapping[str, str]) -> MirrorConfig
         text = read_file(path, _MAX_CONFIGURATION).decode()
         section = _section(compose(text))
     except (OSError, UnicodeDecodeError) as error:
-        return MirrorConfig((), (Fault(str(path), 0, unreadable(error)),))
+        return NamedMirrors(faults=(Fault(str(path), 0, unreadable(error)),))
     except LineFault as fault:
-        return MirrorConfig((), (Fault(str(path), fault.line, fault.message),))
-    mirrors, faults, notes = list[ConfiguredMirror](), list[Fault](), list[str]()
+        return NamedMirrors(faults=(Fault(str(path), fault.line, fault.message),))
+    mirrors, faults, notes = list[Mirror](), list[Fault](), list[str]()
     for key, node in section.value:
         name = str(key.value).removesuffix(":")
         try:
-            entry = _converted(_plain(text_value(node)))
+            entry = _entry(_plain(text_value(node)))
             if not entry.binary:
                 notes.append(f"{name}: has no binaries (binary: false)")
             else:
@@ -374,21 +324,20 @@ def read_mirror_config(path: Path, variables: Mapping[str, str]) -> MirrorConfig
             faults.append(Fault(str(path), line_of(key), f"the mirror {name} {error}"))
     if not mirrors and not faults:
         faults.append(Fault(str(path), 0, f"names no mirror with binaries, {_EXPECTED}"))
-    return MirrorConfig(tuple(mirrors), tuple(faults), tuple(notes))
+    return NamedMirrors(tuple(mirrors), tuple(faults), tuple(notes))
 
 
 def _section(root: yaml.Node | None) -> yaml.MappingNode:
     """Return the mapping `mirrors`, at the top or in the section `spack` of an environment."""
-    node = _entry(_entry(root, "spack") or root, "mirrors")
+
+    def value(node: yaml.Node | None, name: str) -> yaml.Node | None:
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        return next((value for key, value in pairs if key.value in (name, f"{name}:")), None)
+
+    node = value(value(root, "spack") or root, "mirrors")
     if not isinstance(node, yaml.MappingNode):
         raise LineFault(0 if node is None else line_of(node), f"has no mirrors, {_EXPECTED}")
     return node
-
-
-def _entry(node: yaml.Node | None, name: str) -> yaml.Node | None:
-    """Return the value of a key, with or without the colon that overrides; None if missing."""
-    pairs = node.value if isinstance(node, yaml.MappingNode) else []
-    return next((value for key, value in pairs if key.value in (name, f"{name}:")), None)
 
 
 def _plain(value: Any) -> Any:
@@ -400,22 +349,20 @@ def _plain(value: Any) -> Any:
     return None if value in NOTHING else value
 
 
-def _converted(entry: Any) -> _Mirror:
+def _entry(value: Any) -> _Mirror:
     """Return the keys of a mirror; those below its `fetch`, null included, override others."""
-    entry = {"url": entry} if isinstance(entry, str) else entry
-    override = entry.get("fetch") if isinstance(entry, dict) else None
+    value = {"url": value} if isinstance(value, str) else value
+    override = value.get("fetch") if isinstance(value, dict) else None
     override = {"url": override} if isinstance(override, str) else override or {}
     try:
         if isinstance(override, dict):
-            return msgspec.convert(entry | override if override else entry, _Mirror, strict=False)
+            return msgspec.convert(value | override if override else value, _Mirror, strict=False)
         return msgspec.convert(override, _Mirror)
     except msgspec.ValidationError as error:
         raise ValueError(f"cannot be read: {error}") from None
 
 
-def _mirror(
-    name: str, entry: _Mirror, folder: Path, variables: Mapping[str, str]
-) -> ConfiguredMirror:
+def _mirror(name: str, entry: _Mirror, folder: Path, variables: Mapping[str, str]) -> Mirror:
     """Return a mirror; `ValueError` if a key is missing or wrong."""
     url, filters = entry.url, (entry.include_binary or (), entry.exclude_binary or ())
     if not url:
@@ -424,13 +371,18 @@ def _mirror(
         raise ValueError("has a profile, which cannot be read: expected access_pair:")
     for specs in filters:
         parse_filter(specs)
-    return ConfiguredMirror(
-        url if "://" in url else _file_url(url, folder, variables),
+    if "://" not in url:
+        text = _VARIABLE.sub(lambda match: _variable(match[1] or match[2], variables), url)
+        url = Path(os.path.normpath(folder / Path(text).expanduser())).as_uri()
+    return Mirror(
+        url,
         name,
-        _login(entry, variables),
-        entry.endpoint_url or None,
-        entry.view or None,
-        *filters,
+        views=(entry.view,) if entry.view else (),
+        has_index=not entry.view,
+        include_binary=filters[0],
+        exclude_binary=filters[1],
+        login=_login(entry, variables),
+        endpoint=entry.endpoint_url or None,
     )
 
 
@@ -441,11 +393,10 @@ def _login(entry: _Mirror, variables: Mapping[str, str]) -> Login | None:
     if pair is None or (isinstance(pair, tuple) and not any(pair)):
         return None
     if isinstance(pair, tuple):
-        user, secret = (text or "" for text in (*pair, None, None)[:2])
-        if len(pair) != 2 or not user or not secret:
+        if len(pair) != 2 or not pair[0] or not pair[1]:
             count = sum(map(bool, pair))
             raise ValueError(f"has {count} values in access_pair, expected a name and a secret")
-        return Login(user, secret, session)
+        return Login(pair[0], pair[1], session)
     user = pair.id or (_variable(pair.id_variable, variables) if pair.id_variable else "")
     if not user:
         raise ValueError("has an access_pair without id: and id_variable:, expected one of them")
@@ -457,13 +408,3 @@ def _variable(name: str, variables: Mapping[str, str]) -> str:
     if not value:
         raise ValueError(f"needs the environment variable {name}, which is not set")
     return value
-
-
-def _file_url(text: str, folder: Path, variables: Mapping[str, str]) -> str:
-    """Return the URL of a path, relative to the folder of the configuration."""
-
-    def replaced(match: re.Match[str]) -> str:
-        return _variable(match[1] or match[2], variables)
-
-    path = Path(_VARIABLE.sub(replaced, text)).expanduser()
-    return Path(os.path.normpath(folder / path)).as_uri()

@@ -1,10 +1,10 @@
-"""Downloads the index of a mirror: layout 3 with its views, layout 2, or an OCI registry.
+"""Downloads the index of a mirror, and the sizes of its binaries.
 
-The layouts are those of Spack 1.0 `url_buildcache.py`. HTTP cannot list a mirror's files, so views
-are fetched only by name. In a registry, the index is the only layer of the image with the tag
-`index.spack` (Spack 1.0 `binary_distribution.py`, `OCIIndexFetcher`; the OCI Distribution
-Specification 1.1; the anonymous token flow of "Token Authentication Specification",
-distribution/distribution).
+The layouts are those of Spack 1.0 `url_buildcache.py`: layout 3 with its views, and layout 2. HTTP
+cannot list a mirror's files, so views are fetched only by name. In a registry, the index is the
+only layer of the image with the tag `index.spack` (Spack 1.0 `binary_distribution.py`,
+`OCIIndexFetcher`; the OCI Distribution Specification 1.1; the anonymous token flow of "Token
+Authentication Specification", distribution/distribution).
 """
 
 from __future__ import annotations
@@ -16,21 +16,23 @@ import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import parse_http_list, parse_keqv_list, url2pathname
 
 import msgspec
 from msgspec import Meta, Struct
 
-from spack_cache_db.errors import faults_of
-from spack_cache_db.sources.fetch.addresses import FetchFault, Login, MirrorRequest
+from spack_cache_db.errors import counted, faults_of
+from spack_cache_db.sources import SIZES_FILE
+from spack_cache_db.sources.fetch.addresses import FetchFault, Mirror
 from spack_cache_db.sources.fetch.stack_folder import StackFolder
 from spack_cache_db.sources.fetch.web import (
     Headers,
     LoginFault,
     MismatchFault,
     NotThereFault,
+    SilenceFault,
     Web,
     require_size,
 )
@@ -39,14 +41,16 @@ from spack_cache_db.sources.indexes import (
     LAYOUT_2_INDEX,
     MANIFESTS,
     MAX_MANIFEST,
+    TARBALL,
     Blob,
     Bytes,
     IndexFault,
     is_sum,
     read_manifest,
+    read_sizes,
 )
-from spack_cache_db.sources.indexes.mirrors import Binary, files_without_index
-from spack_cache_db.sources.strictness import BROKEN, message_of
+from spack_cache_db.sources.indexes.mirrors import Binary, files_without_index, listed_binaries
+from spack_cache_db.sources.strictness import BROKEN, MAX_INDEX, as_json, message_of
 
 T = TypeVar("T")
 
@@ -61,39 +65,40 @@ _TRIES = 3
 """Number of attempts to read a mirror that changes meanwhile."""
 
 
-class Outcome(NamedTuple):
-    """Whether anything changed, and the faults of views or files."""
-
-    changed: bool
-    faults: tuple[FetchFault, ...] = ()
-
-
-async def fetch_mirror(web: Web, folder: StackFolder, request: MirrorRequest) -> Outcome:
-    """Download the index of a mirror, and the views of the request.
+async def fetch_mirror(web: Web, folder: StackFolder, mirror: Mirror) -> None:
+    """Download the index of a mirror, and its views; faults of views go to `folder.faults`.
 
     Raises:
-        FetchFault: it has no index and the request has no view, or its index cannot be fetched.
+        FetchFault: it has no index and no view was given, or its index cannot be fetched.
     """
-    url, changed, faults = request.url, False, list[FetchFault]()
     try:
-        if request.has_index:
-            changed = await _steady(web, partial(_layout_3, web, folder, url, LAYOUT_3))
+        if mirror.has_index:
+            await _steady(web, partial(_layout_3, web, folder, mirror.url, LAYOUT_3))
     except NotThereFault:
-        if not request.views and (names := await asyncio.to_thread(_local_names, url)):
-            return Outcome(await _copy(web, folder, url, names))
-        if not request.views:
-            return Outcome(await _steady(web, partial(_layout_2, web, folder, url)))
-    for view in request.views:
-        name = f"{MANIFESTS}/{view}/index.manifest.json"
+        if not mirror.views:
+            if names := await asyncio.to_thread(_local_names, mirror.url):
+                await _copy(web, folder, mirror.url, names)
+            else:
+                await _steady(web, partial(_layout_2, web, folder, mirror.url))
+            return
+    manifests = {view: f"{MANIFESTS}/{view}/index.manifest.json" for view in mirror.views}
+    for view, name in manifests.items():
         try:
-            changed |= await _steady(web, partial(_layout_3, web, folder, url, name))
+            await _steady(web, partial(_layout_3, web, folder, mirror.url, name))
         except NotThereFault as fault:
-            faults.append(FetchFault(url, f"has no view {view}: {name} {fault}"))
+            message = f"has no view {view}: {name} {fault}"
+            folder.faults.append(FetchFault(mirror.url, message))
         except FetchFault as fault:
-            faults.append(fault)
-    if request.has_index:
-        _keep_other_views(folder, request.views)
-    return Outcome(changed, tuple(faults))
+            folder.faults.append(fault)
+    # Views of earlier runs stay.
+    for name in folder.files.keys() - manifests.values() if mirror.has_index else ():
+        if name.startswith(f"{MANIFESTS}/") and name != LAYOUT_3:
+            try:
+                blob = _index_of(name, folder.stored(name, MAX_MANIFEST))
+            except FetchFault:
+                continue
+            folder.keep(name)
+            folder.keep(blob.path.as_posix())
 
 
 def _local_names(url: str) -> list[str]:
@@ -107,82 +112,62 @@ def _local_names(url: str) -> list[str]:
         return files_without_index(folder)
 
 
-async def _copy(web: Web, folder: StackFolder, url: str, names: list[str]) -> bool:
-    """Copy files of a local folder; return whether any of them changed."""
-    changed = False
+async def _copy(web: Web, folder: StackFolder, url: str, names: list[str]) -> None:
     for name in names:
         at = f"{url}/{quote(name)}"
-        answer = await web.read(at, web.limits.max_size)
-        changed |= folder.write(name, answer.data or b"", at, answer.tags)
-    return changed
+        body = await web.read(at, web.limits.max_size)
+        folder.write(name, body.data or b"", at, body.conditions)
 
 
-def _keep_other_views(folder: StackFolder, views: tuple[str, ...]) -> None:
-    """Keep the views of earlier runs that this request does not name."""
-    view_names = {f"{MANIFESTS}/{view}/index.manifest.json" for view in views}
-    for name in folder.names():
-        if not name.startswith(f"{MANIFESTS}/") or name == LAYOUT_3 or name in view_names:
-            continue
-        try:
-            blob = _index_of(name, folder.read(name, MAX_MANIFEST) or b"")
-        except FetchFault:
-            continue
-        folder.keep(name)
-        folder.keep(blob.path.as_posix())
-
-
-async def _layout_3(web: Web, folder: StackFolder, url: str, name: str) -> bool:
-    """Download the index of a manifest, then store the manifest; return whether it changed."""
+async def _layout_3(web: Web, folder: StackFolder, url: str, name: str) -> None:
+    """Download the index of a manifest, then store the manifest."""
     at = f"{url}/{name}"
-    earlier = folder.unchanged(name, at)
-    answer = await web.read(at, MAX_MANIFEST, earlier.tags.conditions() if earlier else {})
-    data = answer.data if answer.data is not None else folder.read(name, MAX_MANIFEST) or b""
-    blob = _index_of(at, data)
+    body = await folder.read(web, name, at, MAX_MANIFEST)
+    blob = _index_of(at, body.data or b"")
     require_size(at, blob.length, web.limits.max_size)
+    path = blob.path.as_posix()
     try:
-        path = blob.path.as_posix()
-        changed = await folder.download(web, path, f"{url}/{path}", blob.checksum)
+        await folder.download(web, path, f"{url}/{path}", blob.checksum)
     except NotThereFault as fault:
         raise MismatchFault(at, f"names {path}, which {fault}") from None
-    if answer.data is None:
-        folder.keep(name)
-    else:
-        folder.write(name, data, at, answer.tags)
-    return changed
+    folder.write(name, body.data or b"", at, body.conditions)
 
 
-def _index_of(url: str, data: bytes) -> Blob:
+def _index_of(url: str, manifest: bytes) -> Blob:
+    return _blob_of(url, manifest, INDEX, f"index, expected one of media type {INDEX}…")
+
+
+def _blob_of(url: str, manifest: bytes, media_type: str, expected: str) -> Blob:
     try:
-        blob = read_manifest(data).blob(INDEX)
+        blob = read_manifest(manifest).blob(media_type)
     except IndexFault as fault:
         raise FetchFault(url, str(fault)) from None
     if blob is None:
-        raise FetchFault(url, f"names no index, expected one of media type {INDEX}…")
+        raise FetchFault(url, f"names no {expected}")
     return blob
 
 
-async def _layout_2(web: Web, folder: StackFolder, url: str) -> bool:
-    """Download an index, and verify its checksum if it has one; return whether it changed."""
+async def _layout_2(web: Web, folder: StackFolder, url: str) -> None:
+    """Download an index, and verify its checksum if it has one."""
     at, sha256 = f"{url}/{LAYOUT_2_INDEX}.hash", None
     try:
-        answer = await web.read(at, _SUM_SIZE)
-        sha256 = (answer.data or b"").decode("latin-1").strip()
+        sha256 = ((await web.read(at, _SUM_SIZE)).data or b"").decode("latin-1").strip()
         if not is_sum(sha256):
             raise FetchFault(at, "is not a sha256, expected 64 hexadecimal digits")
     except NotThereFault:
         pass
     try:
-        return await folder.download(web, LAYOUT_2_INDEX, f"{url}/{LAYOUT_2_INDEX}", sha256)
+        await folder.download(web, LAYOUT_2_INDEX, f"{url}/{LAYOUT_2_INDEX}", sha256)
     except NotThereFault as fault:
         message = f"has neither {LAYOUT_3} nor {LAYOUT_2_INDEX}, expected a mirror with an index"
-        if fault.is_closed:
+        if fault.status == 403:
             raise FetchFault(url, f"{message}, or a login that may read it") from None
         advice = _NO_BINARIES if url.startswith("file:") else _ADVICE
         raise FetchFault(url, f"{message}: {advice}") from None
 
 
-async def _steady(web: Web, attempt: Callable[[], Awaitable[bool]]) -> bool:
-    """Return the result of an attempt, which is repeated if the mirror changes meanwhile."""
+async def _steady(web: Web, attempt: Callable[[], Awaitable[None]]) -> None:
+    """Repeat an attempt if the mirror changes meanwhile."""
     for turn in range(_TRIES - 1):
         try:
             return await attempt()
@@ -226,47 +211,12 @@ class _Token(Struct, frozen=True):
     access_token: str = ""
 
 
-_IMAGE = msgspec.json.Decoder(_Image)
-_TOKEN = msgspec.json.Decoder(_Token)
-
-
-class Reference(NamedTuple):
-    """An image: the registry's host, a name within it, a tag."""
-
-    host: str
-    name: str
-    tag: str
-
-    def place(self, plain_http: bool) -> str:
-        """Return the base URL of the image; with `plain_http`, HTTP for a local registry."""
-        scheme = "http" if plain_http and is_loopback(f"//{self.host}") else "https"
-        return f"{scheme}://{self.host}/v2/{self.name}"
-
-
-def read_reference(url: str) -> Reference:
-    """Return the image of a URL; `FetchFault` if the URL is not one of an image."""
-    match = _REFERENCE.fullmatch(url)
-    if match is None:
-        raise FetchFault(
-            url, "does not name an image, expected oci://host/name or oci://host/name:tag"
-        )
-    return Reference(match["host"], match["name"], match["tag"] or TAG)
-
-
 def read_layers(url: str, data: bytes) -> tuple[Layer, ...]:
     """Return the layers of an image from its manifest; `FetchFault` if the data is not one."""
     try:
-        return _IMAGE.decode(data).layers
+        return msgspec.json.decode(data, type=_Image).layers
     except BROKEN as error:
         raise FetchFault(url, f"is not an image: {message_of(error)}") from None
-
-
-def _basic(login: Login | None) -> Headers:
-    """Return the header of a login (RFC 7617), or no header without a login."""
-    if login is None:
-        return {}
-    credentials = base64.b64encode(f"{login.user}:{login.secret}".encode()).decode()
-    return {"Authorization": f"Basic {credentials}"}
 
 
 def is_loopback(url: str) -> bool:
@@ -286,28 +236,33 @@ class Registry:
 
         With `plain_http`, a registry on this machine is used without TLS.
         """
+        image = _REFERENCE.fullmatch(url)
+        if image is None:
+            expected = "expected oci://host/name or oci://host/name:tag"
+            raise FetchFault(url, f"does not name an image, {expected}")
+        host, self._name, self._tag = image["host"], image["name"], image["tag"] or TAG
+        scheme = "http" if plain_http and is_loopback(f"//{host}") else "https"
+        self.address = f"{scheme}://{host}/v2/{self._name}"
         self._web = web
         self._url = url
-        self._image = read_reference(url)
-        self._place = self._image.place(plain_http)
-        self._login: dict[str, str] = {}
-        self._basic = _basic(web.access.login(url))
+        self._basic: Headers = {}
+        self._login: Headers = {}
+        if login := web.access.login(url):
+            # RFC 7617.
+            credentials = base64.b64encode(f"{login.user}:{login.secret}".encode()).decode()
+            self._basic = {"Authorization": f"Basic {credentials}"}
 
-    async def fetch(self, folder: StackFolder) -> bool:
-        """Download the index; return whether it changed.
-
-        Raises:
-            FetchFault: there is no readable index.
-        """
-        layers = await self._layers(self._image.tag)
+    async def fetch(self, folder: StackFolder) -> None:
+        """Download the index; `FetchFault` if it is not there or cannot be read."""
+        layers = await self._layers(self._tag)
         if len(layers) != 1:
             raise FetchFault(self._url, f"has {len(layers)} layers, expected one, the index")
-        (layer,) = layers
-        if not is_sum(layer.digest.removeprefix("sha256:")):
+        sha256 = layers[0].digest.removeprefix("sha256:")
+        if not is_sum(sha256):
             raise FetchFault(self._url, "has a layer without a sha256, expected one")
-        require_size(self._url, layer.size, self._web.limits.max_size)
-        url, sha256 = f"{self._place}/blobs/{layer.digest}", layer.digest.removeprefix("sha256:")
-        return await self._allowed(
+        require_size(self._url, layers[0].size, self._web.limits.max_size)
+        url = f"{self.address}/blobs/{layers[0].digest}"
+        await self._allowed(
             lambda login: folder.download(self._web, INDEX_NAME, url, sha256, login)
         )
 
@@ -318,45 +273,46 @@ class Registry:
         return (await self._layers(tag if len(tag) <= 128 else tag[:64] + tag[-64:]))[-1].size
 
     async def _layers(self, tag: str) -> tuple[Layer, ...]:
-        """Return the layers of an image; `FetchFault` if it is not there."""
-        at = f"{self._place}/manifests/{tag}"
+        at = f"{self.address}/manifests/{tag}"
         try:
-            answer = await self._allowed(
+            body = await self._allowed(
                 lambda login: self._web.read(at, _IMAGE_SIZE, {"Accept": _ACCEPT, **login})
             )
         except NotThereFault as fault:
             raise FetchFault(self._url, f"has no tag {tag}: {fault}") from None
-        return read_layers(self._url, answer.data or b"")
+        return read_layers(self._url, body.data or b"")
 
     async def _allowed(self, ask: Callable[[Headers], Awaitable[T]]) -> T:
         """Send a request, and repeat it with a login or a token if the registry requires one."""
         try:
             return await ask(self._login)
         except LoginFault as fault:
-            is_basic = self._basic and fault.challenge[:6].lower() == "basic "
-            token = {} if is_basic else {"Authorization": f"Bearer {await self._token(fault)}"}
-            self._login = {**self._basic, **token}
+            self._login = self._basic
+            if not self._basic or fault.challenge[:6].lower() != "basic ":
+                self._login = {"Authorization": f"Bearer {await self._token(fault.challenge)}"}
         try:
             return await ask(self._login)
         except LoginFault:
             message = "refuses the login of its mirror" if self._basic else "refuses its own token"
             raise FetchFault(self._url, f"{message}, expected one that may read") from None
 
-    async def _token(self, fault: LoginFault) -> str:
-        scheme, _, text = fault.challenge.partition(" ")
+    async def _token(self, challenge: str) -> str:
+        """Return a token from the server that a challenge names."""
+        scheme, _, text = challenge.partition(" ")
         try:
-            challenge = parse_keqv_list(parse_http_list(text))
+            fields = parse_keqv_list(parse_http_list(text))
         except (ValueError, IndexError):
-            challenge = {}
-        realm = challenge.get("realm", "")
-        self._require_realm(scheme, realm)
-        scope = challenge.get("scope", f"repository:{self._image.name}:pull")
-        query = {"service": challenge.get("service", ""), "scope": scope}
+            fields = {}
+        realm, scope = fields.get("realm", ""), f"repository:{self._name}:pull"
+        if scheme.lower() != "bearer" or not self._is_safe(realm):
+            advice = "expected one that issues tokens over https, or a login in --mirrors"
+            raise FetchFault(self._url, f"is in a registry that requires a login, {advice}")
+        query = {"service": fields.get("service", ""), "scope": fields.get("scope", scope)}
         parameters = urlencode({key: value for key, value in query.items() if value})
         at = f"{realm}{'&' if '?' in realm else '?'}{parameters}"
-        answer = await self._web.read(at, _TOKEN_SIZE, self._basic)
+        body = await self._web.read(at, _TOKEN_SIZE, self._basic)
         try:
-            token = _TOKEN.decode(answer.data or b"")
+            token = msgspec.json.decode(body.data or b"", type=_Token)
         except BROKEN as error:
             raise FetchFault(realm, f"gives no token: {message_of(error)}") from None
         value = token.token or token.access_token
@@ -364,18 +320,61 @@ class Registry:
             raise FetchFault(realm, "gives no token, expected one that may read")
         return value
 
-    def _require_realm(self, scheme: str, realm: str) -> None:
-        """Raise `FetchFault` unless a realm issues tokens over an encrypted connection.
+    def _is_safe(self, realm: str) -> bool:
+        """Return whether a realm may get the login.
 
         Only a local registry that is used over plain HTTP may have a local realm over plain HTTP.
         """
         try:
-            at = urlsplit(realm)
-            is_local = self._place.startswith("http:") and is_loopback(realm)
-            safe = at.scheme == "https" or (at.scheme == "http" and is_local)
-            is_known = bool(scheme.lower() == "bearer" and at.hostname and safe)
+            url = urlsplit(realm)
+            is_local = self.address.startswith("http:") and is_loopback(realm)
         except ValueError:
-            is_known = False
-        if not is_known:
-            advice = "expected one that issues tokens over https, or a login in --mirrors"
-            raise FetchFault(self._url, f"is in a registry that requires a login, {advice}")
+            return False
+        return bool(url.hostname) and (url.scheme == "https" or (url.scheme == "http" and is_local))
+
+
+async def manifest_size(web: Web, url: str, binary: Binary) -> int:
+    """Return the size of a tarball in a mirror of layout 3; `FetchFault` if it is not known."""
+    # Names of files are those of Spack 1.2 (`filesystem.py`, `polite_filename`).
+    name = re.sub(r"[^A-Za-z0-9_+.-]", "_", "-".join(binary))
+    name = name if url.startswith("s3:") else quote(name)
+    at = f"{url}/v3/manifests/spec/{binary[0]}/{name}.spec.manifest.json"
+    manifest = (await web.read(at, MAX_MANIFEST)).data or b""
+    return _blob_of(at, manifest, TARBALL, "tarball, expected one").length
+
+
+async def fetch_sizes(
+    web: Web, folder: StackFolder, url: str, size_of: Callable[[Binary], Awaitable[int]]
+) -> list[str]:
+    """Add the sizes of new binaries to the recorded sizes, and drop those of removed binaries.
+
+    Returns:
+        A note if some are unknown.
+
+    Raises:
+        SilenceFault: the mirror stopped responding; the sizes so far are stored.
+    """
+    if LAYOUT_2_INDEX in folder.files:
+        return [f"{url}: a mirror of layout 2 does not record sizes"]
+    binaries = await asyncio.to_thread(listed_binaries, folder.path)
+    try:
+        earlier = read_sizes(folder.stored(SIZES_FILE, MAX_INDEX) or b"{}")
+    except IndexFault:
+        earlier = {}
+    sizes = {binary[-1]: earlier[binary[-1]] for binary in binaries if binary[-1] in earlier}
+    unknown: list[FetchFault] = []
+
+    async def add(binary: Binary) -> None:
+        try:
+            sizes[binary[-1]] = await size_of(binary)
+        except SilenceFault:
+            raise
+        except FetchFault as fault:
+            unknown.append(fault)
+
+    try:
+        await web.in_parallel((binary for binary in binaries if binary[-1] not in sizes), add)
+    finally:
+        folder.write(SIZES_FILE, as_json(sizes).encode(), f"{url}/{SIZES_FILE}")
+    count = counted(len(unknown), "binary", "binaries")
+    return [f"{url}: the size of {count} is unknown: {fault}" for fault in unknown[:1]]

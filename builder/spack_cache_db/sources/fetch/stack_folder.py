@@ -1,8 +1,7 @@
 """Writes downloads into the folder of a stack: complete and verified, or not at all.
 
-A file is written under a hidden name, synced to disk, and renamed. A hidden file, written before
-the rename, records the source and the checksum of each file. `build` skips hidden names. A file is
-removed only if it still has the recorded checksum.
+A file is written under a hidden name, synced to disk, and renamed. A hidden file records the source
+and the checksum of each file; `build` skips hidden names.
 """
 
 from __future__ import annotations
@@ -10,24 +9,20 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 from msgspec import Struct
 
 from spack_cache_db.bounded_files import FileFault, put_in_place, read_file, sha256_of
-from spack_cache_db.sources import ADDRESS_FILE
-from spack_cache_db.sources.fetch.addresses import FetchFault, MirrorRequest, shown
-from spack_cache_db.sources.fetch.web import (
-    NO_HEADERS,
-    Headers,
-    MismatchFault,
-    Tags,
-    Web,
-)
+from spack_cache_db.sources import ADDRESS_FILE, SIZES_FILE
+from spack_cache_db.sources.fetch.addresses import FetchFault, Mirror, shown
+from spack_cache_db.sources.fetch.web import NO_HEADERS, Body, Headers, MismatchFault, Web
 from spack_cache_db.sources.indexes import (
     MAX_ADDRESS,
+    Address,
     IndexFault,
     read_address,
     write_address,
@@ -44,11 +39,11 @@ _MAX_STATE = 2**26
 
 
 class FetchedFile(Struct, frozen=True):
-    """The source and the checksum of a downloaded file."""
+    """The source and the checksum of a file, and the headers that ask for it if it changed."""
 
     url: str
     sha256: str
-    tags: Tags = Tags()
+    conditions: dict[str, str] = {}
 
 
 class _State(Struct):
@@ -62,48 +57,57 @@ _STATE = msgspec.json.Decoder(_State)
 
 
 class StackFolder:
-    """The folder of one stack, for one run."""
+    """The folder of one stack, for one run; `opened` makes it.
 
-    def __init__(self, output: Path, request: MirrorRequest) -> None:
-        """Read the record of the folder.
+    Attributes:
+        path: the folder.
+        files: the recorded files by name.
+        changed: whether this run changed a file.
+        faults: faults of views and of packages, which keep files of earlier runs.
+    """
 
-        Raises:
-            FetchFault: the folder has the index of another mirror.
-        """
-        self.path = output / request.release / request.stack
+    def __init__(self, output: Path, mirror: Mirror) -> None:
+        """Read the record of the folder; `FetchFault` if it has the index of another mirror."""
+        self.path = output / mirror.folder
+        state = _read_state(self.path)
+        _require_same_mirror(self.path, state, mirror)
+        self.changed = False
+        self.faults: list[FetchFault] = []
+        self.files = state.files
+        self._manifest = shown(mirror.manifest) if mirror.manifest else None
+        self._kept = {SIZES_FILE}
         # A folder with an address file would be read as a mirror.
-        self._address = None if request.is_package_data else write_address(request.address)
-        self._state = _read_state(self.path)
-        self._kept: set[str] = set()
-        self._require_same_mirror(request)
-        self._state.manifest = shown(request.manifest) if request.manifest else None
+        filters = mirror.include_binary, mirror.exclude_binary
+        address = Address(shown(mirror.url), *filters)
+        self._address = None if mirror.is_package_data else write_address(address)
 
     def unchanged(self, name: str, url: str) -> FetchedFile | None:
         """Return the record of a file if it came from `url` and was not changed since."""
-        record = self._state.files.get(name)
+        record = self.files.get(name)
         return record if record and record.url == shown(url) and self._is_recorded(name) else None
 
     def _is_recorded(self, name: str) -> bool:
         """Return whether a file has the recorded checksum."""
         try:
-            return sha256_of(self.path / name) == self._state.files[name].sha256
+            return sha256_of(self.path / name) == self.files[name].sha256
         except OSError:
             return False
 
-    def names(self) -> list[str]:
-        """Return the names of the downloaded files, sorted."""
-        return sorted(self._state.files)
-
-    def read(self, name: str, limit: int) -> bytes | None:
-        """Return the content of a file; None if it is missing or larger than `limit` bytes."""
-        try:
-            return read_file(self.path / name, limit)
-        except OSError:
-            return None
+    def stored(self, name: str, limit: int) -> bytes:
+        """Return the content of a file; empty if it is missing."""
+        return _read(self.path / name, limit) or b""
 
     def keep(self, name: str) -> None:
-        """Mark a file as part of the mirror, so that `finish` keeps it."""
+        """Mark a file as part of the mirror, so that it is not removed."""
         self._kept.add(name)
+
+    async def read(self, web: Web, name: str, url: str, limit: int) -> Body:
+        """Return a small file, from this folder if it has not changed; `write` stores it."""
+        earlier = self.unchanged(name, url)
+        body = await web.read(url, limit, earlier.conditions if earlier else NO_HEADERS)
+        if earlier and body.data is None:
+            return Body(self.stored(name, limit), earlier.conditions)
+        return body
 
     async def download(
         self,
@@ -112,8 +116,8 @@ class StackFolder:
         url: str,
         sha256: str | None = None,
         headers: Headers = NO_HEADERS,
-    ) -> bool:
-        """Download a file; return whether it changed.
+    ) -> None:
+        """Download a file.
 
         Args:
             web: the client.
@@ -129,87 +133,100 @@ class StackFolder:
         earlier = await asyncio.to_thread(self.unchanged, name, url)
         if earlier is not None and earlier.sha256 == sha256:
             self.keep(name)
-            return False
-        unless = earlier.tags.conditions() if earlier is not None and sha256 is None else {}
+            return
+        conditions = earlier.conditions if earlier and sha256 is None else NO_HEADERS
         part = self.path / PART_FILE
         try:
-            tags = await web.save(url, part, {**headers, **unless})
-            if tags is None:
+            with _new_file(part) as stream:
+                latest = await web.save(url, stream, web.limits.max_size, {**headers, **conditions})
+            if latest is None:
                 self.keep(name)
-                return False
-            file = await asyncio.to_thread(_checked, part, url, sha256, tags)
-            self._settle(name, file)
+                return
+            checksum = await asyncio.to_thread(_verified, part, url, sha256)
+            self._settle(name, FetchedFile(shown(url), checksum, {**latest}), earlier)
         finally:
             part.unlink(missing_ok=True)
             _remove_empty(self.path, self.path.parent.parent)
-        return earlier is None or file.sha256 != earlier.sha256
 
-    def _settle(self, name: str, file: FetchedFile) -> None:
-        """Record a complete download, and rename it."""
-        self._write_address()
-        self._state.files[name] = file
-        self._save()
-        path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        put_in_place(self.path / PART_FILE, path)
-        self.keep(name)
-
-    def write(self, name: str, data: bytes, url: str, tags: Tags) -> bool:
-        """Write a small file; return whether it changed."""
-        file = FetchedFile(shown(url), hashlib.sha256(data).hexdigest(), tags)
+    def write(self, name: str, data: bytes, url: str, conditions: Headers = NO_HEADERS) -> None:
+        """Write a small file."""
+        file = FetchedFile(shown(url), hashlib.sha256(data).hexdigest(), {**conditions})
         earlier = self.unchanged(name, url)
         if earlier == file:
             self.keep(name)
-            return False
-        _write_new(self.path / PART_FILE, data)
-        self._settle(name, file)
-        return earlier is None or earlier.sha256 != file.sha256
+            return
+        with _new_file(self.path / PART_FILE) as stream:
+            stream.write(data)
+        self._settle(name, file, earlier)
 
-    def finish(self) -> None:
-        """Remove files that the mirror no longer has, and the incomplete download."""
-        (self.path / PART_FILE).unlink(missing_ok=True)
-        for name in self._state.files.keys() - self._kept:
+    def _settle(self, name: str, file: FetchedFile, earlier: FetchedFile | None) -> None:
+        """Rename a complete download, and record it."""
+        self._write(ADDRESS_FILE, self._address)
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        put_in_place(self.path / PART_FILE, path)
+        self.changed |= earlier is None or earlier.sha256 != file.sha256
+        self.files[name] = file
+        self.keep(name)
+
+    def remove_old(self) -> None:
+        """Remove files that the mirror no longer has, unless others changed them."""
+        for name in self.files.keys() - self._kept:
             if self._is_recorded(name):
                 (self.path / name).unlink()
                 _remove_empty((self.path / name).parent, self.path)
-            del self._state.files[name]
-        self._write_address()
-        self._save()
+            del self.files[name]
+        self._write(ADDRESS_FILE, self._address)
 
-    def _write_address(self) -> None:
-        if self._address is not None:
-            self._write(ADDRESS_FILE, self._address)
+    def save(self) -> None:
+        """Write the record of the folder."""
+        if self.files:
+            state = msgspec.json.encode(_State(self._manifest, self.files), order="sorted")
+            self._write(STATE_FILE, msgspec.json.format(state, indent=1))
 
-    def _save(self) -> None:
-        data = msgspec.json.format(msgspec.json.encode(self._state, order="sorted"), indent=1)
-        self._write(STATE_FILE, data)
-
-    def _write(self, name: str, data: bytes) -> None:
+    def _write(self, name: str, data: bytes | None) -> None:
         path = self.path / name
-        if _read(path, _MAX_STATE) != data:
+        if data is not None and _read(path, _MAX_STATE) != data:
             # Not `PART_FILE`, which may be a complete download that is renamed afterwards.
             part = path.with_name(f".{name.lstrip('.')}.part")
-            _write_new(part, data)
+            with _new_file(part) as stream:
+                stream.write(data)
             put_in_place(part, path)
 
-    def _require_same_mirror(self, request: MirrorRequest) -> None:
-        manifest = self._state.manifest
-        if request.manifest and manifest == shown(request.manifest):
-            return
-        data = _read(self.path / ADDRESS_FILE, MAX_ADDRESS)
-        if data is None:
-            return
-        try:
-            url = read_address(data).url
-        except IndexFault as error:
-            raise FetchFault(str(self.path / ADDRESS_FILE), str(error)) from None
-        if url != shown(request.url):
-            advice = "name another with --release or --stack, or remove it"
-            raise FetchFault(request.url, f"{self.path} has the index of {url}: {advice}")
+
+@contextmanager
+def opened(output: Path, mirror: Mirror) -> Iterator[StackFolder]:
+    """Open the folder of a mirror; without a fault, files that the mirror dropped are removed.
+
+    Raises:
+        FetchFault: the folder has the index of another mirror.
+    """
+    folder = StackFolder(output, mirror)
+    try:
+        yield folder
+        if not folder.faults:
+            folder.remove_old()
+    finally:
+        folder.save()
 
 
-def _checked(part: Path, url: str, sha256: str | None, tags: Tags) -> FetchedFile:
-    """Return the record of a download; `MismatchFault` for a wrong checksum or a broken index."""
+def _require_same_mirror(path: Path, state: _State, mirror: Mirror) -> None:
+    if mirror.manifest and state.manifest == shown(mirror.manifest):
+        return
+    data = _read(path / ADDRESS_FILE, MAX_ADDRESS)
+    if data is None:
+        return
+    try:
+        url = read_address(data).url
+    except IndexFault as error:
+        raise FetchFault(str(path / ADDRESS_FILE), str(error)) from None
+    if url != shown(mirror.url):
+        advice = "name another with --release or --stack, or remove it"
+        raise FetchFault(mirror.url, f"{path} has the index of {url}: {advice}")
+
+
+def _verified(part: Path, url: str, sha256: str | None) -> str:
+    """Return the checksum of a download; `MismatchFault` if it is wrong, or the index is broken."""
     checksum = sha256_of(part)
     if sha256 is None:
         try:
@@ -219,7 +236,7 @@ def _checked(part: Path, url: str, sha256: str | None, tags: Tags) -> FetchedFil
     elif checksum != sha256:
         message = f"has the checksum {checksum}, expected {sha256} as in the mirror"
         raise MismatchFault(url, message)
-    return FetchedFile(shown(url), checksum, tags)
+    return checksum
 
 
 def stacks_of(output: Path, manifest: str) -> Iterator[Path]:
@@ -245,12 +262,11 @@ def _read_state(folder: Path) -> _State:
         return _State()
 
 
-def _write_new(path: Path, data: bytes) -> None:
-    """Write a new file; an old one is removed first, because it may be a pipe."""
+def _new_file(path: Path) -> BinaryIO:
+    """Create a file; an old one is removed first, because it may be a pipe."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
-    with path.open("xb") as stream:
-        stream.write(data)
+    return path.open("xb")
 
 
 def _remove_empty(folder: Path, top: Path) -> None:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import aclosing
 from importlib.metadata import version
+from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import httpx
-from msgspec import Struct
 
 from spack_cache_db.bounded_files import FileFault, open_regular
-from spack_cache_db.errors import reason
+from spack_cache_db.errors import counted, reason
 from spack_cache_db.sources.fetch import FetchLimits, Progress
-from spack_cache_db.sources.fetch.addresses import ConfiguredMirror, FetchFault, Login
+from spack_cache_db.sources.fetch.addresses import FetchFault, Login, Mirror
 
 T = TypeVar("T")
 Headers = Mapping[str, str]
@@ -34,21 +34,15 @@ _NOT_THERE = (403, 404, 410)
 
 
 class NotThereFault(FetchFault):
-    """The URL does not exist; object stores also return 403 (Amazon S3, GetObject).
+    """The URL does not exist; object stores also return 403 (Amazon S3, GetObject)."""
 
-    `is_closed` is true for 403: a login may be missing.
-    """
-
-    def __init__(self, url: str, message: str, *, is_closed: bool = False) -> None:
-        super().__init__(url, message)
-        self.is_closed = is_closed
+    def __init__(self, url: str, status: int) -> None:
+        super().__init__(url, f"answers {status}, expected an index there")
+        self.status = status
 
 
 class LoginFault(FetchFault):
-    """The server of a URL requires a login; `challenge` is its header `WWW-Authenticate`.
-
-    A server that it redirects to must not ask: it would choose the receiver of the password.
-    """
+    """The server of a URL requires a login; `challenge` is its header `WWW-Authenticate`."""
 
     def __init__(self, url: str, challenge: str) -> None:
         super().__init__(
@@ -68,7 +62,7 @@ class MismatchFault(FetchFault):
 class PassingTrouble(Exception):
     """A temporary error: retry, after `pause` seconds if the server gives them."""
 
-    def __init__(self, message: str, pause: float | None = None) -> None:
+    def __init__(self, message: str, pause: float = 0) -> None:
         super().__init__(message)
         self.pause = pause
 
@@ -77,31 +71,14 @@ class Access:
     """Logins and endpoints of URLs, from the configured mirror with the longest matching URL.
 
     Requests to object stores follow Amazon S3's "Virtual hosting of general purpose buckets" and
-    "Signature Version 4". The environment variables are those of Amazon's tools and, for the
-    endpoint, of Spack.
+    "Signature Version 4". The environment variables are those of Amazon's tools and Spack.
     """
 
     def __init__(
-        self, mirrors: Iterable[ConfiguredMirror] = (), variables: Mapping[str, str] | None = None
+        self, mirrors: Iterable[Mirror] = (), variables: Mapping[str, str] = NO_HEADERS
     ) -> None:
-        """Take the configured mirrors, and the environment for all other URLs.
-
-        Args:
-            mirrors: configured mirrors, with mapped URLs.
-            variables: environment variables such as `AWS_ACCESS_KEY_ID`.
-        """
-        environment = variables or {}
         self._mirrors = sorted(mirrors, key=lambda mirror: len(mirror.url), reverse=True)
-        self._endpoint = environment.get("S3_ENDPOINT_URL")
-        self._region = (
-            environment.get("AWS_DEFAULT_REGION") or environment.get("AWS_REGION") or "us-east-1"
-        )
-        user, secret = (
-            environment.get("AWS_ACCESS_KEY_ID"),
-            environment.get("AWS_SECRET_ACCESS_KEY"),
-        )
-        session = environment.get("AWS_SESSION_TOKEN")
-        self._login = Login(user, secret, session) if user and secret else None
+        self._variables = variables
 
     def login(self, url: str) -> Login | None:
         """Return the login for a URL; None without one."""
@@ -112,21 +89,23 @@ class Access:
         if not url.startswith("s3://"):
             # httpx reads a URL without a host as a relative URL.
             return url.replace("file:///", "file://localhost/", 1), None
-        mirror = self._mirror(url)
-        address = _object_url(url, mirror.endpoint or self._endpoint)
-        login = mirror.login or self._login
+        mirror, variable = self._mirror(url), self._variables.get
+        address = _object_url(url, mirror.endpoint or variable("S3_ENDPOINT_URL"))
+        names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+        user, secret, session = (variable(name) for name in names)
+        login = mirror.login or (Login(user, secret, session) if user and secret else None)
         if login is None:
             return address, None
         # Imported late: it is slow to import.
         from httpx_auth import AWS4Auth
 
-        return address, AWS4Auth(
-            login.user, login.secret, self._region, "s3", security_token=login.session
-        )
+        region = variable("AWS_DEFAULT_REGION") or variable("AWS_REGION") or "us-east-1"
+        session = login.session
+        return address, AWS4Auth(login.user, login.secret, region, "s3", security_token=session)
 
-    def _mirror(self, url: str) -> ConfiguredMirror:
+    def _mirror(self, url: str) -> Mirror:
         above = (mirror for mirror in self._mirrors if f"{url}/".startswith(f"{mirror.url}/"))
-        return next(above, ConfiguredMirror(url))
+        return next(above, Mirror(url))
 
 
 def _object_url(url: str, endpoint: str | None) -> str:
@@ -137,30 +116,16 @@ def _object_url(url: str, endpoint: str | None) -> str:
     """
     bucket, _, key = url.removeprefix("s3://").partition("/")
     path = quote(key, safe="/-_.~")
-    if endpoint is not None:
-        return f"{endpoint.rstrip('/')}/{bucket}/{path}"
-    if "." in bucket:
-        return f"https://s3.amazonaws.com/{bucket}/{path}"
-    return f"https://{bucket}.s3.amazonaws.com/{path}"
-
-
-class Tags(Struct, frozen=True, omit_defaults=True):
-    """The validators of a file that a server sends (RFC 9110 section 8.8); empty if missing."""
-
-    etag: str = ""
-    last_modified: str = ""
-
-    def conditions(self) -> dict[str, str]:
-        """Return the headers that request the file only if it changed."""
-        headers = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
-        return {name: value for name, value in headers.items() if value}
+    if endpoint is None and "." not in bucket:
+        return f"https://{bucket}.s3.amazonaws.com/{path}"
+    return f"{(endpoint or 'https://s3.amazonaws.com').rstrip('/')}/{bucket}/{path}"
 
 
 class Body(NamedTuple):
-    """A small body; None if it has not changed since the tags of the request."""
+    """A small body, None if it has not changed, and the headers that ask for its next version."""
 
     data: bytes | None
-    tags: Tags
+    conditions: Headers
 
 
 class Web:
@@ -187,7 +152,7 @@ class Web:
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=limits.jobs),
             follow_redirects=True,
             max_redirects=_MOST_REDIRECTS,
-            event_hooks={"request": [_require_safe, _without_login]},
+            event_hooks={"request": [_require_safe]},
             mounts={"file://": _FileTransport(limits.max_size)},
         )
 
@@ -199,80 +164,32 @@ class Web:
 
     async def read(self, url: str, limit: int, headers: Headers = NO_HEADERS) -> Body:
         """Return a small body; `FetchFault` if it is missing or larger than `limit` bytes."""
+        stream = BytesIO()
+        conditions = await self.save(url, stream, limit, headers)
+        return Body(None if conditions is None else stream.getvalue(), conditions or {})
 
-        async def attempt() -> Body:
-            data = bytearray()
-            tags = await self._take(url, limit, headers, data.extend)
-            return Body(None if tags is None else bytes(data), tags or Tags())
-
-        return await self._persist(url, attempt)
-
-    async def save(self, url: str, path: Path, headers: Headers) -> Tags | None:
-        """Write a large body to a new file.
+    async def save(
+        self, url: str, stream: BinaryIO, limit: int, headers: Headers = NO_HEADERS
+    ) -> Headers | None:
+        """Write a body to a stream, with retries after temporary errors.
 
         Returns:
-            The tags of the body; None if it has not changed since the tags of the request.
+            The headers that ask for the body only if it changed; None if it has not changed since
+            those of the request.
 
         Raises:
             FetchFault: it cannot be downloaded within the limits.
         """
-
-        async def attempt() -> Tags | None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.unlink(missing_ok=True)
-            with path.open("xb") as stream:
-                return await self._take(url, self.limits.max_size, headers, stream.write)
-
-        return await self._persist(url, attempt)
-
-    async def _take(
-        self, url: str, limit: int, headers: Headers, take: Callable[[bytes], object]
-    ) -> Tags | None:
-        """Pass a decoded body to `take`; return its tags, None if it has not changed."""
-        async with self._opened(url, headers) as response:
-            if response.status_code == 304:
-                return None
-            length = response.headers.get("Content-Length", "")
-            remaining, counted, size = (
-                int(length) if re.fullmatch(r"[0-9]{1,19}", length) else 0,
-                0,
-                0,
-            )
-            require_size(url, remaining, limit)
-            self._expected += remaining
-            try:
-                async for data in response.aiter_bytes():
-                    came, counted = (
-                        response.num_bytes_downloaded - counted,
-                        response.num_bytes_downloaded,
-                    )
-                    remaining -= came
-                    self._count(url, came)
-                    size += len(data)
-                    require_size(url, size, limit)
-                    take(data)
-            finally:
-                # After an error, the remaining bytes are no longer expected.
-                self._expected -= remaining
-                self._count(url, 0)
-        return tags_of(response)
-
-    async def _persist(self, url: str, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of an attempt, with retries after temporary errors.
-
-        Raises:
-            FetchFault: an attempt raised it, the last attempt failed, or the attempts together
-                took too long.
-        """
-        limits = self.limits
+        limits, message = self.limits, ""
         try:
             async with asyncio.timeout(limits.deadline):
                 for turn in range(limits.retries + 1):
+                    stream.seek(0)
+                    stream.truncate()
                     try:
-                        return await attempt()
+                        return await self._attempt(url, stream, limit, headers)
                     except PassingTrouble as trouble:
-                        pause = max(limits.pause * 2**turn, trouble.pause or 0)
-                        message = str(trouble)
+                        message, pause = str(trouble), max(limits.pause * 2**turn, trouble.pause)
                     if pause > LONGEST_PAUSE:
                         message = f"{message}, requests a pause of {pause:,.0f} s: try later"
                         raise SilenceFault(url, message)
@@ -281,41 +198,58 @@ class Web:
         except TimeoutError:
             message = f"takes more than {limits.deadline:,.0f} s (--deadline)"
             raise SilenceFault(url, message) from None
-        tries = limits.retries + 1
-        raise SilenceFault(url, f"{message}; tried {tries} time{'s' if tries > 1 else ''}")
+        raise SilenceFault(url, f"{message}; tried {counted(limits.retries + 1, 'time')}")
 
-    @asynccontextmanager
-    async def _opened(self, url: str, headers: Headers) -> AsyncIterator[httpx.Response]:
-        """Open a response with the status 200 or 304.
-
-        Raises:
-            FetchFault: the server refuses the request.
-            PassingTrouble: a temporary error, also while the body is read.
-        """
+    async def _attempt(
+        self, url: str, stream: BinaryIO, limit: int, headers: Headers
+    ) -> Headers | None:
+        """Send one request; raises `PassingTrouble` for a temporary error."""
         try:
             address, signature = self.access.request(url)
             request = self._client.build_request("GET", address, headers=headers)
             request.extensions |= {"asked": url, "first": request.url}
+            # Otherwise a server that sends its headers byte by byte could take hours.
             async with asyncio.timeout(3 * self.limits.timeout):
                 auth = signature or httpx.USE_CLIENT_DEFAULT
                 response = await self._client.send(request, stream=True, auth=auth)
-            try:
+            async with aclosing(response):
                 _require_good(url, response, headers)
-                yield response
-            finally:
-                await response.aclose()
+                if response.status_code == 304:
+                    return None
+                await self._copy(url, response, stream, limit)
+            return _conditions(response)
         except httpx.TooManyRedirects:
             message = f"has too many redirects (more than {_MOST_REDIRECTS})"
             raise FetchFault(url, message) from None
+        except httpx.TimeoutException:
+            raise PassingTrouble("cannot be read: nothing comes for too long (--timeout)") from None
         except httpx.DecodingError as error:
             raise PassingTrouble(f"sends broken gzip: {reason(error)}") from None
         except httpx.TransportError as error:
-            raise PassingTrouble(f"cannot be read: {_transport_message(error)}") from None
+            text = reason(error)
+            raise PassingTrouble(f"cannot be read: {text[:1].lower()}{text[1:]}") from None
         except (httpx.InvalidURL, UnicodeError) as error:
             # The package idna raises UnicodeError for names that httpx does not check.
             raise FetchFault(url, f"is or leads to no URL: {reason(error)}") from None
         except TimeoutError:
             raise PassingTrouble("does not answer in time") from None
+
+    async def _copy(self, url: str, response: httpx.Response, stream: BinaryIO, limit: int) -> None:
+        """Write the decoded body of a response to a stream."""
+        text = response.headers.get("Content-Length", "")
+        length, received = int(text) if re.fullmatch(r"[0-9]{1,19}", text) else 0, 0
+        require_size(url, length, limit)
+        self._expected += length
+        try:
+            async for data in response.aiter_bytes():
+                self._count(url, response.num_bytes_downloaded - received)
+                received = response.num_bytes_downloaded
+                require_size(url, stream.tell() + len(data), limit)
+                stream.write(data)
+        finally:
+            # After an error, the remaining bytes are no longer expected.
+            self._expected += received - length
+            self._count(url, 0)
 
     def _count(self, url: str, size: int) -> None:
         self.received += size
@@ -325,11 +259,33 @@ class Web:
             message = f"more than {self.limits.max_total:,} bytes were sent in this run"
             raise FetchFault(url, f"{message}, expected less (--max-total)")
 
+    async def in_parallel(
+        self, items: Iterable[T], do: Callable[[T], Coroutine[Any, Any, None]]
+    ) -> None:
+        """Process items, at most `jobs` at the same time; raises the first exception."""
+        queue = iter(items)
 
-def tags_of(response: httpx.Response) -> Tags:
-    """Return the validators of a response that a request can repeat."""
-    values = (response.headers.get(name, "") for name in ("ETag", "Last-Modified"))
-    return Tags(*(value if value.isascii() and value.isprintable() else "" for value in values))
+        async def process() -> None:
+            for item in queue:
+                await do(item)
+
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(self.limits.jobs):
+                    tasks.create_task(process())
+        except ExceptionGroup as group:
+            raise group.exceptions[0] from None
+
+
+def _conditions(response: httpx.Response) -> Headers:
+    """Return the headers that ask for a file only if it changed (RFC 9110 section 13.1)."""
+    names = {"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"}
+    values = {name: response.headers.get(tag, "") for name, tag in names.items()}
+    return {
+        name: value
+        for name, value in values.items()
+        if value and value.isascii() and value.isprintable()
+    }
 
 
 def require_size(url: str, size: int, limit: int) -> None:
@@ -339,23 +295,18 @@ def require_size(url: str, size: int, limit: int) -> None:
 
 
 async def _require_safe(request: httpx.Request) -> None:
-    """Raise `FetchFault` for a redirect that is less safe than the requested URL."""
-    url_asked, first = request.extensions["asked"], request.extensions["first"]
+    """Raise `FetchFault` for an unsafe redirect, and remove the signature of any redirect.
+
+    A signature is valid for one URL. httpx removes other logins from redirects to another origin.
+    """
+    asked, first = request.extensions["asked"], request.extensions["first"]
     url = request.url
     if url.scheme not in ("https", first.scheme):
-        raise FetchFault(url_asked, f"leads to {url.scheme}://, expected {first.scheme}://")
+        raise FetchFault(asked, f"leads to {url.scheme}://, expected {first.scheme}://")
     if url.port is not None and not 0 < url.port < 2**16:
-        raise FetchFault(url_asked, f"leads to the port {url.port}, expected 1 to 65535")
-
-
-async def _without_login(request: httpx.Request) -> None:
-    """Remove logins from a request that was redirected to another origin.
-
-    A signature is valid for one URL, so every redirect removes it.
-    """
-    first = request.extensions["first"]
+        raise FetchFault(asked, f"leads to the port {url.port}, expected 1 to 65535")
     signed = [name for name in request.headers if name.startswith("x-amz-")]
-    if _origin(request.url) != _origin(first) or (signed and request.url != first):
+    if url != first and signed:
         for name in (*signed, "Authorization"):
             request.headers.pop(name, None)
 
@@ -367,27 +318,26 @@ def _require_good(url: str, response: httpx.Response, headers: Headers) -> None:
         PassingTrouble: for a temporary error.
         FetchFault: for any other status.
     """
-    status = response.status_code
+    status, header = response.status_code, response.headers.get
     if status == 401:
-        first, last = map(_origin, (response.request.extensions["first"], response.url))
-        if first != last:
-            message = (
-                f"redirects to {last}, which requires a login, but a login is sent only to the"
-            )
-            raise FetchFault(url, f"{message} mirror's own server")
-        raise LoginFault(url, response.headers.get("WWW-Authenticate", ""))
+        last = _origin(response.url)
+        if last != _origin(response.request.extensions["first"]):
+            # It would choose the receiver of the password.
+            message = f"redirects to {last}, which requires a login, but a login is sent only"
+            raise FetchFault(url, f"{message} to the mirror's own server")
+        raise LoginFault(url, header("WWW-Authenticate", ""))
     if status in _RETRIED:
-        raise PassingTrouble(f"answers {status}", _retry_after(response))
+        # RFC 9110 section 10.2.3; dates are ignored.
+        after = header("Retry-After", "")
+        raise PassingTrouble(f"answers {status}", float(after[:9]) if after.isdecimal() else 0)
     if status in _NOT_THERE:
-        message = f"answers {status}, expected an index there"
-        raise NotThereFault(url, message, is_closed=status == 403)
-    has_condition = any(name.startswith("If-") for name in headers)
-    if status != 200 and not (status == 304 and has_condition):
+        raise NotThereFault(url, status)
+    if status != 200 and not (status == 304 and any(name.startswith("If-") for name in headers)):
         # Amazon S3 sends it if the signature is for another region.
-        region = response.headers.get("x-amz-bucket-region", "")
+        region = header("x-amz-bucket-region", "")
         advice = f" and the bucket's region, {region}, in AWS_DEFAULT_REGION" if region else ""
         raise FetchFault(url, f"answers {status}, expected 200{advice}")
-    encoding = response.headers.get("Content-Encoding", "").strip().lower()
+    encoding = header("Content-Encoding", "").strip().lower()
     if encoding not in ("", "identity", "gzip"):
         raise FetchFault(url, f"sends the content encoding {encoding!r}, expected gzip or none")
 
@@ -395,19 +345,6 @@ def _require_good(url: str, response: httpx.Response, headers: Headers) -> None:
 def _origin(url: httpx.URL) -> str:
     """Return the scheme, host and port of a URL (RFC 6454), without a default port."""
     return str(url.copy_with(path="/", query=None, fragment=None, userinfo=b"")).rstrip("/")
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    """Return the seconds that a server asks for (RFC 9110 section 10.2.3); None for a date."""
-    text: str = response.headers.get("Retry-After", "")
-    return float(text[:9]) if text.isdecimal() else None
-
-
-def _transport_message(error: httpx.TransportError) -> str:
-    if isinstance(error, httpx.TimeoutException):
-        return "nothing comes for too long (--timeout)"
-    text = reason(error)
-    return text[:1].lower() + text[1:]
 
 
 class _FileTransport(httpx.AsyncBaseTransport):
