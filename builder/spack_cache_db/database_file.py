@@ -10,7 +10,7 @@ from json import JSONDecodeError
 from pathlib import Path
 
 from spack_cache_db import schema
-from spack_cache_db.bounded_files import open_regular, unreadable
+from spack_cache_db.bounded_files import HEAD, open_regular, unreadable
 from spack_cache_db.errors import DatabaseError
 
 _HEADER = struct.Struct(">16s 12x I 28x I 4x I")
@@ -27,6 +27,25 @@ STEPS_AT_ONCE = 1_000_000
 
 MOST_LENGTH = 16_000_000
 """Maximum size of a value or a row in bytes; SQLite takes several times its memory."""
+
+
+def is_own(head: bytes) -> bool:
+    """Return whether a file is a spack-cache-db database or its inspect file.
+
+    `head` is the first `HEAD` bytes of the file (SQLite docs, "Database File Format").
+    """
+    is_ours = head[68:72] == schema.APPLICATION_ID.to_bytes(4, "big")
+    inspection = b'{\n "spack-cache": {\n'
+    return (head.startswith(b"SQLite format 3\0") and is_ours) or head.startswith(inspection)
+
+
+def is_database(path: Path) -> bool:
+    """Return whether a file is a spack-cache-db database; False if it cannot be read."""
+    try:
+        with open_regular(path) as stream:
+            return is_own(stream.read(HEAD))
+    except OSError:
+        return False
 
 
 def open_database(path: Path) -> sqlite3.Connection:

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db import BuilderError, build, sources
+from spack_cache_db import BuilderError, build
 from spack_cache_db.build import workers
+from spack_cache_db.sources import readers
 from tests.builds import built
 from tests.pagetexts import SAMPLES
 
@@ -20,7 +21,7 @@ from tests.pagetexts import SAMPLES
 @pytest.fixture(autouse=True)
 def one_page_a_unit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each sample page be a unit."""
-    monkeypatch.setattr(sources, "ENTRIES_PER_UNIT", 1)
+    monkeypatch.setattr(readers, "ENTRIES_PER_UNIT", 1)
 
 
 def forget() -> None:

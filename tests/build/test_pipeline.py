@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from spack_cache_db import sources
 from spack_cache_db.build import build, check, sqlite_file
 from spack_cache_db.errors import OutputError
+from spack_cache_db.sources import readers
 from tests.builds import built
 from tests.pagetexts import SAMPLES, page, write
 
@@ -33,7 +33,7 @@ def test_the_order_of_paths_does_not_matter(
     first = built(tmp_path / "x.db", *releases)
     chance = random.Random(1)
     for files_per_unit in (1, 3, 5):
-        monkeypatch.setattr(sources, "ENTRIES_PER_UNIT", files_per_unit)
+        monkeypatch.setattr(readers, "ENTRIES_PER_UNIT", files_per_unit)
         chance.shuffle(releases)
         assert built(tmp_path / "x.db", *releases) == first
 
@@ -70,7 +70,7 @@ def test_the_number_of_jobs_does_not_matter(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One, two or four processes give the same bytes."""
-    monkeypatch.setattr(sources, "ENTRIES_PER_UNIT", 5)
+    monkeypatch.setattr(readers, "ENTRIES_PER_UNIT", 5)
     first = built(tmp_path / "x.db", folder)
     for jobs in (2, 4):
         assert built(tmp_path / "x.db", folder, jobs=jobs) == first
@@ -80,7 +80,7 @@ def test_progress_is_told_unit_by_unit(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last call says that all is read."""
-    monkeypatch.setattr(sources, "ENTRIES_PER_UNIT", 10)
+    monkeypatch.setattr(readers, "ENTRIES_PER_UNIT", 10)
     calls: list[tuple[float, int]] = []
     build([str(folder)], tmp_path / "x.db", progress=lambda *call: calls.append(call))
     assert calls == [(1, 3), (2, 3), (3, 3)]

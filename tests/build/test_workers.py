@@ -11,7 +11,8 @@ import pytest
 from spack_cache_db.build import Input, workers
 from spack_cache_db.build.workers import read_unit, read_units, uncollected
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.sources import File, plan
+from spack_cache_db.sources import File
+from spack_cache_db.sources.readers import plan
 from tests.indexes import MIRRORS, REAL_FILE
 from tests.package_data import REAL as PACKAGE_DATA
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, write

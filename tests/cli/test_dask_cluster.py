@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.server import free_port
-from spack_cache_db import BuilderError, build, sources
+from spack_cache_db import BuilderError, build
 from spack_cache_db.cli.build import dask_workers
+from spack_cache_db.sources import readers
 from tests.builds import built
 from tests.commands import run
 from tests.pagetexts import SAMPLES
@@ -64,7 +65,7 @@ class Cluster:
 @pytest.fixture
 def cluster(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     """A cluster on this machine, for which each sample page is a unit."""
-    monkeypatch.setattr(sources, "ENTRIES_PER_UNIT", 1)
+    monkeypatch.setattr(readers, "ENTRIES_PER_UNIT", 1)
     started = Cluster(tmp_path)
     try:
         from distributed import Client

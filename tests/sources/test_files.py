@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources import File, RawFile, plan
-from spack_cache_db.sources.readers import read
+from spack_cache_db.sources import File, RawFile
+from spack_cache_db.sources.readers import plan, read
 
 LIMIT = 10_000
 CONTENT = {"develop/a/specs.md": b"one", "v0.18/b/specs.md": b"two" * 500}

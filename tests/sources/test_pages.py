@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from spack_cache_db.errors import InputError, LineFault
 from spack_cache_db.records import Problem
-from spack_cache_db.sources import RawFile, pages
+from spack_cache_db.sources import MAX_NAME, MAX_TEXT, MAX_TEXTS, RawFile, pages
 from spack_cache_db.sources.columns import Writer
 from spack_cache_db.sources.pages import (
     Entry,
@@ -27,7 +27,6 @@ from spack_cache_db.sources.pages import (
     parse_page,
     read_front_matter,
 )
-from spack_cache_db.sources.strictness import MAX_NAME, MAX_TEXT, MAX_TEXTS
 from tests.pagetexts import MORE_SAMPLES, SAMPLE_PAGES, meta_of, page, page_of, spec, spec_hash
 
 SPEC = spec_hash(1)

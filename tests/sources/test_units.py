@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db import sources
-from spack_cache_db.arguments import DEFAULT_MAX_PAGE_SIZE
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources import File, RawFile, plan
-from spack_cache_db.sources.readers import read
+from spack_cache_db.sources import File, readers
+from spack_cache_db.sources.readers import plan
 from tests.pagetexts import write
 
 
@@ -20,7 +18,7 @@ def test_the_plan_does_not_depend_on_the_order_of_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same files are divided the same way; archives come last, in units of their own."""
-    monkeypatch.setattr(sources, "ENTRIES_PER_UNIT", 2)
+    monkeypatch.setattr(readers, "ENTRIES_PER_UNIT", 2)
     write(tmp_path, a=b"1", b=b"2", c=b"3")
     path = f"{tmp_path}/pages.tar"
     Path(path).touch()
@@ -55,13 +53,12 @@ def test_circles_are_told(tmp_path: Path, target: str) -> None:
     write(tmp_path / "in" / "below", a=b"x")
     (tmp_path / "in" / "below" / "round").symlink_to(target)
 
-    found = [*read(plan([str(tmp_path / "in")])[0], DEFAULT_MAX_PAGE_SIZE)]
+    files, faults = plan([str(tmp_path / "in")])
 
-    faults = [each for each in found if isinstance(each, Fault)]
-    assert [str(each) for each in faults] == [
+    assert [str(fault) for fault in faults] == [
         f"{tmp_path}/in/below/round: is a link to a folder that contains it, expected no circle"
     ]
-    assert [each.path for each in found if isinstance(each, RawFile)] == ["below/a.md"]
+    assert [file.path for file in files] == ["below/a.md"]
 
 
 def test_a_folder_that_cannot_be_listed_is_told(

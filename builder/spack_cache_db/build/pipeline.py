@@ -36,10 +36,9 @@ from spack_cache_db.errors import ArgumentError, BuilderError, Fault, InputError
 from spack_cache_db.records import FILTERED, Problem
 from spack_cache_db.releases import release_date
 from spack_cache_db.schema import AS_OF, COUNTED, LEFT_OUT, PATHS, STATEMENTS_SHA256
-from spack_cache_db.sources import plan
+from spack_cache_db.sources import as_json
 from spack_cache_db.sources.columns import Origin, Texts
-from spack_cache_db.sources.readers import input_files
-from spack_cache_db.sources.strictness import as_json
+from spack_cache_db.sources.readers import input_files, plan
 
 Problems = Sequence[tuple[int | str, Problem]]
 """Problems, each with the number of its document, or with the path of a file of package data."""

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from spack_cache_db.bounded_files import KINDS, put_in_place, read_file, sha256_of
+from spack_cache_db.database_file import is_database
 from spack_cache_db.errors import DatabaseError, OutputError, reason
-from spack_cache_db.sources import is_database
 
 NAME = "spack-cache"
 """The database's name in URLs."""

@@ -18,8 +18,8 @@ from spack_cache_db.build.merge import installed_releases
 from spack_cache_db.build.modules import Modules
 from spack_cache_db.records import INSTALLED, ROOT, Problem
 from spack_cache_db.releases import release_date, release_kind, snapshot_branches
+from spack_cache_db.sources import as_json
 from spack_cache_db.sources.columns import TABLES, Document
-from spack_cache_db.sources.strictness import as_json
 from spack_cache_db.spack import targets
 from spack_cache_db.spack.normal_forms import Variant, readable_variant, split_compiler
 from spack_cache_db.spack.versions import newest_version, version_key

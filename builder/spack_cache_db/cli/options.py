@@ -106,7 +106,7 @@ def _usual_database(ctx: click.Context) -> Path | None:
     """
     if ctx.resilient_parsing or ctx.params.get("databases"):
         return None
-    from spack_cache_db.sources import is_database
+    from spack_cache_db.database_file import is_database
 
     paths = (path for folder in ("dist", ".") for path in sorted(Path(folder).glob("*.db")))
     databases = [path for path in paths if is_database(path)]
@@ -185,7 +185,7 @@ def _spec_and_database(ctx: click.Context, words: list[str]) -> tuple[str, Path 
 
 
 def _is_database(word: str) -> bool:
-    from spack_cache_db.sources import is_database
+    from spack_cache_db.database_file import is_database
 
     return word.endswith(".db") or (_is_path(word) and is_database(Path(word)))
 

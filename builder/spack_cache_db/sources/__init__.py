@@ -1,21 +1,23 @@
-"""Finds the files of the input, and divides them into units of work for processes.
+"""Files of the input, and the checks of their texts that all readers share.
 
-Hidden names (with a leading dot) are skipped. A link to a folder is followed, unless that folder is
-read anyway.
+Search words and lists grow faster than the texts that they are made of, so texts have limits, which
+are far above all known sources.
 """
 
 from __future__ import annotations
 
 import os
-import posixpath
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from spack_cache_db import schema
-from spack_cache_db.bounded_files import HEAD, open_regular
-from spack_cache_db.errors import Fault, InputError, reason
-from spack_cache_db.records import INSTALLED, ROOT
+import msgspec
+
+from spack_cache_db.errors import Fault, LineFault
+from spack_cache_db.records import FORMULA, INSTALLED, ROOT, Configuration, is_name
+from spack_cache_db.spack.lexer import is_package
 
 
 class Place(NamedTuple):
@@ -25,11 +27,7 @@ class Place(NamedTuple):
     stack: str | None = None
 
     def of(self, path: str, view: str | None = None) -> tuple[str, str]:
-        """Return release and stack of the index of a mirror.
-
-        The first name that exists is used: those of this place, the view as a stack, the first two
-        folders of `path` (the path of the index within the input), `ROOT`.
-        """
+        """Return release and stack of a mirror's index, from the first two folders of its path."""
         folders = [*path.split("/")[:-1], "", ""]
         release = self.release or folders[0] or ROOT
         return release, self.stack or view or folders[1] or ROOT
@@ -49,7 +47,6 @@ class Place(NamedTuple):
 
 
 ANYWHERE = Place()
-"""Release and stack come from the folders."""
 
 _TREE = ".spack-db"
 """The folder with the index of an installation."""
@@ -57,36 +54,11 @@ _TREE = ".spack-db"
 _USUAL_NAMES = {_TREE, "", "apps", "install", "installed", "opt", "software", "spack", "sw"}
 """Names of folders that many installations have."""
 
-
-_INSPECTION = b'{\n "spack-cache": {\n'
-
-
-def is_own(head: bytes) -> bool:
-    """Return whether a file is a spack-cache-db database or its inspect file.
-
-    `head` is the first `HEAD` bytes of the file (SQLite docs, "Database File Format").
-    """
-    is_ours = head[68:72] == schema.APPLICATION_ID.to_bytes(4, "big")
-    return (head.startswith(b"SQLite format 3\0") and is_ours) or head.startswith(_INSPECTION)
-
-
-def is_database(path: Path) -> bool:
-    """Return whether a file is a spack-cache-db database; False if it cannot be read."""
-    try:
-        with open_regular(path) as stream:
-            return is_own(stream.read(HEAD))
-    except OSError:
-        return False
-
-
 ADDRESS_FILE = "mirror.json"
 """The file with the address of a mirror, beside an index that was fetched from it."""
 
 SIZES_FILE = "sizes.json"
 """The file with the size of each binary by its hash, in the same folder."""
-
-ENTRIES_PER_UNIT = 800
-"""Files of a unit: enough to make the cost of passing it to a process negligible."""
 
 
 class File(NamedTuple):
@@ -95,8 +67,7 @@ class File(NamedTuple):
     Attributes:
         location: the path as the user would type it, for messages.
         path: the path within the input, which goes into the database.
-        kind: `file`, `mirror`, `database` for a spack-cache-db database that was named itself, or
-            `modules` for a list of environment modules.
+        kind: `database` and `modules` are files that were named as such.
         release: the release that was given for an installation or its modules.
     """
 
@@ -123,160 +94,125 @@ Share = Callable[[float], None]
 """Called with the part of a unit that has been read, from 0 to 1."""
 
 
-def plan(
-    paths: Iterable[str],
-    installations: Iterable[tuple[str, str]] = (),
-    modules: Iterable[tuple[str | None, str]] = (),
-) -> list[Unit]:
-    """Return the input divided into units; the order of `paths` does not matter.
-
-    Files are sorted by the name of their folder, then by path: pages of one package have much the
-    same content in every release, and one unit stores equal texts once.
-
-    Args:
-        paths: files and folders.
-        installations: release and path of each installation.
-        modules: release, if given, and path of each list of modules.
-
-    Raises:
-        InputError: a path does not exist, or is a folder without a file.
-    """
-    files_by_location: dict[str, File] = {}
-    faults: list[Fault] = []
-    unlisted: list[Fault] = []
-    installation_paths = sorted((path, release) for release, path in installations)
-    inputs: list[tuple[str, str | None]] = [
-        *((path, None) for path in sorted(paths)),
-        *installation_paths,
-    ]
-    tops = {os.path.realpath(path) for path, _ in inputs if os.path.isdir(path)}  # noqa: PTH112
-    for path, release in inputs:
-        # Methods of Path raise for a name that is too long.
-        if not os.path.exists(path):  # noqa: PTH110
-            faults.append(Fault(path, 0, "no such file or folder, expected pages or indexes"))
-            continue
-        if not os.path.isdir(path):  # noqa: PTH112
-            # Databases in folders are skipped: an earlier build may have written them there.
-            files = [File(path, Path(path).name, "database" if is_database(Path(path)) else "file")]
-        else:
-            files, folder_faults = _files_below(path.rstrip(os.sep) or os.sep, tops)
-            unlisted += folder_faults
-            if not files and not folder_faults:
-                faults.append(Fault(path, 0, "the folder has no file, expected pages or indexes"))
-        for file in files:
-            # A file with two paths is read once, under the first of them.
-            earlier = files_by_location.get(file.location, file)
-            if release and earlier.release not in (None, release):
-                message = f"is given as the installation {earlier.release} and as {release}"
-                faults.append(Fault(path, 0, f"{message}, expected one name"))
-            renamed = file._replace(path=f"{release}/{file.path}".rstrip("/"), release=release)
-            files_by_location[file.location] = renamed if release else min(earlier, file)
-    for release, path in modules:
-        files = _module_lists(path)
-        for file in files:
-            name = f"{release}/{file.path}" if release else file.path
-            files_by_location[file.location] = file._replace(
-                path=name, release=release, kind="modules"
-            )
-        if not files:
-            expected = "expected module-index.yaml, or JSON of Lmod's spider"
-            faults.append(
-                Fault(path, 0, f"no such file, or folder with a list of modules, {expected}")
-            )
-    if faults:
-        raise InputError(faults)
-    small = [file for file in files_by_location.values() if not _is_large(file)]
-    small.sort(key=lambda file: (posixpath.basename(posixpath.dirname(file.path)), file))
-    chunks = range(0, len(small), ENTRIES_PER_UNIT)
-    units: list[Unit] = [tuple(small[at : at + ENTRIES_PER_UNIT]) for at in chunks]
-    units += [(file,) for file in sorted(files_by_location.values()) if _is_large(file)]
-    return [*units, tuple(unlisted)] if unlisted else units
-
-
-def _module_lists(path: str) -> list[File]:
-    """Return a file that lists modules, or all such files below a folder."""
-    if not os.path.isdir(path):  # noqa: PTH112
-        return [File(path, Path(path).name)] if os.path.exists(path) else []  # noqa: PTH110
-    files, _ = _files_below(path.rstrip(os.sep) or os.sep, set())
-    return [file for file in files if file.path.endswith(("module-index.yaml", ".json"))]
-
-
-def _is_large(file: File) -> bool:
-    """Return whether a file is a unit of its own."""
-    is_plain = file.kind in ("file", "modules")
-    return not is_plain or is_archive(file) or file.path.endswith("index.json")
-
-
 def is_archive(file: File) -> bool:
     """Return whether a file has the suffix of an archive."""
     return file.location.lower().endswith((".zip", ".tar", ".tar.gz", ".tgz", ".tar.zst"))
 
 
-def _files_below(top: str, tops: set[str]) -> tuple[list[File], list[Fault]]:
-    """Return the files and mirrors below a folder, and the faults of folders that cannot be listed.
+MAX_NAME = 200
+"""Characters of a version, compiler, os, platform, target, stack or name of a variant."""
 
-    Args:
-        top: the folder.
-        tops: real paths of folders that are read anyway; targets of links are added.
-    """
-    files: list[File] = []
-    faults: list[Fault] = []
-    folders = [File(top, "")]
-    for folder in folders:
-        prefix = f"{folder.path}/" if folder.path else ""
+MAX_TEXT = 4096
+"""Characters of a variant, a size or the URL of a tarball."""
+
+MAX_INDEX = 4 * 2**30
+"""Bytes of an uncompressed index; the largest known index has 200 MB."""
+
+MAX_TEXTS = 1000
+"""Texts in one list of a spec or of `meta`."""
+
+
+def require_text(data: bytes) -> None:
+    """Raise `LineFault` unless bytes are UTF-8 text without NUL, which decoders accept."""
+    wrong, message = data.find(b"\0"), "a NUL byte"
+    if wrong < 0:
+        if data.isascii():
+            return
         try:
-            with os.scandir(folder.location) as entries:
-                members = sorted(entries, key=lambda entry: entry.name)
-        except OSError as error:
-            faults.append(Fault(folder.location, 0, f"cannot be listed: {reason(error)}"))
-            continue
-        if any(member.name in _OF_MIRRORS and _is_of_a_mirror(member) for member in members):
-            files.append(File(folder.location, folder.path, "mirror"))
-            continue
-        for member in members:
-            entry = File(member.path, prefix + member.name)
-            if member.name.startswith("."):
-                continue
-            if not _leads_to_folder(member) or (member.is_symlink() and is_circle(member.path)):
-                # Opening it reports the circle.
-                files.append(entry)
-            elif not member.is_symlink() or _is_new(member.path, tops):
-                folders.append(entry)
-    return files, faults
+            data.decode()
+        except UnicodeDecodeError as error:
+            wrong, message = error.start, f"not UTF-8: byte 0x{data[error.start]:02x}"
+        else:
+            return
+    raise LineFault(data.count(b"\n", 0, wrong) + 1, f"{message}, expected UTF-8 text")
 
 
-def is_circle(link: str) -> bool:
-    """Return whether a link leads to a folder that contains it."""
-    return _holds(os.path.realpath(link), os.path.realpath(os.path.dirname(link)))  # noqa: PTH120
+def require_bounded(configuration: Configuration) -> None:
+    """Raise `ValueError` if a text of a configuration is too long, or it has too many variants."""
+    package = configuration.package
+    if not is_package(package):
+        raise ValueError(f"has the package {_cut(package)!a}, expected a name that Spack can read")
+    for word, value in zip(Configuration._fields, configuration, strict=True):
+        if isinstance(value, str) and value:
+            require_name(word, value)
+    require_bounded_variants(configuration.variants)
 
 
-def _is_new(link: str, tops: set[str]) -> bool:
-    """Return whether a link leads to a folder outside `tops`, and add that folder to `tops`."""
-    real = os.path.realpath(link)
-    if any(_holds(top, real) for top in tops):
-        return False
-    tops.add(real)
-    return True
+@lru_cache(maxsize=4096)
+def require_bounded_variants(variants: tuple[str, ...]) -> None:
+    """Raise `ValueError` if a variant is too long, or there are too many."""
+    require_few("variants", len(variants))
+    for text in variants:
+        require_short("variant", text, MAX_TEXT)
+        require_short("variant name", text.partition("=")[0], MAX_NAME)
+        if text.startswith(FORMULA) and not _ENABLED.fullmatch(text):
+            raise ValueError(f"has the variant {_cut(text)!a}, expected +name, ~name or name=value")
 
 
-def _holds(folder: str, path: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+_ENABLED = re.compile(r"\+{1,2}\w[\w.-]*")
 
 
-def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False  # A link to itself, for example: opening it reports the error.
+@lru_cache(maxsize=2**16)
+def require_name(word: str, text: str) -> None:
+    """Raise `ValueError` if a text is not a name or is too long; `word` is its kind."""
+    require_short(word, text, MAX_NAME)
+    if not is_name(text):
+        expected = "expected a name without a blank at either end, that does not begin with = + - @"
+        raise ValueError(f"has the {word} {_cut(text)!a}, {expected}")
 
 
-_OF_MIRRORS = {"build_cache", ".spack-db", "v3", ADDRESS_FILE}
+def require_short(word: str, text: str, limit: int) -> None:
+    """Raise `ValueError` if a text is too long or not printable; `word` is its kind.
+
+    Control and format characters change the display of the text around them: U+202E reverses it.
+    """
+    if not text.isprintable():
+        wrong = next(char for char in text if not char.isprintable())
+        raise ValueError(f"has a {word} with the character {wrong!a}, expected printable text")
+    if len(text) > limit:
+        raise ValueError(f"has a {word} of {len(text):,} characters, expected at most {limit:,}")
 
 
-def _is_of_a_mirror(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry of this name marks its folder as a mirror or an installation."""
-    if entry.name in ("build_cache", ".spack-db"):
-        return _leads_to_folder(entry)
-    if entry.name == "v3":
-        return os.path.isdir(os.path.join(entry.path, "manifests"))  # noqa: PTH112, PTH118 - fast
-    return entry.name == ADDRESS_FILE
+def require_no_formula(word: str, text: str) -> None:
+    """Raise `ValueError` if a spreadsheet would run a cell with this text."""
+    if text.startswith(FORMULA):
+        raise ValueError(
+            f"has the {word} {_cut(text)!a}, expected a text without = + - @ at its start"
+        )
+
+
+def require_few(word: str, count: int) -> None:
+    """Raise `ValueError` if there are more than `MAX_TEXTS` texts; `word` is their kind."""
+    if count > MAX_TEXTS:
+        raise ValueError(f"has {count:,} {word}, expected at most {MAX_TEXTS:,}")
+
+
+BROKEN = (msgspec.DecodeError, RecursionError, ValueError)
+"""Raised by decoding data that is not JSON of the expected form."""
+
+
+def message_of(error: BaseException) -> str:
+    """Return the message of a decoder as one short line: it may quote keys of any length."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    text = " ".join(str(error).split())
+    return text if len(text) <= 200 else f"{text[:100]}...{text[-100:]}"
+
+
+def quoted(text: str) -> str:
+    """Return text for a message: in quotes, printable and short."""
+    return repr(_cut(text))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def printable_name(text: str) -> str:
+    """Return text for a message, quoted only if it is long or not printable."""
+    return text if text.isprintable() and len(text) <= 60 else quoted(text)
+
+
+def as_json(value: Any) -> str:
+    """Return values as JSON with sorted keys; `ValueError` if they are not UTF-8."""
+    return msgspec.json.encode(value, order="sorted").decode()

@@ -24,7 +24,7 @@ from spack_cache_db.database_file import damage_as_error, open_database
 from spack_cache_db.errors import DatabaseError, Fault, InputError
 from spack_cache_db.records import INSTALLED, Configuration, Problem
 from spack_cache_db.schema import CONFIGURATION, CONFIGURATION_JOINS, word_of
-from spack_cache_db.sources import File
+from spack_cache_db.sources import File, require_bounded, require_name
 from spack_cache_db.sources.columns import (
     SPEC_FILE,
     Columns,
@@ -41,7 +41,6 @@ from spack_cache_db.sources.columns import (
     Writer,
     tarball_url,
 )
-from spack_cache_db.sources.strictness import require_bounded, require_name
 from spack_cache_db.spack.lexer import is_hash
 from spack_cache_db.spack.nodes import Use
 

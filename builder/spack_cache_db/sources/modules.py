@@ -16,17 +16,17 @@ from msgspec import Struct
 
 from spack_cache_db.bounded_yaml import YamlBounds, compose, entries_of, fault_at, text_of
 from spack_cache_db.errors import Fault, InputError, LineFault
-from spack_cache_db.sources import RawFile
-from spack_cache_db.sources.columns import ModuleFacts
-from spack_cache_db.sources.strictness import (
+from spack_cache_db.sources import (
     BROKEN,
     MAX_TEXT,
+    RawFile,
     message_of,
     printable_name,
     require_name,
     require_short,
     require_text,
 )
+from spack_cache_db.sources.columns import ModuleFacts
 from spack_cache_db.spack.nodes import require_hash
 
 _BOUNDS = YamlBounds(size=2**26, parts=2_000_000)

@@ -17,7 +17,15 @@ from msgspec import Raw, Struct
 
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import FORMULA, Problem
-from spack_cache_db.sources import RawFile
+from spack_cache_db.sources import (
+    BROKEN,
+    RawFile,
+    message_of,
+    printable_name,
+    quoted,
+    require_name,
+    require_text,
+)
 from spack_cache_db.sources.columns import (
     LISTED,
     NAMED,
@@ -25,14 +33,6 @@ from spack_cache_db.sources.columns import (
     KnownVariant,
     KnownVersion,
     PackageFacts,
-)
-from spack_cache_db.sources.strictness import (
-    BROKEN,
-    message_of,
-    printable_name,
-    quoted,
-    require_name,
-    require_text,
 )
 from spack_cache_db.spack.lexer import is_package
 from spack_cache_db.spack.nodes import require_known

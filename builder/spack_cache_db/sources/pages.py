@@ -24,12 +24,11 @@ from spack_cache_db.bounded_yaml import YamlBounds, compose, text_value
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import Configuration, Problem, is_name
 from spack_cache_db.schema import FACETS
-from spack_cache_db.sources import RawFile
-from spack_cache_db.sources.columns import Document, PageFacts, TarballParts, Texts, Writer
-from spack_cache_db.sources.strictness import (
+from spack_cache_db.sources import (
     BROKEN,
     MAX_NAME,
     MAX_TEXT,
+    RawFile,
     as_json,
     message_of,
     quoted,
@@ -40,6 +39,7 @@ from spack_cache_db.sources.strictness import (
     require_short,
     require_text,
 )
+from spack_cache_db.sources.columns import Document, PageFacts, TarballParts, Texts, Writer
 from spack_cache_db.spack.lexer import is_hash, is_package
 from spack_cache_db.spack.normal_forms import normal_compiler, normal_variant, readable_variant
 

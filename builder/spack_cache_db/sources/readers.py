@@ -1,23 +1,30 @@
-"""Recognizes each file of a unit by its content, and reads it into columns."""
+"""Finds the files of the input, recognizes each by its content, and reads it into columns.
+
+Hidden names (with a leading dot) are skipped. A link to a folder is followed, unless that folder is
+read anyway.
+"""
 
 from __future__ import annotations
 
+import os
+import posixpath
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from spack_cache_db.bounded_files import LargeFileFault, read_wanted, unreadable
-from spack_cache_db.errors import Fault, InputError, faults_of
+from spack_cache_db.database_file import is_database, is_own
+from spack_cache_db.errors import Fault, InputError, faults_of, reason
 from spack_cache_db.foreign_files import environment_fault, foreign_fault
 from spack_cache_db.sources import (
+    ADDRESS_FILE,
     ANYWHERE,
+    MAX_INDEX,
     File,
     Place,
     RawFile,
     Share,
     Unit,
     is_archive,
-    is_circle,
-    is_own,
 )
 from spack_cache_db.sources.archives import MAX_PATH, read_archive
 from spack_cache_db.sources.columns import Columns, Writer
@@ -26,64 +33,148 @@ from spack_cache_db.sources.indexes.mirrors import MirrorReader, files_to_read, 
 from spack_cache_db.sources.modules import read_modules
 from spack_cache_db.sources.packages import is_package_data, read_facts
 from spack_cache_db.sources.pages import PageReader, parse_page
-from spack_cache_db.sources.strictness import MAX_INDEX
 
 AnyFile = RawFile | File
 
+ENTRIES_PER_UNIT = 800
+"""Files of a unit: enough to make the cost of passing it to a process negligible."""
 
-def read_files(
-    files: Iterable[AnyFile | Fault],
-    place: Place = ANYWHERE,
-    share: Share | None = None,
-) -> Columns:
-    """Return the columns of a unit; a file that cannot be read adds its faults.
+
+def plan(
+    paths: Iterable[str],
+    installations: Iterable[tuple[str, str]] = (),
+    modules: Iterable[tuple[str | None, str]] = (),
+) -> list[Unit]:
+    """Return the input divided into units; the order of `paths` does not matter.
+
+    Files are sorted by the name of their folder, then by path: pages of one package have much the
+    same content in every release, and one unit stores equal texts once.
 
     Args:
-        files: the files and mirrors of the unit, and faults of others.
-        place: release and stack of indexes that were given by name.
-        share: called repeatedly with the part of an index that has been read.
+        paths: files and folders.
+        installations: release and path of each installation.
+        modules: release, if given, and path of each list of modules.
+
+    Raises:
+        InputError: a path does not exist, or is a folder without a file.
     """
-    writer = Writer()
-    columns = writer.columns
-    pages, mirrors = PageReader(writer), MirrorReader(writer, place, share)
-    for file in files:
-        if isinstance(file, Fault):
-            columns.faults.append(file)
-            continue
+    found: dict[str, File] = {}
+    faults: list[Fault] = []
+    unlisted: list[Fault] = []
+    named = sorted((path, release) for release, path in installations)
+    inputs: list[tuple[str, str | None]] = [*((path, None) for path in sorted(paths)), *named]
+    tops = {os.path.realpath(path) for path, _ in inputs if os.path.isdir(path)}  # noqa: PTH112
+    for path, release in inputs:
+        files, folder_faults = _files_below(path, tops)
+        unlisted += folder_faults
+        if not files and not folder_faults:
+            is_empty = os.path.exists(path)  # noqa: PTH110
+            message = "the folder has no file" if is_empty else "no such file or folder"
+            faults.append(Fault(path, 0, f"{message}, expected pages or indexes"))
+        for file in files:
+            # A file with two paths is read once, under the first of them.
+            earlier = found.get(file.location, file)
+            if release and earlier.release not in (None, release):
+                message = f"is given as the installation {earlier.release} and as {release}"
+                faults.append(Fault(path, 0, f"{message}, expected one name"))
+            renamed = file._replace(path=f"{release}/{file.path}".rstrip("/"), release=release)
+            found[file.location] = renamed if release else min(earlier, file)
+    for release, path in modules:
+        lists = ("module-index.yaml", ".json") if os.path.isdir(path) else ""  # noqa: PTH112
+        files = [file for file in _files_below(path, set())[0] if file.path.endswith(lists)]
+        for file in files:
+            name = f"{release}/{file.path}" if release else file.path
+            found[file.location] = File(file.location, name, "modules", release)
+        if not files:
+            message = "no such file, or folder with a list of modules"
+            expected = "expected module-index.yaml, or JSON of Lmod's spider"
+            faults.append(Fault(path, 0, f"{message}, {expected}"))
+    if faults:
+        raise InputError(faults)
+    small = [file for file in found.values() if not _is_large(file)]
+    small.sort(key=lambda file: (posixpath.basename(posixpath.dirname(file.path)), file))
+    chunks = range(0, len(small), ENTRIES_PER_UNIT)
+    units: list[Unit] = [tuple(small[at : at + ENTRIES_PER_UNIT]) for at in chunks]
+    units += [(file,) for file in sorted(found.values()) if _is_large(file)]
+    return [*units, tuple(unlisted)] if unlisted else units
+
+
+def _is_large(file: File) -> bool:
+    """Return whether a file is a unit of its own."""
+    is_plain = file.kind in ("file", "modules")
+    return not is_plain or is_archive(file) or file.path.endswith("index.json")
+
+
+def _files_below(path: str, tops: set[str]) -> tuple[list[File], list[Fault]]:
+    """Return the files and mirrors of a path, and the faults of folders that cannot be listed.
+
+    Args:
+        path: a file or folder, which may be missing.
+        tops: real paths of folders that are read anyway; targets of links are added.
+    """
+    if not os.path.exists(path):  # noqa: PTH110 - methods of Path raise for a name that is too long
+        return [], []
+    if not os.path.isdir(path):  # noqa: PTH112
+        # Databases in folders are skipped: an earlier build may have written them there.
+        return [File(path, Path(path).name, "database" if is_database(Path(path)) else "file")], []
+    files: list[File] = []
+    faults: list[Fault] = []
+    folders = [File(path.rstrip(os.sep) or os.sep, "")]
+    for folder in folders:
+        prefix = f"{folder.path}/" if folder.path else ""
         try:
-            with faults_of(file.location):
-                if isinstance(file, File) and file.kind == "mirror":
-                    mirrors.add_mirror(file)
-                elif isinstance(file, File):
-                    columns = read_database(file)  # It is a unit of its own.
-                else:
-                    columns.bytes_read += len(file.data)
-                    if file.kind == "modules":
-                        columns.modules += read_modules(file)
-                    elif is_package_data(file.data):
-                        columns.packages += read_facts(file)
-                    elif is_spacks(file.data):
-                        mirrors.add(file)
-                    else:  # The reader of pages reports files of an unknown format.
-                        pages.add(parse_page(file))
-        except InputError as error:
-            columns.faults.extend(_named_faults(file, error))
-    return columns
+            with os.scandir(folder.location) as entries:
+                members = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            faults.append(Fault(folder.location, 0, f"cannot be listed: {reason(error)}"))
+            continue
+        if _is_mirror(folder.location, {member.name for member in members}):
+            files.append(File(folder.location, folder.path, "mirror"))
+            continue
+        for member in members:
+            entry = File(member.path, prefix + member.name)
+            if member.name.startswith("."):
+                continue
+            if not _leads_to_folder(member):
+                files.append(entry)
+            elif not member.is_symlink():
+                folders.append(entry)
+            else:
+                target = os.path.realpath(member.path)
+                if _is_within(target, os.path.realpath(folder.location)):
+                    message = "is a link to a folder that contains it, expected no circle"
+                    faults.append(Fault(member.path, 0, message))
+                elif not any(_is_within(top, target) for top in tops):
+                    tops.add(target)
+                    folders.append(entry)
+    return files, faults
+
+
+def _is_mirror(folder: str, names: set[str]) -> bool:
+    """Return whether names in a folder are those of a mirror or an installation."""
+    marks = {"build_cache": "", ".spack-db": "", "v3": "manifests"}
+    return ADDRESS_FILE in names or any(
+        os.path.isdir(os.path.join(folder, name, below))  # noqa: PTH112, PTH118 - fast
+        for name, below in marks.items()
+        if name in names
+    )
+
+
+def _is_within(folder: str, path: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False  # A link to itself, for example: opening it reports the error.
 
 
 def input_files(file: File) -> list[Path]:
     """Return the files that determine the content of a file or mirror of the input."""
     path = Path(file.location)
     return files_to_read(path) if file.kind == "mirror" else [path]
-
-
-def _named_faults(file: AnyFile, error: InputError) -> Iterable[Fault]:
-    """Return the faults of a file; a file of a known other kind has one fault that names it."""
-    if isinstance(file, RawFile) and file.kind == "file":
-        text = file.data.decode("utf-8", "replace")
-        if fault := foreign_fault(text) or environment_fault(text):
-            return [Fault(file.location, fault.line, fault.message)]
-    return error.faults
 
 
 def read(unit: Unit, max_page_size: int) -> Iterator[AnyFile | Fault]:
@@ -131,10 +222,54 @@ def _read_file(file: File, max_page_size: int) -> Iterator[RawFile | Fault]:
     except LargeFileFault as error:
         yield Fault(file.location, 0, f"{unreadable(error)} (--max-page-size)")
     except OSError as error:
-        message = unreadable(error)
-        if is_circle(file.location):
-            message = "is a link to a folder that contains it, expected no circle"
-        yield Fault(file.location, 0, message)
+        yield Fault(file.location, 0, unreadable(error))
     else:
         if data is not None:
             yield RawFile(file.location, file.path, data)
+
+
+def read_files(
+    files: Iterable[AnyFile | Fault], place: Place = ANYWHERE, share: Share | None = None
+) -> Columns:
+    """Return the columns of a unit; a file that cannot be read adds its faults.
+
+    Args:
+        files: the files and mirrors of the unit, and faults of others.
+        place: release and stack of indexes that were given by name.
+        share: called repeatedly with the part of an index that has been read.
+    """
+    writer = Writer()
+    columns = writer.columns
+    pages, mirrors = PageReader(writer), MirrorReader(writer, place, share)
+    for file in files:
+        if isinstance(file, Fault):
+            columns.faults.append(file)
+            continue
+        try:
+            with faults_of(file.location):
+                if isinstance(file, File) and file.kind == "mirror":
+                    mirrors.add_mirror(file)
+                elif isinstance(file, File):
+                    columns = read_database(file)  # It is a unit of its own.
+                else:
+                    columns.bytes_read += len(file.data)
+                    if file.kind == "modules":
+                        columns.modules += read_modules(file)
+                    elif is_package_data(file.data):
+                        columns.packages += read_facts(file)
+                    elif is_spacks(file.data):
+                        mirrors.add(file)
+                    else:  # The reader of pages reports files of an unknown format.
+                        pages.add(parse_page(file))
+        except InputError as error:
+            columns.faults.extend(_named_faults(file, error))
+    return columns
+
+
+def _named_faults(file: AnyFile, error: InputError) -> Iterable[Fault]:
+    """Return the faults of a file; a file of a known other kind has one fault that names it."""
+    if isinstance(file, RawFile) and file.kind == "file":
+        text = file.data.decode("utf-8", "replace")
+        if fault := foreign_fault(text) or environment_fault(text):
+            return [Fault(file.location, fault.line, fault.message)]
+    return error.faults

@@ -18,8 +18,8 @@ from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.bounded_yaml import NOTHING, compose, line_of, text_value
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import ROOT, is_name
+from spack_cache_db.sources import BROKEN, message_of, quoted
 from spack_cache_db.sources.indexes.binary_filter import parse_filter
-from spack_cache_db.sources.strictness import BROKEN, message_of, quoted
 
 _USER = re.compile(r"(?<=://)[^/?#]*@")
 

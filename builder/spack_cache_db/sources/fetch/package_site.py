@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import zstandard
 
 from spack_cache_db.errors import Fault, InputError
-from spack_cache_db.sources import File, RawFile, is_archive
+from spack_cache_db.sources import MAX_INDEX, File, RawFile, is_archive
 from spack_cache_db.sources.archives import read_archive
 from spack_cache_db.sources.fetch.addresses import FetchFault, Map, Mirror, mirror_place
 from spack_cache_db.sources.fetch.stack_folder import StackFolder
@@ -26,7 +26,6 @@ from spack_cache_db.sources.fetch.web import (
     require_size,
 )
 from spack_cache_db.sources.packages import is_package_data, read_facts
-from spack_cache_db.sources.strictness import MAX_INDEX
 from spack_cache_db.spack.lexer import is_package
 
 FOLDER = "packages"

@@ -24,7 +24,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from spack_cache_db.errors import counted, faults_of
-from spack_cache_db.sources import SIZES_FILE
+from spack_cache_db.sources import BROKEN, MAX_INDEX, SIZES_FILE, as_json, message_of
 from spack_cache_db.sources.fetch.addresses import FetchFault, Mirror
 from spack_cache_db.sources.fetch.stack_folder import StackFolder
 from spack_cache_db.sources.fetch.web import (
@@ -50,7 +50,6 @@ from spack_cache_db.sources.indexes import (
     read_sizes,
 )
 from spack_cache_db.sources.indexes.mirrors import Binary, files_without_index, listed_binaries
-from spack_cache_db.sources.strictness import BROKEN, MAX_INDEX, as_json, message_of
 
 T = TypeVar("T")
 

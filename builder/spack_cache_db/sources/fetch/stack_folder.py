@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from spack_cache_db.bounded_files import FileFault, put_in_place, read_file, sha256_of
-from spack_cache_db.sources import ADDRESS_FILE, SIZES_FILE
+from spack_cache_db.sources import ADDRESS_FILE, BROKEN, SIZES_FILE
 from spack_cache_db.sources.fetch.addresses import FetchFault, Mirror, shown
 from spack_cache_db.sources.fetch.web import NO_HEADERS, Body, Headers, MismatchFault, Web
 from spack_cache_db.sources.indexes import (
@@ -28,7 +28,6 @@ from spack_cache_db.sources.indexes import (
     write_address,
 )
 from spack_cache_db.sources.indexes.index_records import Installs
-from spack_cache_db.sources.strictness import BROKEN
 
 STATE_FILE = ".fetched.json"
 PART_FILE = ".fetched.part"

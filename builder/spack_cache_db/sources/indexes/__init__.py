@@ -16,8 +16,7 @@ import msgspec
 import zstandard
 from msgspec import Meta, Struct, structs
 
-from spack_cache_db.sources import SIZES_FILE
-from spack_cache_db.sources.strictness import BROKEN, message_of
+from spack_cache_db.sources import BROKEN, SIZES_FILE, message_of
 from spack_cache_db.spack.nodes import require_known
 
 

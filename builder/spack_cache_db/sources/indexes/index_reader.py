@@ -11,20 +11,20 @@ from typing import NamedTuple
 
 from spack_cache_db.errors import Fault, InputError
 from spack_cache_db.records import Configuration, Problem
-from spack_cache_db.sources import Share
-from spack_cache_db.sources.columns import Document, NodeFacts, Tarball, Writer
-from spack_cache_db.sources.indexes import IndexFault
-from spack_cache_db.sources.indexes.index_records import Entry, IndexRecords
-from spack_cache_db.sources.strictness import (
+from spack_cache_db.sources import (
     BROKEN,
     MAX_NAME,
+    Share,
     as_json,
     message_of,
+    printable_name,
     require_bounded,
     require_name,
     require_short,
-    short,
 )
+from spack_cache_db.sources.columns import Document, NodeFacts, Tarball, Writer
+from spack_cache_db.sources.indexes import IndexFault
+from spack_cache_db.sources.indexes.index_records import Entry, IndexRecords
 from spack_cache_db.spack.lexer import is_hash
 from spack_cache_db.spack.nodes import Node, compiler_of, configuration_of, require_hash
 from spack_cache_db.spack.normal_forms import NO_COMPILER
@@ -237,5 +237,5 @@ def unknown_keys(kind: str, counts: Mapping[str, int]) -> Iterator[Problem]:
     """
     for key, count in sorted(counts.items()):
         have = f"{kind} has" if count == 1 else f"{kind}s have"
-        message = f"the key {short(key)} is not known and left out: {count:,} {have} it"
+        message = f"the key {printable_name(key)} is not known and left out: {count:,} {have} it"
         yield Problem("unknown_key", message)

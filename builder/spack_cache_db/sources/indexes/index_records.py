@@ -19,10 +19,9 @@ from msgspec import Raw, Struct
 
 from spack_cache_db.bounded_yaml import YamlBounds, load
 from spack_cache_db.errors import LineFault
-from spack_cache_db.sources import Place
+from spack_cache_db.sources import BROKEN, Place, message_of, printable_name, require_text
 from spack_cache_db.sources.columns import IndexFacts, Install
 from spack_cache_db.sources.indexes import IndexFault, decompressed, without_signature
-from spack_cache_db.sources.strictness import BROKEN, message_of, printable_name, require_text
 from spack_cache_db.spack.nodes import Edge, Node, read_node, require_hash, require_known
 
 VERSIONS = ("5", "6", "7", "8")

@@ -18,7 +18,17 @@ from typing import Any, NamedTuple
 from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.errors import Fault, InputError, LineFault, counted, faults_of
 from spack_cache_db.records import FILTERED, Problem
-from spack_cache_db.sources import ADDRESS_FILE, SIZES_FILE, File, Place, RawFile, Share
+from spack_cache_db.sources import (
+    ADDRESS_FILE,
+    MAX_INDEX,
+    SIZES_FILE,
+    File,
+    Place,
+    RawFile,
+    Share,
+    require_name,
+    require_text,
+)
 from spack_cache_db.sources.columns import (
     SPEC_FILE,
     Document,
@@ -50,7 +60,6 @@ from spack_cache_db.sources.indexes.index_records import (
     SpecFile,
     SpecFileRecords,
 )
-from spack_cache_db.sources.strictness import MAX_INDEX, require_name, require_text
 
 MAX_SPEC_FILE = 2**26
 """Bytes of a spec file; the largest known have a few hundred thousand."""

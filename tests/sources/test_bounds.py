@@ -1,4 +1,4 @@
-"""sources.strictness: what no real source says is refused by name."""
+"""sources: texts that no real source has are refused by name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.records import Configuration
-from spack_cache_db.sources.strictness import (
+from spack_cache_db.sources import (
     require_bounded,
     require_name,
 )
