@@ -1,8 +1,7 @@
 """MkDocs hook: the generated pages of the documentation, and links between all pages.
 
-The first page is the README; CONTRIBUTING, CHANGELOG and SECURITY are pages as well. The page of
-the schema is made of `spack_cache_db.schema` and of an empty database, which describes itself,
-those of the Python API and of modules of docstrings, and that of commands of their help.
+The first page is the README. The page of the schema comes from `spack_cache_db.schema` and
+`metadata.yml`, those of the Python API and modules from docstrings, and that of commands from help.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import yaml
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
@@ -39,6 +39,9 @@ AT_ROOT = {
     "SECURITY.md": "security.md",
 }
 """Documents at the root of the repository, and the pages that show them."""
+
+GENERATED = {"Schema": "schema.md", "Python API": "api.md"}
+"""Titles of generated pages: a document that names one in italics gets a link on the website."""
 
 SCHEMAS = json.loads((ROOT / "docs" / "schemas.json").read_text(encoding="utf-8"))["$defs"]
 """The JSON that commands print: by the name of the command, or the name of a part."""
@@ -67,7 +70,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Return the text of a page with links between pages, and from `COMMAND --help` to its help."""
+    """Return the text of a page with links to other pages, also to generated ones."""
     markdown = re.sub(
         r"(?<!\S)`(?:spack-cache-db )?([a-z-]+) --help`",
         lambda found: (
@@ -75,6 +78,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         ),
         markdown,
     )
+    for title, page in GENERATED.items():
+        markdown = markdown.replace(f"*{title}*", f"[{title}]({page})")
     return re.sub(r"(?<!!)\[([^]]+)\]\(([^):#]+)(#[^)]*)?\)|(?<=\]\()docs/", _link, markdown)
 
 
@@ -95,12 +100,15 @@ def schema_page() -> str:
         "---\nhide: [toc]\n---",
         "# Schema",
         "Foreign keys have the name of what they point at, and tables of names have a column "
-        "`name`. Start with the [views](#views), which have text in every column.",
+        "`name`. Start with the [views](#views), which have text in every column, or with the "
+        "[canned queries](#canned-queries).",
         diagram(),
         "## Views",
         *(_described(name, None) for name in VIEWS),
         "## Tables",
         *(_described(table.name, table) for table in TABLES),
+        "## Canned queries",
+        _canned_queries(),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -129,6 +137,17 @@ def _described(name: str, table: Table | None) -> str:
         rows.append(f"| `{column}` |{sql} {text}{points} |")
     head = "| column | type | |\n| --- | --- | --- |" if table else "| column | |\n| --- | --- |"
     return "\n".join([f"### {name}", "", str(described[None]), "", head, *rows])
+
+
+def _canned_queries() -> str:
+    """Return the queries of the website as a table."""
+    metadata = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))
+    rows = []
+    for name, query in metadata["databases"]["spack-cache"]["queries"].items():
+        parameters = ", ".join(f"`{each}`" for each in query.get("params", ()))
+        text = _cell(f"{query['title']}. {query['description']}")
+        rows.append(f"| `{name}` | {parameters} | {text} |")
+    return "\n".join(["| query | parameters | result |", "| --- | --- | --- |", *rows])
 
 
 def diagram() -> str:
@@ -282,11 +301,11 @@ def api_page() -> str:
 
 
 def modules_page() -> str:
-    """Return the page of modules: for each room its modules, with what their docstrings say."""
+    """Return the page of modules: for each package its modules, with their docstrings."""
     parts = [
         "# Modules",
         "The first sentence of each module's docstring. "
-        "[Contributing](contributing.md#the-map) has the map of the rooms.",
+        "[Contributing](contributing.md#the-map) has the map of the packages.",
     ]
     for folder in sorted({path.parent for path in PACKAGE.rglob("*.py")}):
         head = f"## {folder.relative_to(PACKAGE.parent).as_posix()}"

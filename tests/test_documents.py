@@ -21,7 +21,7 @@ from tests.documents import Fence, Typed, fences, typed
 from tests.indexes import edge, index, node, record
 from tests.package_data import REAL as PACKAGE_DATA
 from tests.package_data import published
-from tests.paths import DATA, ROOT
+from tests.paths import ROOT
 from tests.processes import completed
 from tests.sources.fetch.mirrors import below, layout_3
 from tests.sources.fetch.server import serve
@@ -44,7 +44,7 @@ NOT_TYPED = {
     "docs/mirrors.md": "its way to a site is typed in tests/deploy/test_commands.py",
     "docs/installed.md": "its commands are run in tests/cli/test_trees.py, on a tree of its own",
     "docs/publish.md": "typed in tests/deploy, and in the tutorial; a workflow runs the container",
-    "docs/scale.md": "needs a cluster; tests/cli/test_dask_cluster.py starts one",
+    "docs/performance.md": "needs a cluster; tests/cli/test_dask_cluster.py starts one",
     "CONTRIBUTING.md": "its commands are those that run this test",
 }
 NO = re.compile(r"spack-cache-db (behind|cover|diff|find) |.*\| spack-cache-db cover ")
@@ -63,16 +63,12 @@ MIRROR = "https://cache.example.org"
 PUBLIC = re.compile(rf"https://(binaries|packages)\.spack\.io|{re.escape(MIRROR)}")
 """The public build cache, the packages site and a mirror, whose place one server takes."""
 
-PACKAGES = "https://github.com/spack/spack-packages"
-"""The repository of Spack's packages, whose place one on this machine takes."""
-
 
 class Reader:
     """Somebody at a terminal in an empty folder: one shell, at most one server in front of it."""
 
     def __init__(self, folder: Path, mirrors: str) -> None:
-        """Begin in `folder/empty`, beside a checkout and Spack's packages; `mirrors` is a URL."""
-        self._packages = folder / "spack-packages"
+        """Begin in `folder/empty`, beside a checkout; `mirrors` is a URL."""
         self.checkout = folder / "checkout"
         self.empty = folder / "empty"
         self.empty.mkdir()
@@ -96,7 +92,6 @@ class Reader:
     def type(self, each: Typed) -> str:
         """Type a command, see that it succeeds, and return what it printed."""
         command = PUBLIC.sub(self._mirrors, each.command.partition(" #")[0])
-        command = command.replace(PACKAGES, f"file://{self._packages}")
         if SERVER.match(command):
             self._serve(command)
             return ""
@@ -168,12 +163,6 @@ def _environment() -> dict[str, str]:
 def reader(tmp_path: Path) -> Iterator[Reader]:
     """A reader of the documents, in an empty folder."""
     shutil.copytree(ROOT, tmp_path / "checkout", ignore=_not_in_a_checkout)
-    stack = tmp_path / "spack-packages" / "stacks" / "e4s"
-    shutil.copytree(DATA / "stacks" / "stacks" / "e4s-cray-rhel", stack)
-    shutil.copytree(DATA / "stacks" / ".ci", tmp_path / "spack-packages" / ".ci")
-    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "Stacks"]):
-        someone = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-        completed(["git", *someone, *words], cwd=tmp_path / "spack-packages", check=True)
     manifest = {"develop": [{"label": "e4s", "url": "s3://spack-binaries/develop/e4s"}]}
     files = below("develop/e4s", layout_3(index(record(node("hdf5")))))
     files |= below(
