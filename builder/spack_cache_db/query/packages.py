@@ -6,24 +6,24 @@ import difflib
 import re
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
 from math import log1p
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from spack_cache_db.arguments import AnyPath, checked_file
+from spack_cache_db.arguments import AnyPath
 from spack_cache_db.errors import DatabaseError, printable
 from spack_cache_db.query.conditions import Conditions
-from spack_cache_db.query.configurations import counted_part, matching
-from spack_cache_db.query.database import Database, Lookups, connected, opened, select, select_in
+from spack_cache_db.query.configurations import configurations_of_package, counted_part, matching
+from spack_cache_db.query.database import Database, Lookups, opened, select
 from spack_cache_db.query.names import read_spellings, scope_of
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.versions import newest_version
 
-_BINARIES = "SELECT name, newest_version, spec_count FROM packages WHERE name = :name"
+_BINARIES = "SELECT newest_version, spec_count FROM packages WHERE name = :name"
 _VERSIONS = """
 SELECT version, deprecated, kind FROM known_versions WHERE package = :name
 ORDER BY position DESC
@@ -37,24 +37,7 @@ SELECT packages.name FROM known_dependencies
 JOIN packages ON packages.name = known_dependencies.package AND packages.release_count > 0
 WHERE known_dependencies.dependency = :name ORDER BY packages.name
 """
-_WITH_BINARY = """
-SELECT DISTINCT versions.name FROM packages
-JOIN configurations ON configurations.package = packages.id AND configurations.spec_count > 0
-JOIN versions ON versions.id = configurations.version
-WHERE packages.name = :name
-"""
-_VARIANTS_WITH_BINARY = """
-SELECT DISTINCT variants.name FROM packages
-JOIN configurations ON configurations.package = packages.id AND configurations.spec_count > 0
-JOIN variant_set_members ON variant_set_members.variant_set = configurations.variants
-JOIN variants ON variants.id = variant_set_members.variant
-WHERE packages.name = :name
-"""
 _HAS_DATA = "SELECT EXISTS (SELECT 1 FROM known_packages)"
-_LATEST = """
-SELECT packages.name, latest_version
-FROM packages JOIN known_packages ON known_packages.name = packages.name
-"""
 _KNOWN = """
 SELECT name, latest_version, dependent_count, substr(description, 1, 400)
 FROM known_packages ORDER BY name
@@ -64,7 +47,6 @@ SELECT packages.name, packages.spec_count, substr(known_packages.description, 1,
 FROM packages LEFT JOIN known_packages ON known_packages.name = packages.name
 WHERE packages.release_count > 0 ORDER BY packages.name
 """
-_UNBUILT = "SELECT name FROM package_status WHERE spec_count = 0 ORDER BY name"
 _EVERYWHERE = frozenset(("commit", "dev_path", "patches"))
 """Variants that Spack 1.1 accepts for any package (`variant.py`, `RESERVED_NAMES`)."""
 PUBLIC_NAMESPACE = "builtin"
@@ -82,7 +64,7 @@ WHERE packages.name = :package ORDER BY nodes.namespace
 """
 RECIPES = "SELECT namespace, url FROM recipes"
 _WITH_WORD = """
-SELECT known_packages.id, known_packages.name, coalesce(description, ''), dependent_count
+SELECT known_packages.name, coalesce(description, ''), dependent_count
 FROM known_packages_fts JOIN known_packages ON known_packages.id = known_packages_fts.rowid
 WHERE known_packages_fts MATCH :match
 """
@@ -96,29 +78,17 @@ SELECT id, build_system, recipe, dependent_count, {_STATUS_COLUMNS}
 FROM known_packages JOIN package_status ON package_status.name = known_packages.name
 WHERE known_packages.name = :name
 """
-_FOUND = f"""
-SELECT id, {_STATUS_COLUMNS}
-FROM known_packages JOIN package_status ON package_status.name = known_packages.name
-WHERE known_packages.id IN (SELECT value FROM json_each(:ids))
-"""
-_EVERY_WORD = 8.0
-"""The score for all words together: as much as for a rare word."""
-_IN_NAME = 4.0
-"""A word of the name counts as much as several of the description."""
-_NAME = 20.0
-"""The score for a word that equals the name."""
 _USUAL_LENGTH = 170
 """Characters of an average description in Spack."""
-_USE = 1.2
-"""The score for the logarithm of the number of dependents: popular packages come first."""
 _WORD = re.compile(r"[^\W_]+")
 _SENTENCE_END = re.compile(r"[.!?] ")
 _SMALL = frozenset(("a", "an", "and", "for", "from", "in", "of", "on", "or", "the", "to", "with"))
 MOST_WORDS = 12
 _STATUS = f"SELECT {_STATUS_COLUMNS} FROM package_status ORDER BY name"
 _BEHIND = """
-SELECT packages.name, versions.name, versions_behind FROM versions
-JOIN packages ON packages.id = versions.package WHERE versions_behind IS NOT NULL
+SELECT packages.name, versions.name, versions_behind, latest_version FROM versions
+JOIN packages ON packages.id = versions.package
+JOIN known_packages ON known_packages.name = packages.name WHERE versions_behind IS NOT NULL
 """
 
 
@@ -199,10 +169,9 @@ class PackageData:
 
     @property
     def recipe_url(self) -> str | None:
-        """The address of the recipe on the web.
+        """The address of the recipe on the web; None if it is not known.
 
-        Spack prints recipe addresses in a folder that no longer exists; for its own packages this
-        is the page of packages.spack.io instead.
+        Spack prints addresses in a folder that no longer exists.
         """
         if self.recipe is None:
             is_public = self.build_system is not None
@@ -222,9 +191,8 @@ class PackageData:
         if not status.versions_behind:
             return f"The newest binary is {status.newest_version}; Spack has none that is newer."
         newest = f"The newest binary is {status.newest_version}, Spack has {latest}"
-        if status.versions_behind == 1:
-            return f"{newest}: one version behind."
-        return f"{newest}: {status.versions_behind:,} versions behind."
+        count = status.versions_behind
+        return f"{newest}: {'one version' if count == 1 else f'{count:,} versions'} behind."
 
     def variant_notes(self, texts: Iterable[str]) -> Mapping[str, VariantNote]:
         """Return notes on variants such as `+mpi`; variants unknown to Spack are left out."""
@@ -263,46 +231,39 @@ def package_data(db: Database, name: str) -> PackageData | None:
         None if the database has neither a binary nor package data of it.
 
     Raises:
-        ArgumentError: a path or limit has a wrong type.
         DatabaseError: the database was not made by this builder.
     """
     with opened(db) as lookups:
-        name = read_spellings(lookups).canonical("package", name)
-        return read_package_data(lookups.conn, name) or read_binaries(lookups.conn, name)
-
-
-def read_binaries(conn: sqlite3.Connection, name: str) -> PackageData | None:
-    """Return the binaries of a package, without package data; None if it has none."""
-    row = next(select(conn, _BINARIES, name=name), None)
-    if row is None:
-        return None
-    name, newest, count = row
-    status = PackageStatus(name, None, None, None, newest, None, count)
-    return PackageData(status, None, None, None, (), (), (), ())
+        return read_package(lookups.conn, read_spellings(lookups).canonical("package", name))
 
 
 def package_names(file: AnyPath) -> tuple[str, ...]:
-    """Return the names of the packages in a database, sorted.
+    """Return the names of the packages in a database, sorted."""
+    with opened(file) as lookups:
+        return tuple(sorted(lookups.packages))
 
-    Raises:
-        ArgumentError: the file is not a path.
-        DatabaseError: see `open_database`.
-    """
-    with connected(checked_file("file", file)) as conn:
-        return tuple(name for (name,) in select(conn, "SELECT name FROM packages ORDER BY name"))
+
+def read_package(conn: sqlite3.Connection, name: str) -> PackageData | None:
+    """Return the package data of a package, or only its binaries; None if there is neither."""
+    if (data := read_package_data(conn, name)) is not None:
+        return data
+    for newest, count in select(conn, _BINARIES, name=name):
+        status = PackageStatus(name, None, None, None, newest, None, count)
+        return PackageData(status, None, None, None, (), (), (), ())
+    return None
 
 
 def read_package_data(conn: sqlite3.Connection, name: str) -> PackageData | None:
     """Return the package data of a package; None if the database has none."""
-    package_row = next(select(conn, _PACKAGE, name=name), None)
-    if package_row is None:
+    row = next(select(conn, _PACKAGE, name=name), None)
+    if row is None:
         return None
-    key, build_system, recipe, dependent_count, *status = package_row
+    key, build_system, recipe, dependent_count, *status = row
     return PackageData(
-        status=PackageStatus(*status),
-        build_system=build_system,
-        recipe=recipe,
-        dependent_count=dependent_count,
+        PackageStatus(*status),
+        build_system,
+        recipe,
+        dependent_count,
         versions=tuple(
             PackageVersion(version, None if deprecated is None else bool(deprecated), kind)
             for version, deprecated, kind in select(conn, _VERSIONS, name=name)
@@ -323,38 +284,32 @@ def _is_of_the_web(url: str | None) -> bool:
 
 
 def recipe_notes(lookups: Lookups, query: SpecQuery) -> tuple[str, ...]:
-    """Return the versions and variants of a query that Spack does not have, or no binary has.
-
-    Empty if the database has no package data of the package.
-    """
+    """Return the versions and variants of a query that Spack does not have, or no binary has."""
     name = query.name
-    if name is None:
-        return ()
-    data = read_package_data(lookups.conn, name)
+    data = None if name is None else read_package_data(lookups.conn, name)
     if data is None:
         return ()
-
-    def built(sql: str) -> Collection[str]:
-        return {text for (text,) in select(lookups.conn, sql, name=name)}
-
-    notes, built_versions = list[str](), built(_WITH_BINARY)
-    versions = [version.version for version in data.versions]
+    package = lookups.packages.get(data.status.name, 0)
+    built = [row for row in configurations_of_package(lookups, package) if row.spec_count]
+    built_versions = {row.configuration.version for row in built}
+    notes, versions = list[str](), [version.version for version in data.versions]
     if versions and query.versions is not None:
         fitting, text = [*filter(query.versions.contains, versions)], query.versions.text
         if not fitting:
             newest = newest_version(versions)
             notes.append(f"Spack has no version {text} of {name}, its newest is {newest}")
-        elif built_versions and not any(map(query.versions.contains, built_versions)):
+        elif built and not any(map(query.versions.contains, built_versions)):
             newest = newest_version(fitting)
             notes.append(f"Spack has version {newest} of {name}, no binary has it")
     variants = [variant.name for variant in data.variants]
-    built_variants = built(_VARIANTS_WITH_BINARY) if built_versions else variants
+    texts = {text for row in built for text in row.configuration.variants}
+    built_variants = {parsed.name for parsed in map(readable_variant, texts) if parsed}
     for variant in query.variants if variants else ():
         if variant.name not in variants and variant.name not in _EVERYWHERE:
             close = difflib.get_close_matches(variant.name, variants, 3)
             near = f" (near: {', '.join(close)})" if close else ""
             notes.append(f"Spack has no variant {variant.name!r} of {name}{near}")
-        elif variant.name in variants and variant.name not in built_variants:
+        elif built and variant.name in variants and variant.name not in built_variants:
             notes.append(f"Spack has the variant {variant.name!r} of {name}, no binary has it")
     return tuple(notes)
 
@@ -376,36 +331,26 @@ def recipe_links(conn: sqlite3.Connection, package: str) -> dict[str, str]:
 
 def described_packages(
     conn: sqlite3.Connection, text: str, limit: int, *, every_word: bool = False
-) -> list[PackageStatus]:
-    """Return the packages whose name or description matches a text, the best first.
+) -> list[str]:
+    """Return the packages whose name or description matches words of a text, the best first.
 
-    The list is empty without package data.
-
-    Args:
-        conn: a connection to the database.
-        text: the words.
-        limit: the most packages to return.
-        every_word: only packages with all of the words.
+    There are none without package data. With `every_word`, only packages with all words count.
     """
-    words = [*dict.fromkeys(_WORD.findall(text.lower()))]
-    words = [word for word in words if word not in _SMALL][:MOST_WORDS]
+    words = [word for word in dict.fromkeys(_WORD.findall(text.lower())) if word not in _SMALL]
+    words = words[:MOST_WORDS]
     ((count,),) = select(conn, _COUNT)
-    scores: dict[int, float] = {}
-    found_words: Counter[int] = Counter()
+    scores, found_words = dict[str, float](), Counter[str]()
     for word in words:
         rows = [*select(conn, _WITH_WORD, match=f'"{word}"')]
         rarity = log1p((count - len(rows) + 0.5) / (len(rows) + 0.5))
-        for key, name, description, dependents in rows:
-            found_words[key] += 1
-            if key not in scores:
-                scores[key] = _USE * log1p(dependents)
-            scores[key] += _EVERY_WORD / len(words) + _NAME * (name == word)
-            scores[key] += rarity * _weight(word, name, description)
-    if every_word:
-        scores = {key: score for key, score in scores.items() if found_words[key] == len(words)}
-    best = nsmallest(limit, scores, key=lambda key: (-scores[key], key))
-    status = {key: PackageStatus(*row) for key, *row in select_in(conn, _FOUND, best)}
-    return [status[key] for key in best]
+        for name, description, dependents in rows:
+            found_words[name] += 1
+            # Popular packages come first. All words together are as much as a rare word.
+            score = scores.get(name, 1.2 * log1p(dependents)) + 8 / len(words)
+            score += 20 * (name == word) + rarity * _weight(word, name, description)
+            scores[name] = score
+    names = (name for name in scores if not every_word or found_words[name] == len(words))
+    return nsmallest(limit, names, key=lambda name: (-scores[name], name))
 
 
 def _weight(word: str, name: str, description: str) -> float:
@@ -413,10 +358,11 @@ def _weight(word: str, name: str, description: str) -> float:
 
     FTS5's own `bm25` needs an index with positions, which is four times as large.
     """
-    times: float = max(1, description.lower().count(word))
+    times = max(1, description.lower().count(word))
     stem = word.rstrip("s")
     if stem in name and stem in (part.rstrip("s") for part in name.split("-")):
-        times += _IN_NAME
+        # A word of the name counts as much as several of the description.
+        times += 4
     return times * 2.2 / (times + 1.2 * (0.25 + 0.75 * len(description) / _USUAL_LENGTH))
 
 
@@ -450,11 +396,6 @@ class PackageStatus(NamedTuple):
     versions_behind: int | None
     spec_count: int
 
-    @property
-    def summary(self) -> str:
-        """The first sentence of the description as a printable line, shortened if it is long."""
-        return summary_of(self.description or "")
-
     def as_dict(self) -> dict[str, Any]:
         """Return the object that `behind --json` prints for a package."""
         return self._asdict()
@@ -471,7 +412,6 @@ def behind(
         stack: only binaries in this stack; with `release`, in this stack of the release.
 
     Raises:
-        ArgumentError: a path or limit has a wrong type.
         UnknownNameError: the database has no such release or stack.
         DatabaseError: the database was not made by this builder, or has no package data.
     """
@@ -483,12 +423,7 @@ def behind(
 def compared_with_spack(
     lookups: Lookups, release: str | None = None, stack: str | None = None
 ) -> list[PackageStatus]:
-    """Return every package in Spack, behind or not; the arguments are those of `behind`.
-
-    Raises:
-        UnknownNameError: the database has no such release or stack.
-        DatabaseError: the database has no package data.
-    """
+    """Return every package in Spack, behind or not; otherwise as `behind`."""
     scope = scope_of(lookups, release=release, stack=stack)
     packages = [PackageStatus(*row) for row in select(lookups.conn, _STATUS)]
     if not packages:
@@ -500,11 +435,6 @@ def compared_with_spack(
 def has_package_data(conn: sqlite3.Connection) -> bool:
     """Return whether a database has package data."""
     return bool(next(select(conn, _HAS_DATA))[0])
-
-
-def latest_versions(conn: sqlite3.Connection) -> dict[str, str]:
-    """Return Spack's latest version of each package of the database."""
-    return dict(select(conn, _LATEST))
 
 
 def known_packages(conn: sqlite3.Connection) -> Iterator[tuple[str, str, int, str]]:
@@ -519,14 +449,10 @@ def summarized_packages(conn: sqlite3.Connection) -> Iterator[tuple[str, int, st
         yield name, count, summary_of(description or "")
 
 
-def unbuilt_packages(conn: sqlite3.Connection) -> list[str]:
-    """Return the names of Spack's packages without a binary."""
-    return [name for (name,) in select(conn, _UNBUILT)]
-
-
-def versions_behind(conn: sqlite3.Connection) -> dict[tuple[str, str], int]:
-    """Return the number of newer released versions, by package and version."""
-    return {(name, version): behind for name, version, behind in select(conn, _BEHIND)}
+def versions_behind(conn: sqlite3.Connection) -> dict[tuple[str, str], tuple[int, str]]:
+    """Return the number of newer versions and the latest one in Spack, by package and version."""
+    rows = select(conn, _BEHIND)
+    return {(name, version): (behind, latest) for name, version, behind, latest in rows}
 
 
 def _within(
@@ -540,7 +466,7 @@ def _within(
         counts[row.configuration.package] += row.spec_count
     for status in packages:
         newest = newest_version(versions[status.name])
-        count = behind.get((status.name, newest or ""))
+        count, _ = behind.get((status.name, newest or ""), (None, None))
         yield status._replace(
             newest_version=newest, versions_behind=count, spec_count=counts[status.name]
         )

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote, urlencode
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.answers import found_part, found_rows
 from spack_cache_db.query.names import known_name, read_spellings
-from spack_cache_db.query.packages import PackageData, read_binaries, read_package_data
+from spack_cache_db.query.packages import read_package
 from spack_cache_db.query.words import Reading
 from spack_cache_db.row_forms import Rows, csv_text, json_text
 from spack_cache_db.site.addresses import NOT_MOVED, check_fields, respelled
@@ -137,7 +137,7 @@ def package(site: Site, request: Request, package: str) -> Answer:
     filters = Filters.parse(request.pairs)
     page = load_package(site.lookups, package, filters)
     if page is None:
-        package_data = read_package(site, package)
+        package_data = read_package(site.conn, package)
         if package_data is None:
             return missing(site, request, "package", package)
         context = {"data": package_data, "known_name": known_name(site.lookups, package)}
@@ -145,11 +145,6 @@ def package(site: Site, request: Request, package: str) -> Answer:
     links = package_links(site.settings.route, package, filters)
     context = {"page": page, "links": links, "feed": Topic(package=package).feed}
     return site.page(request, "package.html", context)
-
-
-def read_package(site: Site, name: str) -> PackageData | None:
-    """Return Spack's data about a package, or its binaries; None if the database has neither."""
-    return read_package_data(site.conn, name) or read_binaries(site.conn, name)
 
 
 def spec(site: Site, request: Request, hash: str) -> Answer:
@@ -406,7 +401,7 @@ def changes_feed(site: Site, request: Request, of: str) -> Answer:
 
 def package_json(site: Site, request: Request, package: str) -> Answer:
     """Return `/package/<name>.json`: the number of binaries, and Spack's data about the package."""
-    package_data = read_package(site, package)
+    package_data = read_package(site.conn, package)
     if package_data is None:
         return refused(known_name(site.lookups, package).sentence, "json", 404)
     return data(json_text(package_data.as_dict()), "json")

@@ -142,10 +142,9 @@ def reasons_of(
         return provided if package is None else {package: reason, **provided}
 
     def described(texts: Sequence[str], *, every_word: bool = False) -> dict[str, str]:
-        rows = described_packages(
-            lookups.conn, " ".join(texts), MOST_DESCRIBED, every_word=every_word
-        )
-        return dict.fromkeys((row.name for row in rows), "")
+        text = " ".join(texts)
+        names = described_packages(lookups.conn, text, MOST_DESCRIBED, every_word=every_word)
+        return dict.fromkeys(names, "")
 
     parts = {name: _with_part(lookups, name.lower()) for name in nouns}
     if len(nouns) == 1:

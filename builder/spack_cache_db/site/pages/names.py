@@ -9,8 +9,9 @@ from urllib.parse import quote, urlencode
 
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.names import Spellings
-from spack_cache_db.query.packages import summarized_packages, unbuilt_packages
+from spack_cache_db.query.packages import summarized_packages
 from spack_cache_db.query.totals import facet_counts
+from spack_cache_db.query.words import package_counts
 from spack_cache_db.site.pages.filters import condition_of, hosts_of
 from spack_cache_db.spack.normal_forms import NO_COMPILER
 from spack_cache_db.spack.targets import family, runs_on
@@ -101,7 +102,8 @@ def load_close(lookups: Lookups, kind: str, text: str) -> list[Name]:
     """
     names = [name for name in load_names(lookups) if name.kind == kind]
     if kind == "package":
-        names += [Name(name, "package", 0) for name in unbuilt_packages(lookups.conn)]
+        counts = package_counts(lookups)
+        names += [Name(name, "package", 0) for name, count in counts.items() if not count]
     by_text = {name.name.lower(): name for name in names}
     close = difflib.get_close_matches(text.strip().lower()[:LONGEST], by_text, MOST_SUGGESTED)
     return [by_text[name] for name in close]

@@ -9,7 +9,6 @@ from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.packages import (
     has_package_data,
     known_packages,
-    latest_versions,
     versions_behind,
 )
 from spack_cache_db.site.pages.lists import ListColumn, ListFilters, ListPage, load_packages
@@ -44,11 +43,11 @@ def _sorted_by(page: ListPage, column: ListColumn) -> ListFilters:
 def _behind(conn: sqlite3.Connection, page: ListPage) -> ListPage:
     """Return the rows whose newest version is older than Spack's latest."""
     behind = versions_behind(conn)
-    latest = latest_versions(conn)
     rows = (
-        {**row, "latest": latest[row["name"]], "behind": newer}
+        {**row, "latest": latest, "behind": newer}
         for row in page.rows
-        if (newer := behind.get((row["name"], row["version"])))
+        for newer, latest in (behind.get((row["name"], row["version"]), (0, "")),)
+        if newer
     )
     name, version, *columns = page.columns
     columns = [name, version, _LATEST, _BEHIND, *columns]
