@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import accumulate, chain, groupby, product
 from typing import NamedTuple
 
@@ -29,8 +29,8 @@ RECIPE_HASH_LENGTH = 7
 MAX_CACHED_SPECS = 10_000
 """Maximum of specs whose facts a process caches: some 6 MB."""
 _SPECS_AT_ONCE = 200
-_FORMS = {"compiler": "%{}", "variants": "{}", "flags": "{}", "recipe": "recipe {}"}
-"""The text of a part of a spec; other parts are written like `os=debian12`."""
+_FORMS = {"": "@{}", "compiler": " %{}", "variants": " {}", "flags": " {}", "recipe": " recipe {}"}
+"""The text of a part of a spec after its name; other parts are written like `os=debian12`."""
 FACTS = """
 SELECT specs.id, specs.configuration, nodes.namespace, nodes.package_hash, nodes.parameters
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.id = wanted.value
@@ -114,15 +114,9 @@ def differences(
         lookups, {spec for pairs in sides.values() for pair in pairs for spec in chain(*pair)}
     )
 
-    # Cached, because many specs have the same specs of a package.
-    @cache
-    def package_changes(name: str, ours: tuple[int, ...], theirs: tuple[int, ...]) -> list[Change]:
-        our_facts, their_facts = ([facts[spec] for spec in specs] for specs in (ours, theirs))
-        return [*_spec_changes(name, our_facts, their_facts)]
-
     result = {}
     for other, sets in sides.items():
-        run_time, used = (_changes(facts, provides, package_changes, *pair) for pair in sets)
+        run_time, used = (_changes(facts, provides, *pair) for pair in sets)
         changes = tuple(run_time)
         result[other] = Differences(changes or tuple(used), not changes)
     return result
@@ -211,21 +205,13 @@ def _texts_of_groups(
     name: str, facts: Mapping[int, Facts], groups: Set[tuple[int, ...]]
 ) -> dict[tuple[int, ...], str]:
     """Return the texts that distinguish groups of specs of one package."""
-    facts_of = {group: [facts[spec] for spec in group] for group in groups}
-    versions = {group: _versions(group_facts) for group, group_facts in facts_of.items()}
-    if len({*versions.values()}) > 1:
-        return {group: f"{name}@{text}" for group, text in versions.items()}
-    parts = {group: _parts(group_facts) for group, group_facts in facts_of.items()}
-    texts: dict[tuple[int, ...], list[str]] = {group: [] for group in groups}
-    for part in parts[next(iter(groups))]:
-        values = {group: group_parts[part] for group, group_parts in parts.items()}
-        common = set.intersection(*values.values())
-        if all(own == common for own in values.values()):
-            continue
-        form = _FORMS.get(part, f"{part}={{}}")
-        for group, own in values.items():
-            texts[group].append(form.format(_joined(own - common) or "none"))
-    return {group: f"{name} {' '.join(words)}" for group, words in texts.items() if words}
+    ordered = [*groups]
+    texts = dict.fromkeys(ordered, name)
+    for part, values in _differing([[facts[spec] for spec in group] for group in ordered]):
+        form = _FORMS.get(part, f" {part}={{}}")
+        for group, value in zip(ordered, values, strict=True):
+            texts[group] += form.format(value or "none")
+    return {group: text for group, text in texts.items() if text != name}
 
 
 def read_facts(lookups: Lookups, specs: Iterable[int]) -> dict[int, Facts]:
@@ -254,51 +240,63 @@ def _flags(parameters: str) -> str:
 def _changes(
     facts: Mapping[int, Facts],
     provides: Mapping[int, frozenset[str]],
-    package_changes: Callable[[str, tuple[int, ...], tuple[int, ...]], list[Change]],
     our_specs: Sequence[int],
     their_specs: Sequence[int],
 ) -> Iterator[Change]:
     """Yield the changes between two sets of specs, package by package."""
     ours, theirs = _by_package(facts, our_specs), _by_package(facts, their_specs)
+    for name in sorted(ours.keys() & theirs.keys()):
+        sides = (tuple(facts[spec] for spec in side[name]) for side in (ours, theirs))
+        yield from _spec_changes(name, *sides)
     gone = {name: ours[name] for name in sorted(ours.keys() - theirs.keys())}
     come = {name: theirs[name] for name in sorted(theirs.keys() - ours.keys())}
-    for name in sorted(ours.keys() & theirs.keys()):
-        yield from package_changes(name, ours[name], theirs[name])
-
-    def named(specs: Iterable[int]) -> str:
-        configurations = (facts[spec].configuration for spec in specs)
-        return ", ".join(sorted({f"{found.package} {found.version}" for found in configurations}))
-
     # A package that provides the virtual package of another one replaces it.
     ours_provide, theirs_provide = _provided(provides, gone), _provided(provides, come)
     for name, virtuals in ours_provide.items():
         other = next((key for key in theirs_provide if virtuals & theirs_provide[key]), None)
         if other is not None:
             common = ", ".join(sorted(virtuals & theirs_provide.pop(other)))
-            yield Change(common, "provider", named(gone.pop(name)), named(come.pop(other)))
+            here, there = (
+                ", ".join(f"{package} {version}" for version in _versions(facts, specs))
+                for package, specs in ((name, gone.pop(name)), (other, come.pop(other)))
+            )
+            yield Change(common, "provider", here, there)
     for name, specs in gone.items():
-        yield Change(name, "", _versions(facts[spec] for spec in specs), None)
+        yield Change(name, "", ", ".join(_versions(facts, specs)), None)
     for name, specs in come.items():
-        yield Change(name, "", None, _versions(facts[spec] for spec in specs))
+        yield Change(name, "", None, ", ".join(_versions(facts, specs)))
 
 
-def _spec_changes(name: str, ours: Sequence[Facts], theirs: Sequence[Facts]) -> Iterator[Change]:
-    """Yield the changes between specs of one package: their versions, or else other parts."""
-    if _versions(ours) != _versions(theirs):
-        yield Change(name, "", _versions(ours), _versions(theirs))
-        return
-    our_parts, their_parts = _parts(ours), _parts(theirs)
-    for part, own in our_parts.items():
-        other = their_parts[part]
-        common = own & other if part == "variants" else set()
-        if own != other:
-            yield Change(name, part, _joined(own - common), _joined(other - common))
+# Cached, because many specs have the same specs of a package.
+@lru_cache(maxsize=1_000)
+def _spec_changes(
+    name: str, ours: tuple[Facts, ...], theirs: tuple[Facts, ...]
+) -> tuple[Change, ...]:
+    """Return the changes between specs of one package."""
+    return tuple(Change(name, part, *sides) for part, sides in _differing((ours, theirs)))
+
+
+def _differing(groups: Sequence[Sequence[Facts]]) -> Iterator[tuple[str, list[str | None]]]:
+    """Yield the parts in which groups of specs of a package differ, with the text of each group.
+
+    These are the versions (an empty text), or else other parts without their common values.
+    """
+    parts = [_parts(facts) for facts in groups]
+    for part in parts[0]:
+        values = [own[part] for own in parts]
+        common = set.intersection(*values)
+        if any(own != common for own in values):
+            if part == "":
+                yield part, [", ".join(sorted(own)) for own in values]
+                return
+            yield part, [_joined(own - common) for own in values]
 
 
 def _parts(facts: Sequence[Facts]) -> dict[str, set[str]]:
     """Return the values of each part of specs, without empty ones."""
     configurations = [spec.configuration for spec in facts]
     parts: dict[str, set[str]] = {
+        "": {spec.version for spec in configurations},
         **{part: {getattr(spec, part) for spec in configurations} for part in COMPARED},
         "variants": {text for spec in configurations for text in spec.variants},
         "flags": {spec.flags for spec in facts},
@@ -326,8 +324,8 @@ def _provided(
     return {name: virtuals for name, virtuals in pairs if virtuals}
 
 
-def _versions(facts: Iterable[Facts]) -> str:
-    return ", ".join(sorted({spec.configuration.version for spec in facts}))
+def _versions(facts: Mapping[int, Facts], specs: Iterable[int]) -> list[str]:
+    return sorted({facts[spec].configuration.version for spec in specs})
 
 
 def _joined(texts: Iterable[str]) -> str | None:
@@ -336,12 +334,10 @@ def _joined(texts: Iterable[str]) -> str | None:
 
 def _virtuals(graph: Needs) -> dict[int, frozenset[str]]:
     """Return the virtual packages that specs of the graph provide, by their ids."""
-    virtuals: dict[int, frozenset[str]] = {}
+    virtuals = defaultdict[int, frozenset[str]](frozenset)
     for edge in chain.from_iterable(graph.edges.values()):
         if edge.virtuals:
-            virtuals[edge.dependency] = virtuals.get(edge.dependency, frozenset()).union(
-                edge.virtuals
-            )
+            virtuals[edge.dependency] |= {*edge.virtuals}
     return virtuals
 
 
@@ -478,15 +474,14 @@ class _Rebuilds:
     def changes(self, old: int, new: int) -> tuple[Cause, ...]:
         """Return the causes in two specs of one package, without their dependencies."""
         was, now = self._facts[old], self._facts[new]
-        changes = _spec_changes(was.configuration.package, [was], [now])
+        package = was.configuration.package
         causes = tuple(
             Cause(package, part or "version", old_value or "nothing", new_value or "nothing")
-            for package, part, old_value, new_value in changes
+            for part, (old_value, new_value) in _differing(([was], [now]))
             if part in ("", *COMPARED, "variants")
         )
         is_other_recipe = was.recipe and now.recipe and was.recipe != now.recipe
-        recipe = (Cause(was.configuration.package, "recipe"),) if is_other_recipe else ()
-        return causes or recipe
+        return causes or ((Cause(package, "recipe"),) if is_other_recipe else ())
 
     def needs_changed(self, old: int, new: int) -> Iterator[Cause]:
         """Yield the packages that only one of two specs needs directly."""
