@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -20,7 +21,7 @@ from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.site.answers import Answer, Request, Site, SiteSettings
 from spack_cache_db.site.routes import respond, route_of
 from spack_cache_db.site.workers import execute
-from spack_cache_db.site.workers.pool import Pool, SingleProcess
+from spack_cache_db.site.workers.pool import Pool
 from spack_cache_db.site.workers.worker import open_site
 from tests.many import build_many
 from tests.metadata import METADATA
@@ -46,7 +47,7 @@ def real_workers() -> None:
 def tasks_of_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs the tasks of workers in this process, unless the test needs real workers."""
     if "real_workers" not in request.fixturenames:
-        monkeypatch.setattr(execute, "pool_for", SingleProcess)
+        monkeypatch.setattr(execute, "Pool", partial(Pool, has_processes=False))
         monkeypatch.setattr(execute, "_pools", _POOLS)
 
 

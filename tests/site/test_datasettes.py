@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.site.middleware import LONGEST_SQL, MOST_PAGE_ROWS, without_comments
-from tests.site.conftest import IS_065, SQL
+from spack_cache_db.site.middleware import LONGEST_SQL, without_comments
+from spack_cache_db.site.sandbox.statements import PAGE_ROWS
+from tests.site.conftest import IS_065, SQL, metadata, site
 
 COMMENTS = ("--x\n", " ", "\n", "/*x*/", "/* -- */", "-- /*\n")
 STATEMENTS = ("select 1", "-1", "/", "*")
@@ -52,19 +54,37 @@ async def test_a_page_has_so_many_rows(many: Any) -> None:
     page = await many.client.get("/spack-cache/builds?_size=max")
     data = await many.client.get("/spack-cache/builds.json?_size=max")
 
-    assert page.text.count("<tr") - 1 == MOST_PAGE_ROWS
+    assert page.text.count("<tr") - 1 == PAGE_ROWS
     assert len(data.json()["rows"]) == 1000
 
 
 @pytest.mark.asyncio
-async def test_a_page_shows_so_many_cells(datasette: Any) -> None:
-    """As HTML a result is cut after ten thousand cells, and says so; as JSON it is whole."""
-    numbers = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 1000)"
-    sql = f"{numbers} SELECT {', '.join(['x'] * 20)} FROM n"
+@pytest.mark.parametrize(("columns", "rows"), [(2, 300), (20, 200), (3, 20)])
+async def test_a_page_shows_few_cells(datasette: Any, columns: int, rows: int) -> None:
+    """As HTML a result has at most 300 rows and 4,000 cells, and says if it is cut; not as JSON."""
+    count = 1000 if rows > 20 else rows
+    numbers = f"WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT {count})"
+    sql = f"{numbers} SELECT {', '.join(['x'] * columns)} FROM n"
     page = await datasette.client.get(SQL, params={"sql": sql})
     data = await datasette.client.get(f"{SQL}.json", params={"sql": sql, "_shape": "arrays"})
 
     assert page.status_code == data.status_code == 200
-    assert page.text.count("<td") == 10_000
-    assert "more than 500 rows" in page.text or not IS_065
-    assert len(data.json()["rows"]) == 1000
+    assert page.text.count("<td") == columns * rows
+    assert f"{'more than ' if rows < count else ''}{rows} rows" in page.text or not IS_065
+    assert len(data.json()["rows"]) == count
+
+
+@pytest.mark.asyncio
+async def test_a_query_without_fields_shows_few_rows(database: Path) -> None:
+    """A canned query whose address has no query string is cut as well."""
+    described = metadata()
+    sql = (
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 900) SELECT x FROM n"
+    )
+    described["databases"]["spack-cache"]["queries"]["many"] = {"sql": sql}
+    served = site(database, described if IS_065 else None, config=described)
+    page = await served.client.get("/spack-cache/many")
+    data = await served.client.get("/spack-cache/many.json?_shape=array")
+
+    assert page.text.count("<td") == PAGE_ROWS
+    assert len(data.json()) == 900

@@ -74,7 +74,7 @@ class WithStatus(Exception):
         (WithStatus("Database not found: packages.html", 404), 404, NO_PAGE),
         (WithStatus("Table not found: x", 404), 404, "Table not found: x"),
         (WithStatus("Cannot sort table by x", 500), 400, "Cannot sort table by x"),
-        (MemoryError(), 400, NO_MEMORY.message),
+        (MemoryError(), 400, NO_MEMORY[1]),
         (OSError("/secret/path is not there"), 500, UNKNOWN),
         (OSError(errno.ENAMETOOLONG, "File name too long", "/secret/aaa"), 404, NO_PAGE),
         (NotADirectoryError(errno.ENOTDIR, "Not a directory", "/secret/site.css/x"), 404, NO_PAGE),

@@ -29,7 +29,7 @@ from spack_cache_db.site.middleware import (
     send_text,
 )
 from spack_cache_db.site.own_pages import is_own_page
-from spack_cache_db.site.sandbox.statements import PAGE_CELLS, RESULT_CELLS, TOO_MUCH
+from spack_cache_db.site.sandbox.statements import TOO_MUCH
 from spack_cache_db.site.table_addresses import Moved, better_reason, check_query
 from spack_cache_db.site.workers.execute import PAGE_SECONDS, refusal
 from spack_cache_db.site.workers.worker import NO_MEMORY
@@ -57,7 +57,6 @@ INTERRUPTED = (
     " file and run the query there."
 )
 
-_SIZE_MESSAGES = tuple(TOO_MUCH.format(cells=cells) for cells in (RESULT_CELLS, PAGE_CELLS))
 _SQL_FIELDS = {"sql", "_where"}
 _ROW_END = b"\r\n"
 _CSV = (b"text/plain", b"text/csv")
@@ -90,7 +89,7 @@ def failure_of(exception: Exception, time_limit_ms: int, *, is_own: bool = False
     status = getattr(exception, "status", None)
     title = getattr(exception, "title", None)
     if isinstance(exception, MemoryError):
-        return Failure(400, "Query refused", NO_MEMORY.message)
+        return Failure(400, "Query refused", NO_MEMORY[1])
     if not isinstance(status, int):
         return _without_status(exception, is_own=is_own)
     if title == "SQL Interrupted":
@@ -117,7 +116,7 @@ def _without_status(exception: Exception, *, is_own: bool) -> Failure:
 
 def _without_sqlite(failure: Failure, fields: Any) -> Failure:
     """Return a failure without SQLite's message, unless the visitor wrote SQL."""
-    if failure.sentence in _SIZE_MESSAGES or not _SQL_FIELDS.isdisjoint(fields):
+    if failure.sentence == TOO_MUCH or not _SQL_FIELDS.isdisjoint(fields):
         return failure
     is_search = any(name.startswith("_search") for name in fields)
     return Failure(failure.status, "Error 400", NO_SEARCH if is_search else UNREADABLE)

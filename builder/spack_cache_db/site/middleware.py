@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote_plus, unquote_plus, unquote_to_bytes
 
 from spack_cache_db.site.allowances import allowances_of
+from spack_cache_db.site.sandbox.statements import PAGE_ROWS
 from spack_cache_db.site.workers.execute import refusal
 
 Scope = dict[str, Any]
@@ -30,8 +31,6 @@ MOST_OF = {"_facet": 10, "_sort": 2}
 """Most fields whose names begin with these words."""
 LONGEST_SQL = 8_000
 """Bytes of a statement; Datasette's regular expressions take time quadratic in its length."""
-MOST_PAGE_ROWS = 300
-"""Rows of an HTML page of Datasette, which blocks the server; JSON and CSV may have more."""
 LONGEST_COOKIE = 4_096
 """Browsers keep no longer cookies."""
 NO_PAGE = "There is no such page here."
@@ -238,7 +237,7 @@ def bounded(path: str, query: bytes) -> bytes:
             if (bare := without_comments(sql)) != sql:
                 fields[number] = name, quote_plus(bare).encode()
         elif name == b"_size" and is_page and _is_large(value):
-            fields[number] = name, b"%d" % MOST_PAGE_ROWS
+            fields[number] = name, b"%d" % PAGE_ROWS
     return b"&".join(b"=".join(field) for field in fields if field[0])
 
 
@@ -253,7 +252,7 @@ def without_comments(sql: bytes) -> bytes:
 
 
 def _is_large(size: bytes) -> bool:
-    return size == b"max" or (size.isdigit() and int(size[:9]) > MOST_PAGE_ROWS)
+    return size == b"max" or (size.isdigit() and int(size[:9]) > PAGE_ROWS)
 
 
 def fields_of(query: bytes) -> dict[str, list[str]]:

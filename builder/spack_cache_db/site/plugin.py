@@ -138,7 +138,6 @@ def extra_template_vars(datasette: Any, database: str) -> dict[str, object]:
         "description_of": partial(catalogues.description_of, datasette, database),
         "in_groups": partial(catalogues.in_groups, datasette, database),
         "in_order": in_order,
-        "is_cut": execute.is_cut(),
         "links_to": links_to(datasette.urls),
         "options": options,
     }

@@ -23,6 +23,7 @@ from spack_cache_db.site.workers import worker as worker_module
 from spack_cache_db.site.workers.pool import Budget, BusyError, Pool, TaskError
 from spack_cache_db.site.workers.worker import run_on
 from tests.processes import completed
+from tests.serving import eventually
 from tests.site.workers.tasks import fail, grow, ignore_the_alarm, process_id, sleep, stay
 
 pytestmark = pytest.mark.slow
@@ -308,11 +309,11 @@ def test_a_process_has_bounds_of_its_own(uri: str) -> None:
 def test_no_process_outlives_its_server(uri: str) -> None:
     """A process ends when the connection to its server closes, without a signal."""
     program = (
-        "import os, sys\n"
+        "import asyncio, os, sys\n"
         "from spack_cache_db.site.answers import SiteSettings\n"
         "from spack_cache_db.site.workers.pool import Worker\n"
-        "process = Worker(SiteSettings(sys.argv[1]), 0)\n"
-        "print(process._process.pid, flush=True)\n"
+        "worker = asyncio.run(Worker.started(SiteSettings(sys.argv[1]), 0))\n"
+        "print(worker._process.pid, flush=True)\n"
         "os._exit(0)\n"
     )
     done = completed([sys.executable, "-c", program, uri], check=True)
@@ -335,4 +336,4 @@ def test_what_cannot_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     found = with_pool(missing, lambda pool: ask(pool, "SELECT 1"))
 
     assert isinstance(found, BusyError)
-    assert children() <= before
+    eventually(lambda: children() <= before)

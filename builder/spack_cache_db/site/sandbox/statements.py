@@ -66,8 +66,9 @@ RESULT_BYTES = 4_000_000
 """As JSON, control characters are six times as long; three copies are in memory at a time."""
 RESULT_CELLS = 25_000
 """Twice as many cells as a thousand rows of the widest table."""
-PAGE_CELLS = 10_000
-"""Limit for HTML pages, which take ten times as long per cell as JSON."""
+PAGE_ROWS = 300
+PAGE_CELLS = 4_000
+"""Limits of HTML pages, which take ten times as long per cell as JSON; longer results are cut."""
 
 LIMITS = {
     # Ids are sent in texts within this length (`query.database.IDS_AT_ONCE`).
@@ -95,8 +96,8 @@ SETTINGS = (
 DEFENSIVE = {"SQLITE_DBCONFIG_DEFENSIVE": True, "SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER": False}
 
 TOO_MUCH = (
-    "the result is larger than 4 MB or {cells:,} cells: ask for fewer or shorter columns, or page"
-    " with LIMIT"
+    f"the result is larger than 4 MB or {RESULT_CELLS:,} cells: ask for fewer or shorter columns,"
+    " or page with LIMIT"
 )
 
 TABLE_NAMES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
@@ -189,23 +190,21 @@ def run_statement(
     sql: str,
     params: Params,
     most_rows: int | None,
-    most_cells: int = RESULT_CELLS,
-    may_cut: bool = False,
+    most_cells: int | None = None,
 ) -> Rows:
     """Return the rows of a statement.
 
     Args:
         most_rows: the rows after which the result is cut; None for all.
-        most_cells: the limit of cells.
-        may_cut: whether a result with more cells is cut instead of refused.
+        most_cells: the cells after which it is cut.
 
     Raises:
-        TooLarge: the result has more than `RESULT_BYTES` bytes or `most_cells` cells.
+        TooLarge: the result has more than `RESULT_BYTES` bytes or `RESULT_CELLS` cells.
         sqlite3.Error: SQLite refused the statement; for an unknown table or column, the text
             suggests similar names.
     """
     cursor = _executed(conn, sql, params)
-    return _bounded(cursor, cursor, most_rows, most_cells, may_cut=may_cut)
+    return _bounded(cursor, cursor, most_rows, most_cells)
 
 
 def run_part(conn: sqlite3.Connection, sql: str, params: Params, first: int, count: int) -> Rows:
@@ -223,7 +222,7 @@ def run_part(conn: sqlite3.Connection, sql: str, params: Params, first: int, cou
     if begun is None or begun.first != first:
         begun = _Begun(first, (), _executed(conn, f"{sql} LIMIT -1 OFFSET {first}", params))
     part = islice(chain(begun.again, begun.cursor), count)
-    result = _bounded(begun.cursor, part, None, RESULT_CELLS)
+    result = _bounded(begun.cursor, part)
     if len(result.rows) == count > 0:
         _begun[key] = _Begun(first + count - 1, (result.rows[-1],), begun.cursor)
         if len(_begun) > MOST_BEGUN:
@@ -252,10 +251,8 @@ def _executed(conn: sqlite3.Connection, sql: str, params: Params) -> sqlite3.Cur
 def _bounded(
     cursor: sqlite3.Cursor,
     result: Iterable[tuple[SqlValue, ...]],
-    most_rows: int | None,
-    most_cells: int,
-    *,
-    may_cut: bool = False,
+    most_rows: int | None = None,
+    most_cells: int | None = None,
 ) -> Rows:
     """Return the rows of a result within the limits."""
     columns = [description[0] for description in cursor.description or ()]
@@ -264,14 +261,12 @@ def _bounded(
     # JSON and HTML repeat the names in each row.
     names = sum(map(_size, columns))
     for row in result:
-        if most_rows is not None and len(rows) == most_rows:
-            return Rows(columns, rows, is_cut=True)
         size += names + sum(map(_size, row))
         cells += len(row)
-        if cells > most_cells and may_cut:
+        if len(rows) == most_rows or (most_cells is not None and cells > most_cells):
             return Rows(columns, rows, is_cut=True)
-        if size > RESULT_BYTES or cells > most_cells:
-            raise TooLarge(TOO_MUCH.format(cells=most_cells))
+        if size > RESULT_BYTES or cells > RESULT_CELLS:
+            raise TooLarge(TOO_MUCH)
         rows.append(row)
     return Rows(columns, rows, is_cut=False)
 

@@ -2,8 +2,7 @@
 
 A request without a query string runs only Datasette's own statements. They stay in Datasette's
 threads, each within `sql_time_limit_ms`. If a request has a query string, all of its statements run
-in worker processes within one budget: counting, searching and facets together may take
-`PAGE_STATEMENTS` times as long as one statement.
+in worker processes within one budget.
 """
 
 from __future__ import annotations
@@ -26,13 +25,12 @@ from spack_cache_db.site.answers import DATA, STREAMS, Answer, Kind
 from spack_cache_db.site.catalogues import published, settings_of
 from spack_cache_db.site.sandbox.statements import (
     PAGE_CELLS,
-    RESULT_CELLS,
-    Rows,
+    PAGE_ROWS,
     SqlValue,
     run_part,
     run_statement,
 )
-from spack_cache_db.site.workers.pool import Budget, Pool, pool_for
+from spack_cache_db.site.workers.pool import Budget, Pool
 from spack_cache_db.site.workers.worker import NO_MEMORY, Call, run_on
 
 PAGE_SECONDS = 2.0
@@ -45,50 +43,46 @@ STREAM_STATEMENTS = 60.0
 _PAGED = re.compile(
     r"(?P<sql>(?!.*(?:--|/\*)).*) limit (?P<count>[0-9]{1,9})(?: offset (?P<first>[0-9]{1,9}))?"
 )
-
 # Parameters of canned queries that Datasette fills in, such as :_now_epoch.
 _MAGIC = re.compile(r"(?<!:):(_\w+)")
-
 _BARE_SHAPES = ("array", "arrayfirst", "object")
 """JSON with rows alone, without a field that says whether there are more."""
 
 _pools: WeakKeyDictionary[Any, Pool] = WeakKeyDictionary()
-_budget: ContextVar[RequestBudget | None] = ContextVar("budget", default=None)
 _NO_DATA = sqlite3.connect(":memory:", check_same_thread=False)
 
 
 @dataclass
 class RequestBudget(Budget):
-    """The time left to a request for a page of Datasette, and the result of its statements.
+    """The time left to a request for a page of Datasette, and the form of its answer.
 
     Attributes:
+        in_workers: whether its statements run in worker processes.
         is_page: whether the answer is HTML.
         takes_all: whether the form of the answer cannot say that rows are missing.
         is_stream: whether all rows are requested, one part after the other.
         refusal: the message of SQLite if it refused a statement of the request.
-        is_cut: whether a result has more rows than were returned.
     """
 
+    in_workers: bool = False
     is_page: bool = False
     takes_all: bool = False
     is_stream: bool = False
     refusal: str = ""
-    is_cut: bool = False
+
+
+_budget: ContextVar[RequestBudget] = ContextVar("budget", default=RequestBudget(0))  # noqa: B039
 
 
 def pool_of(datasette: Any, database: Any) -> Pool:
     """Return the worker processes for one of Datasette's databases."""
     if database not in _pools:
-        _pools[database] = pool_for(settings_of(datasette, database))
+        _pools[database] = Pool(settings_of(datasette, database))
     return _pools[database]
 
 
 async def ask(datasette: Any, kind: Kind, call: Call, *arguments: Any) -> Answer:
-    """Return the answer of `call(site, *arguments)` in a worker of the published database.
-
-    Raises:
-        Exception: see `Pool.run`.
-    """
+    """Return what `call(site, *arguments)` returns in a worker of the published database."""
     pool = pool_of(datasette, published(datasette))
     answer = await pool.run(kind, Budget(PAGE_SECONDS), PAGE_SECONDS, call, *arguments)
     assert isinstance(answer, Answer)
@@ -97,19 +91,16 @@ async def ask(datasette: Any, kind: Kind, call: Call, *arguments: Any) -> Answer
 
 @contextmanager
 def budget_of(path: str, query_string: bytes, statement_seconds: float) -> Iterator[None]:
-    """Run the statements of a request in worker processes if it has a query string.
-
-    Args:
-        path: the path of the address.
-        query_string: the part of the address behind `?`.
-        statement_seconds: longest time for one statement.
-    """
+    """Set the budget of a request, given the longest time for one statement."""
     fields = parse_qs(query_string.decode("latin-1"), keep_blank_values=True)
     is_stream = "_stream" in fields
-    seconds = (STREAM_STATEMENTS if is_stream else PAGE_STATEMENTS) * statement_seconds
-    is_page = not path.endswith((".json", ".csv")) and "_format" not in fields
-    takes_all = path.endswith(".csv") or fields.get("_shape", [""])[0] in _BARE_SHAPES
-    budget = RequestBudget(seconds, is_page, takes_all, is_stream) if query_string else None
+    budget = RequestBudget(
+        seconds=(STREAM_STATEMENTS if is_stream else PAGE_STATEMENTS) * statement_seconds,
+        in_workers=bool(query_string),
+        is_page=not path.endswith((".json", ".csv")) and "_format" not in fields,
+        takes_all=path.endswith(".csv") or fields.get("_shape", [""])[0] in _BARE_SHAPES,
+        is_stream=is_stream,
+    )
     token = _budget.set(budget)
     try:
         yield
@@ -119,14 +110,7 @@ def budget_of(path: str, query_string: bytes, statement_seconds: float) -> Itera
 
 def refusal() -> str:
     """Return SQLite's message if it refused a statement of the request, else an empty text."""
-    budget = _budget.get()
-    return budget.refusal if budget else ""
-
-
-def is_cut() -> bool:
-    """Return whether a result of the current request has more rows than were returned."""
-    budget = _budget.get()
-    return budget is not None and budget.is_cut
+    return _budget.get().refusal
 
 
 def use_workers(datasette: Any) -> None:
@@ -148,27 +132,24 @@ async def execute(
     page_size: int | None = None,
     **options: Any,
 ) -> Any:
-    """Run a statement as `Database.execute` does, in a worker if the request has a budget.
+    """Run a statement as `original`, the `execute` of the database, does.
 
-    Args:
-        datasette: the Datasette.
-        database: one of its databases.
-        original: its own `execute`.
-        sql: the statement; the following arguments are those of `Database.execute`.
-        params: values of its parameters.
-        truncate: whether rows may be left out.
-        custom_time_limit: longest time, in milliseconds.
-        page_size: rows of a page.
-        options: further arguments, which only `original` uses.
+    It runs in a worker if the request has a query string.
 
     Raises:
         QueryInterrupted, sqlite3.Error: as Datasette raises them.
         MemoryError, BusyError: see `Pool.run`.
     """
     budget = _budget.get()
-    if budget is None or sql.startswith("PRAGMA "):
+    # Datasette renders the page of a query at one stretch, while other visitors wait.
+    is_query_page = budget.is_page and truncate and page_size is None
+    if not budget.in_workers or sql.startswith("PRAGMA "):
         options |= {"truncate": truncate, "page_size": page_size}
-        return await original(sql, params, custom_time_limit=custom_time_limit, **options)
+        results = await original(sql, params, custom_time_limit=custom_time_limit, **options)
+        most_rows = min(PAGE_ROWS, PAGE_CELLS // max(len(results.columns), 1))
+        if is_query_page and len(results.rows) > most_rows:
+            return Results(results.rows[:most_rows], True, results.description)
+        return results
     longest = datasette.sql_time_limit_ms
     seconds = max(min(custom_time_limit or longest, longest), 1) / 1000
     values = plain_params(sql, params)
@@ -176,14 +157,14 @@ async def execute(
     task: tuple[Any, ...]
     if paged is not None:
         task = (run_part, paged["sql"], values, int(paged["first"] or 0), int(paged["count"]))
+    elif is_query_page:
+        task = (run_statement, sql, values, PAGE_ROWS, PAGE_CELLS)
     else:
         most_rows = int(datasette.max_returned_rows)
         # A page of that size asks for one row more, to know whether there is a next page.
         most_rows += most_rows == (page_size or datasette.page_size)
-        most_cells = PAGE_CELLS if budget.is_page else RESULT_CELLS
-        may_cut = truncate and budget.is_page and page_size is None
-        has_limit = truncate and not budget.takes_all
-        task = (run_statement, sql, values, most_rows if has_limit else None, most_cells, may_cut)
+        is_limited = truncate and not budget.takes_all
+        task = (run_statement, sql, values, most_rows if is_limited else None)
     kind = STREAMS if budget.is_stream else DATA
     try:
         result = await pool_of(datasette, database).run(kind, budget, seconds, run_on, *task)
@@ -193,10 +174,9 @@ async def execute(
         budget.refusal = str(error)
         raise
     except MemoryError:
-        budget.refusal = NO_MEMORY.message
+        budget.refusal = NO_MEMORY[1]
         raise
-    assert isinstance(result, Rows)
-    budget.is_cut = budget.is_cut or result.is_cut
+    assert not isinstance(result, Answer)
     cursor = _cursor(result.columns)
     rows = [sqlite3.Row(cursor, row) for row in result.rows]
     return Results(rows, result.is_cut, cursor.description)
@@ -207,11 +187,9 @@ def plain_params(sql: str, params: Any) -> dict[str, SqlValue] | list[SqlValue]:
 
     Datasette computes magic parameters of canned queries when they are looked up.
     """
-    if params is None:
-        return {}
-    if not isinstance(params, Mapping):
+    if not isinstance(params or {}, Mapping):
         return list(params)
-    values = dict(params)
+    values = dict(params or {})
     for name in _MAGIC.findall(sql):
         # In a visitor's own statement it has no value, and SQLite reports that.
         with suppress(KeyError):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import signal
-import sqlite3
+import socket
 import subprocess
 import sys
 import threading
-import weakref
-from concurrent.futures import ThreadPoolExecutor
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection
 from typing import Any
 
 from spack_cache_db.site.answers import Answer, Kind, SiteSettings
@@ -21,15 +19,13 @@ from spack_cache_db.site.sandbox.statements import Rows
 from spack_cache_db.site.workers.worker import (
     ALARMS,
     CLOCK_TIMES,
-    FAILURES,
+    ERRORS,
     GRACE_SECONDS,
     INTERRUPTED,
+    LENGTH_BYTES,
     NO_MEMORY,
     Call,
-    Failure,
     Outcome,
-    Result,
-    decoded,
     main,
     open_site,
     run_task,
@@ -45,10 +41,12 @@ MOST_TASKS = 1_000
 """Tasks of one process; a new one frees the memory that the old one has kept."""
 MOST_BYTES = 64_000_000
 """Size of the largest outcome; real ones have less than half of it."""
+READ_BYTES = 1 << 20
+"""Amount of an outcome that is read at once."""
 
 CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
 """Signals of a crash; other signals come from the system or its administrator."""
-BROKEN = Failure("OperationalError", "the query made SQLite fail")
+BROKEN = ("OperationalError", "the query made SQLite fail")
 
 FULL = "The server has as many requests of this kind as it can answer. Please try again soon."
 NOT_STARTED = "The server could not start a process for this. Please try again soon."
@@ -78,72 +76,70 @@ class Budget:
 
 
 class Worker:
-    """A worker process and the connection to it. All methods block, apart from `kill`.
+    """A worker process and the connection to it."""
 
-    Args:
-        settings: the site that it serves.
-        niceness: what it adds to its niceness.
-
-    Raises:
-        BusyError: it did not start; the server's log has its traceback.
-    """
-
-    def __init__(self, settings: SiteSettings, niceness: int) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], *streams: Any) -> None:
         self.tasks_left = MOST_TASKS
-        try:
-            self._connection, theirs = Pipe()
-            with theirs:
-                number = theirs.fileno()
-                self._process = subprocess.Popen(
-                    [sys.executable, "-c", _PROGRAM, str(number)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    pass_fds=[number],
-                )
-        except OSError as error:
-            raise BusyError(NOT_STARTED) from error
-        self.end = weakref.finalize(self, _end, self._process, self._connection)
-        is_ready = False
-        with suppress(OSError, EOFError):
-            self._connection.send((settings, niceness))
-            is_ready = self._connection.poll(START_SECONDS) and bool(self._connection.recv_bytes())
-        if not is_ready:
-            self.end()
-            raise BusyError(NOT_STARTED)
+        self._process = process
+        self._reader, self._writer = streams
 
-    @property
-    def is_usable(self) -> bool:
-        """Whether it can take another task."""
-        return self.tasks_left > 0 and self.end.alive and self._process.poll() is None
-
-    def kill(self) -> None:
-        """Kill the process, from any thread; a `run` that waits for it returns."""
-        self._process.kill()
-
-    def run(self, call: Call, arguments: tuple[Any, ...], seconds: float) -> Outcome:
-        """Return the outcome of a task.
+    @classmethod
+    async def started(cls, settings: SiteSettings, niceness: int) -> Worker:
+        """Return a new worker that is ready.
 
         Raises:
-            BusyError: the system killed the process.
+            BusyError: the process did not start; the server's log has its traceback.
         """
-        self.tasks_left -= 1
+        ours, theirs = socket.socketpair()
+        streams = await asyncio.open_connection(sock=ours, limit=READ_BYTES)
+        command = [sys.executable, "-c", _PROGRAM]
         try:
-            self._connection.send((call, arguments, seconds))
-            if not self._connection.poll(CLOCK_TIMES * seconds + GRACE_SECONDS + LATE_SECONDS):
-                self.end()
-                return Outcome(failure=INTERRUPTED, seconds=seconds)
-            outcome = decoded(self._connection.recv_bytes(MOST_BYTES))
+            with theirs:
+                pipe, no_pipe = theirs.fileno(), subprocess.DEVNULL
+                process = subprocess.Popen(command, stdin=pipe, stdout=no_pipe)
+        except OSError as error:
+            streams[1].close()
+            raise BusyError(NOT_STARTED) from error
+        worker, is_ready = cls(process, *streams), False
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await worker._ask((settings, niceness))
+            is_ready = True
+        except (OSError, EOFError) as error:
+            raise BusyError(NOT_STARTED) from error
+        finally:
+            if not is_ready:
+                worker.end()
+        return worker
+
+    async def run(self, call: Call, arguments: tuple[Any, ...], seconds: float) -> Outcome:
+        """Return the outcome of a task; `BusyError` if the system killed the process."""
+        tasks_left, self.tasks_left = self.tasks_left - 1, 0
+        try:
+            async with asyncio.timeout(CLOCK_TIMES * seconds + GRACE_SECONDS + LATE_SECONDS):
+                outcome = await self._ask((call, arguments, seconds))
+        except TimeoutError:
+            return *INTERRUPTED, seconds
         except (OSError, EOFError):
-            return Outcome(failure=self._cause_of_death(), seconds=seconds)
-        if outcome.failure == NO_MEMORY:
-            self.tasks_left = 0
+            return *await self._cause_of_death(), seconds
+        self.tasks_left = 0 if outcome[:2] == NO_MEMORY else tasks_left
         return outcome
 
-    def _cause_of_death(self) -> Failure:
+    async def _ask(self, message: object) -> Outcome:
+        import msgspec  # Missing in Pyodide.
+
+        self._writer.write(pickle.dumps(message))
+        size = int.from_bytes(await self._reader.readexactly(LENGTH_BYTES))
+        if size > MOST_BYTES:
+            self._process.send_signal(signal.SIGABRT)
+            raise EOFError
+        body = await self._reader.readexactly(size)
+        return msgspec.msgpack.decode(body, type=tuple[str, Any, float])
+
+    async def _cause_of_death(self) -> tuple[str, str]:
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(LATE_SECONDS)
+            await asyncio.to_thread(self._process.wait, LATE_SECONDS)
         code = self._process.returncode or 0
-        self.end()
         if -code in ALARMS:
             return INTERRUPTED
         if code < 0 and -code not in CRASHES:
@@ -151,51 +147,31 @@ class Worker:
         # Python exits with 1 if no memory is left for the exception.
         return NO_MEMORY if code == 1 else BROKEN
 
-
-def _end(process: subprocess.Popen[bytes], connection: Connection) -> None:
-    connection.close()
-    process.kill()
-    process.wait()
-
-
-@dataclass
-class Task:
-    """A task, and the worker that runs it at present."""
-
-    kind: Kind
-    seconds: float
-    call: Call
-    arguments: tuple[Any, ...]
-    worker: Worker | None = None
-    is_cancelled: bool = False
-
-    def cancel(self) -> None:
-        """Kill the worker that runs it."""
-        self.is_cancelled = True
-        if self.worker:
-            self.worker.kill()
+    def end(self) -> None:
+        """Kill the process, and do not wait for its end."""
+        self._writer.transport.abort()
+        self._process.kill()
+        threading.Thread(target=self._process.wait).start()
 
 
 class Pool:
-    """The worker processes of a database; one thread waits for each of them.
+    """The worker processes of a site, which start when they are needed.
 
-    Each kind of request has its own workers, which start when they are needed.
-
-    Args:
-        settings: the site that they serve.
+    Each kind of request has its own. In a browser (Pyodide), tasks run in this process.
     """
 
-    def __init__(self, settings: SiteSettings) -> None:
+    def __init__(
+        self, settings: SiteSettings, *, has_processes: bool = sys.platform != "emscripten"
+    ) -> None:
         self._settings = settings
-        self._threads: dict[Kind, ThreadPoolExecutor] = {}
-        self._thread = threading.local()
+        self._site = None if has_processes else open_site(settings)
+        self._idle: defaultdict[Kind, list[Worker]] = defaultdict(list)
+        self._turns: dict[Kind, asyncio.Semaphore] = {}
 
     async def run(
         self, kind: Kind, budget: Budget, most_seconds: float, call: Call, *arguments: Any
-    ) -> Result:
-        """Return what `call(site, *arguments)` returns in a worker.
-
-        If the request is cancelled or takes too long, its worker is killed.
+    ) -> Answer | Rows:
+        """Return what `call(site, *arguments)` returns in a worker, which ends with the request.
 
         Args:
             kind: the kind of the request.
@@ -211,75 +187,47 @@ class Pool:
             BusyError: the machine could not run the task.
             TaskError: the function raised another exception.
         """
-        seconds = min(most_seconds, budget.seconds)
-        if seconds <= 0:
-            raise _exception(INTERRUPTED)
-        outcome = await self._outcome(Task(kind, seconds, call, arguments))
-        budget.seconds -= outcome.seconds
-        if outcome.failure:
-            raise _exception(outcome.failure)
-        return Rows(*outcome.rows) if outcome.rows else outcome.answer or Answer(b"")
+        name: str
+        content: Any
+        name, content = INTERRUPTED
+        if (seconds := min(most_seconds, budget.seconds)) > 0:
+            name, content, taken = await self._outcome(kind, call, arguments, seconds)
+            budget.seconds -= taken
+        if name == "Rows":
+            columns, rows, is_cut = content
+            return Rows(columns, [*map(tuple, rows)], is_cut)
+        if name == "Answer":
+            return Answer(*content)
+        raise ERRORS.get(name, TaskError)(content)
 
-    async def _outcome(self, task: Task) -> Outcome:
-        kind = task.kind
-        if kind not in self._threads:
-            self._threads[kind] = ThreadPoolExecutor(kind.processes, kind.name)
-        future = self._threads[kind].submit(self._run, task)
-        waiting = asyncio.wrap_future(future)
+    async def _outcome(
+        self, kind: Kind, call: Call, arguments: tuple[Any, ...], seconds: float
+    ) -> Outcome:
+        if self._site is not None:
+            return run_task(self._site, call, arguments, seconds)
+        turn = self._turns.setdefault(kind, asyncio.Semaphore(kind.processes))
         try:
-            await asyncio.wait([waiting], timeout=PATIENCE_SECONDS)
-            # True only if no thread has begun it.
-            if future.cancel():
-                raise BusyError(FULL)
-            return await waiting
-        finally:
-            if not future.done() and not future.cancel():
-                task.cancel()
-            waiting.cancel()
-
-    def _run(self, task: Task) -> Outcome:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await turn.acquire()
+        except TimeoutError:
+            raise BusyError(FULL) from None
         try:
-            return self._run_once(task)
+            return await self._run(kind, call, arguments, seconds)
         except BusyError:
-            if task.is_cancelled:
-                raise
             # The system may have killed the process before the task began.
-            return self._run_once(task)
-
-    def _run_once(self, task: Task) -> Outcome:
-        worker: Worker | None = getattr(self._thread, "worker", None)
-        if worker is None or not worker.is_usable:
-            if worker:
-                worker.end()
-            self._thread.worker = None
-            worker = self._thread.worker = Worker(self._settings, task.kind.niceness)
-        task.worker = worker
-        try:
-            if task.is_cancelled:
-                return Outcome(failure=INTERRUPTED)
-            return worker.run(task.call, task.arguments, task.seconds)
+            return await self._run(kind, call, arguments, seconds)
         finally:
-            task.worker = None
+            turn.release()
 
-
-class SingleProcess(Pool):
-    """A pool without processes, for Datasette in a browser (Pyodide), which has one visitor."""
-
-    def __init__(self, settings: SiteSettings) -> None:
-        super().__init__(settings)
-        self._site = open_site(settings)
-
-    async def _outcome(self, task: Task) -> Outcome:
-        return run_task(self._site, task.call, task.arguments, task.seconds)
-
-
-def pool_for(settings: SiteSettings) -> Pool:
-    """Return the workers of a site; in a browser, a pool without processes."""
-    return SingleProcess(settings) if sys.platform == "emscripten" else Pool(settings)
-
-
-def _exception(failure: Failure) -> Exception:
-    if not failure.kind:
-        return TaskError(failure.message)
-    exception: type[Exception] = FAILURES.get(failure.kind) or getattr(sqlite3, failure.kind)
-    return exception(failure.message)
+    async def _run(
+        self, kind: Kind, call: Call, arguments: tuple[Any, ...], seconds: float
+    ) -> Outcome:
+        idle = self._idle[kind]
+        worker = idle.pop() if idle else await Worker.started(self._settings, kind.niceness)
+        try:
+            return await worker.run(call, arguments, seconds)
+        finally:
+            if worker.tasks_left > 0:
+                idle.append(worker)
+            else:
+                worker.end()
