@@ -185,7 +185,7 @@ def the_search_finds_what_find_finds(
         for row in page.answer.rows:
             found[row.configuration] = row.spec_count
             assert {*row.hashes} <= answer[row.configuration], (text, narrowing)
-        number, count = number + 1, page.answer.page_count
+        number, count = number + 1, page.answer.window.page_count
     assert found == {key: len(some) for key, some in answer.items()}, (text, narrowing)
 
 

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 
 from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.records import Configuration
-from spack_cache_db.site.pages.home import load_about, load_home
 from spack_cache_db.site.pages.lists import ListFilters, load_packages
-from spack_cache_db.site.pages.releases_and_stacks import load_release, load_stack
+from spack_cache_db.site.pages.overviews import load_about, load_home, load_release, load_stack
 from spack_cache_db.spack.versions import newest_version
 from tests.contradictions import EXAMPLE, Listing, listings, opened
 from tests.oracle import Oracle, day_of, days_of

@@ -144,8 +144,8 @@ def test_find_names_each_machine(tmp_path: Path) -> None:
     with opened(output) as lookups:
         page = load_package(lookups, "only", Filters())
         assert page is not None and page.installed is not None
-        assert page.installed.machines == ("casper", "derecho")
-        assert [count for count, _ in page.installed.versions[0].counts] == [1, 0]
+        assert [machine.name for machine in page.installed.machines] == ["casper", "derecho"]
+        assert page.installed.versions[0].counts == (1, 0)
 
 
 RELEASE = """

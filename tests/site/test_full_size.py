@@ -157,7 +157,7 @@ def test_a_package_of_thousands_of_versions(conn: sqlite3.Connection) -> None:
 
     pages = [
         load_package(lookups, "pkg-1", filters)
-        for filters in (Filters(), Filters(release="develop", host="zen3", variants=("+x",)))
+        for filters in (Filters(), Filters(release="develop", host="zen3", variant=("+x",)))
     ]
     found = cover(conn, specs, release="develop")
 

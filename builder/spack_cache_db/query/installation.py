@@ -248,10 +248,10 @@ def _is_installation(conn: sqlite3.Connection, release: str) -> bool:
     return next(select(conn, KIND, release=release), None) == (INSTALLED,)
 
 
-def command_of(conn: sqlite3.Connection, package: str, dag_hash: str, *, is_installed: bool) -> str:
-    """Return the command that installs a binary from a mirror, or loads it from an installation."""
-    if is_installed:
-        return "\n".join(installations_of(conn, package, dag_hash)[0].commands)
+def command_of(conn: sqlite3.Connection, package: str, dag_hash: str) -> str:
+    """Return the command that loads a binary from an installation, or installs it from a mirror."""
+    if installed := installations_of(conn, package, dag_hash):
+        return "\n".join(installed[0].commands)
     return shlex.join([*INSTALL, short_spec(conn, package, dag_hash)])
 
 

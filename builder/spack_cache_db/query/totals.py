@@ -6,9 +6,10 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
-from spack_cache_db.query.database import Lookups, Release, Stack, select
+from spack_cache_db.query.database import Lookups, Release, Stack, json_pieces, select
 
 TOTALS = """
 SELECT
@@ -36,6 +37,10 @@ ORDER BY releases.position, stacks.name, mirrors.path
 RELEASES_WITH = """
 SELECT DISTINCT release FROM facet_counts
 WHERE facet = :facet AND release IS NOT NULL AND value IN (SELECT value FROM json_each(:texts))
+"""
+SIZES = """
+SELECT spec, size FROM json_each(:listings) AS wanted
+CROSS JOIN listings ON release = wanted.value ->> 0 AND spec = wanted.value ->> 1
 """
 
 _LISTED = "AS listed JOIN configurations ON configurations.id = listed.configuration"
@@ -120,6 +125,12 @@ def releases_with(conn: sqlite3.Connection, facet: str, values: Iterable[str]) -
     """Return the ids of the releases that have a binary with one of these values of a facet."""
     rows = select(conn, RELEASES_WITH, facet=facet, texts=json.dumps([*values]))
     return {release for (release,) in rows}
+
+
+def sizes_of(conn: sqlite3.Connection, listings: Iterable[list[int]]) -> dict[int, str | None]:
+    """Return the size of each spec in a release; listings are pairs of a release and a spec."""
+    pieces = (select(conn, SIZES, listings=piece) for piece in json_pieces(listings))
+    return dict(chain.from_iterable(pieces))
 
 
 def largest_packages(conn: sqlite3.Connection, most: int) -> Iterator[tuple[str, str, int]]:

@@ -29,7 +29,6 @@ from spack_cache_db.site.pages.changes import (
     load_changes,
     with_defaults,
 )
-from spack_cache_db.site.pages.coverage import CoverageFilters, load_coverage
 from spack_cache_db.site.pages.dependency_tree import tree_rows
 from spack_cache_db.site.pages.feeds import Topic, load_feed
 from spack_cache_db.site.pages.filters import (
@@ -40,7 +39,6 @@ from spack_cache_db.site.pages.filters import (
     package_links,
     page_number,
 )
-from spack_cache_db.site.pages.home import load_about, load_home
 from spack_cache_db.site.pages.lists import (
     PAGE_ROWS,
     ListFilters,
@@ -50,6 +48,14 @@ from spack_cache_db.site.pages.lists import (
     load_stacks,
 )
 from spack_cache_db.site.pages.names import having, load_close, load_names, named, suggested
+from spack_cache_db.site.pages.overviews import (
+    CoverageFilters,
+    load_about,
+    load_coverage,
+    load_home,
+    load_release,
+    load_stack,
+)
 from spack_cache_db.site.pages.package import load_badge, load_package
 from spack_cache_db.site.pages.package_status import load_package_list
 from spack_cache_db.site.pages.pasted_environment import (
@@ -58,7 +64,6 @@ from spack_cache_db.site.pages.pasted_environment import (
     load_cover,
     pasted_text,
 )
-from spack_cache_db.site.pages.releases_and_stacks import load_release, load_stack
 from spack_cache_db.site.pages.search import (
     asked_spec,
     kept_matching,

@@ -10,13 +10,19 @@ import pytest
 
 from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.query.totals import newest_snapshot
-from spack_cache_db.site.pages import coverage
-from spack_cache_db.site.pages.coverage import CoverageFilters, CoveragePage, load_coverage
+from spack_cache_db.site.pages import overviews
 from spack_cache_db.site.pages.filters import Filters
-from spack_cache_db.site.pages.home import age_of, load_about, load_home
+from spack_cache_db.site.pages.overviews import (
+    CoverageFilters,
+    CoveragePage,
+    age_of,
+    load_about,
+    load_coverage,
+    load_home,
+    load_release,
+)
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.package_versions import Lane
-from spack_cache_db.site.pages.releases_and_stacks import load_release
 from spack_cache_db.spack.targets import family
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash
@@ -90,7 +96,7 @@ def gaps_of(lookups: Lookups, release: str, asked: CoverageFilters) -> CoverageP
     return found
 
 
-@pytest.mark.parametrize("by", coverage.COLUMN_KINDS)
+@pytest.mark.parametrize("by", overviews.COLUMN_KINDS)
 def test_gaps_are_where_only_the_reference_has_a_binary(lookups: Lookups, by: str) -> None:
     """The reference is a column of the release, or another release."""
     releases = [each.name for each in lookups.releases.values()]
@@ -136,14 +142,14 @@ def test_unknown_reference_is_told(lookups: Lookups) -> None:
 def test_packages_with_gaps_have_pages(lookups: Lookups, monkeypatch: pytest.MonkeyPatch) -> None:
     """All pages together have each package once, by name; a number too large is the last page."""
     whole = gaps_of(lookups, "develop", CoverageFilters())
-    monkeypatch.setattr(coverage, "PAGE_ROWS", 2)
+    monkeypatch.setattr(overviews, "PAGE_ROWS", 2)
     first = gaps_of(lookups, "develop", CoverageFilters())
     rows = [
         row
-        for number in range(1, first.page_count + 1)
+        for number in range(1, first.window.page_count + 1)
         for row in gaps_of(lookups, "develop", CoverageFilters(page=str(number))).rows
     ]
-    assert first.page_count > 1 and rows == [*whole.rows]
+    assert first.window.page_count > 1 and rows == [*whole.rows]
     assert gaps_of(lookups, "develop", CoverageFilters(page="99")).rows == (
         *rows[-2 + len(rows) % 2 :],
     )
@@ -181,16 +187,16 @@ def test_versions_are_shown_since_when_they_are_there(built: Build) -> None:
     assert found.releases == tuple(LISTED)
     assert [each.version for each in found.versions] == ["2.0", "1.10", "1.9", "1.8"]
     assert {each.version: each.lanes for each in found.versions} == {
-        "2.0": (Lane("x86_64", ((5, 1),), "develop", None, 1),),
+        "2.0": (Lane("x86_64", ((5, 5),), "develop", None, 1),),
         "1.10": (
             Lane("x86_64", ((1, 3),), "2025-01-12", None, 3),
-            Lane("aarch64", ((2, 1), (5, 1)), "2025-01-19", None, 2),
+            Lane("aarch64", ((2, 2), (5, 5)), "2025-01-19", None, 2),
         ),
         "1.9": (
-            Lane("x86_64", ((0, 2),), "2025-01-05", "2025-01-12", 2),
-            Lane("aarch64", ((3, 1),), "2025-01-26", None, 1),
+            Lane("x86_64", ((0, 1),), "2025-01-05", "2025-01-12", 2),
+            Lane("aarch64", ((3, 3),), "2025-01-26", None, 1),
         ),
-        "1.8": (Lane("x86_64", ((4, 1),), "v1.0", "v1.0", 1),),
+        "1.8": (Lane("x86_64", ((4, 4),), "v1.0", "v1.0", 1),),
     }
     assert [each.sentence for each in found.versions] == [
         "2.0 since develop",

@@ -30,9 +30,9 @@ def test_the_commands_are_for_the_first_row(lookups: Lookups, host: str | None) 
     page = hdf5(lookups, Filters(host=host))
     assert page.install is not None and page.first is not None
 
-    assert page.first == page.rows[0].configuration
+    assert page.first == page.rows[0]
     assert page.install.commands[-1] == page.rows[0].command
-    assert hdf5(lookups, Filters(host=host, page=2)).first == page.first
+    assert hdf5(lookups, Filters(host=host, page="2")).first == page.first
 
 
 def test_no_commands_where_nothing_runs(lookups: Lookups) -> None:
@@ -55,13 +55,13 @@ def test_externals_are_no_configurations_of_a_package(real_index: sqlite3.Connec
 def test_an_opened_row_shows_every_hash(lookups: Lookups) -> None:
     """A row has its first hash, and once it is opened all of them; the others stay closed."""
     closed = hdf5(lookups, Filters(release="v0.23.1")).rows[0]
-    opened = hdf5(lookups, Filters(release="v0.23.1", opened=closed.hashes[0])).rows[0]
+    opened = hdf5(lookups, Filters(release="v0.23.1", open=closed.hashes[0])).rows[0]
 
     assert len(closed.hashes) == 1
     assert len(opened.hashes) == opened.spec_count == closed.spec_count == 7
     assert opened.hashes[0] == closed.hashes[0]
     assert (closed.is_open, opened.is_open) == (False, True)
-    assert not any(row.is_open for row in hdf5(lookups, Filters(opened="zzz")).rows)
+    assert not any(row.is_open for row in hdf5(lookups, Filters(open="zzz")).rows)
 
 
 def choice(page: PackagePage, name: str) -> dict[str, int]:
@@ -75,11 +75,11 @@ def choice(page: PackagePage, name: str) -> dict[str, int]:
         Filters(),
         Filters(release="develop"),
         Filters(stack="e4s"),
-        Filters(variants=("+mpi",)),
+        Filters(variant=("+mpi",)),
         Filters(host="zen3"),
         Filters(release="develop", host="icelake", version="1.14.5"),
         Filters(target="zen3", compiler="gcc@13.2.0"),
-        Filters(variants=("+mpi", "~cxx"), stack="hep", release="v0.23.1"),
+        Filters(variant=("+mpi", "~cxx"), stack="hep", release="v0.23.1"),
         Filters(os="rhel8", version="1.14.5"),
         Filters(os="rhel8", version="1.14.5", target="zen3"),
         Filters(release="no such release", host="zen3"),
@@ -103,7 +103,7 @@ def test_counts_say_what_a_choice_leads_to(lookups: Lookups, chosen: Filters) ->
 
 def test_choices_stay_where_nothing_is_left(lookups: Lookups) -> None:
     """With no result each filter still shows its value, and what it could be instead."""
-    chosen = Filters(os="rhel8", version="1.14.5", variants=("+mpi",))
+    chosen = Filters(os="rhel8", version="1.14.5", variant=("+mpi",))
     page = hdf5(lookups, chosen)
 
     assert page.configuration_count == 0
@@ -134,7 +134,7 @@ def test_rows_that_differ_by_hash_alone_say_in_what(real_index: sqlite3.Connecti
     gmake = load_package(lookups, "gmake", Filters())
     assert closed is not None and gmake is not None
     row = next(each for each in gmake.rows if each.apart)
-    opened = load_package(lookups, "gmake", Filters(opened=row.hashes[0]))
+    opened = load_package(lookups, "gmake", Filters(open=row.hashes[0]))
     assert opened is not None
     (same,) = [each for each in opened.rows if each.is_open]
 

@@ -111,7 +111,7 @@ def test_what_pages_tell_of_look_alikes_tells_them_apart(built: Build) -> None:
     lookups = read_lookups(conn)
     page_of = load_spec(lookups, pagetexts.spec_hash(1))
     assert page_of is not None
-    opened = load_package(lookups, "foo", Filters(opened=pagetexts.spec_hash(1)))
+    opened = load_package(lookups, "foo", Filters(open=pagetexts.spec_hash(1)))
     assert opened is not None
 
     places = {each.spec.hash: each.places for each in opened.rows[0].specs}

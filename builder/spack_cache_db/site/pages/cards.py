@@ -14,7 +14,6 @@ from spack_cache_db.query.installation import command_of
 from spack_cache_db.query.names import close_names
 from spack_cache_db.query.packages import described_packages, summary_of
 from spack_cache_db.query.words import package_called, package_counts, packages_providing
-from spack_cache_db.site.pages.configurations import installed_among
 from spack_cache_db.spack.normal_forms import NO_COMPILER
 from spack_cache_db.spack.versions import newest_version
 
@@ -212,7 +211,6 @@ def cards_of(lookups: Lookups, reasons: Mapping[str, str], scope: Conditions) ->
     first = {group[0].id: name for name, group in groups.items()}
     specs = specs_in_scope(lookups.conn, first, results.conditions)
     hashes = {first[key]: binaries[0].hash for key, binaries in specs.items()}
-    installed = installed_among(lookups.conn, hashes.values())
     summaries = dict(select(lookups.conn, SUMMARIES, names=json.dumps([*reasons])))
 
     def card(name: str, group: Sequence[Counted]) -> Card:
@@ -232,9 +230,7 @@ def cards_of(lookups: Lookups, reasons: Mapping[str, str], scope: Conditions) ->
             compilers=_compilers(configuration.compiler for configuration in configurations),
             variants=tuple(text for text in OPTIONS if text in options),
             releases=_releases(lookups, [row.id for row in group], scope),
-            command=""
-            if dag_hash is None
-            else command_of(lookups.conn, name, dag_hash, is_installed=dag_hash in installed),
+            command="" if dag_hash is None else command_of(lookups.conn, name, dag_hash),
         )
 
     return [card(name, groups.get(name, ())) for name in reasons]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,18 +17,11 @@ from spack_cache_db.query.configurations import (
     presence_of_configurations,
     specs_in_scope,
 )
-from spack_cache_db.query.database import Lookups, select, select_in
-from spack_cache_db.query.installation import command_of
+from spack_cache_db.query.database import Lookups
+from spack_cache_db.query.installation import Commands, command_of, installations_of
+from spack_cache_db.query.totals import sizes_of
 from spack_cache_db.records import Configuration
 
-SIZES = """
-SELECT spec, size FROM listings
-WHERE release = :release AND spec IN (SELECT value FROM json_each(:ids))
-"""
-INSTALLED = """
-SELECT hash, is_external FROM installations
-WHERE hash IN (SELECT value FROM json_each(:ids))
-"""
 MOST_COMPARED = 200
 """Limit of the specs that are compared for all rows of a page."""
 MOST_NODES = 2_000
@@ -64,13 +55,11 @@ class ConfigurationRow:
     Attributes:
         variants: the variants, without those that are shown above the table.
         spec_count: the number of specs that match the filters or the search.
-        presence: the releases and stacks that list the configuration, with dates.
         hashes: the hashes of its specs, current ones first; only the first for a closed row.
         command: the command that installs or loads the first spec.
         apart: the most frequent differences between its specs, such as `openmpi@5.0.3`.
         specs: the specs of an open row; empty for a closed row.
-        is_installed: whether an installation has the first spec.
-        is_external: whether the system provides that spec.
+        installation: the first installation of the first spec.
     """
 
     configuration: Configuration
@@ -81,8 +70,7 @@ class ConfigurationRow:
     command: str = ""
     apart: tuple[str, ...] = ()
     specs: tuple[LookAlike, ...] = ()
-    is_installed: bool = False
-    is_external: bool = False
+    installation: Commands | None = None
 
     @property
     def is_open(self) -> bool:
@@ -104,11 +92,11 @@ def table_rows(
         conditions: conditions on the specs that count.
         opened: the first hash of the configuration whose row is open.
     """
+    conn = lookups.conn
     presence = presence_of_configurations(lookups, [item.id for item in configurations])
     hidden = frozenset(common_variants)
-    specs_of = specs_in_scope(lookups.conn, presence, conditions)
+    specs_of = specs_in_scope(conn, presence, conditions)
     apart = _apart(lookups, {key: specs for key, specs in specs_of.items() if len(specs) > 1})
-    installed = installed_among(lookups.conn, (specs[0].hash for specs in specs_of.values()))
 
     def row(item: Counted) -> ConfigurationRow:
         words, specs = item.configuration, specs_of.get(item.id, [])
@@ -118,31 +106,19 @@ def table_rows(
         if is_open:
             differences = distinctions(lookups, [[spec.id for spec in specs]], MOST_NODES)
             compared = look_alikes(lookups, specs, differences)
-        command = ""
-        if specs:
-            command = command_of(
-                lookups.conn, words.package, first, is_installed=first in installed
-            )
         return ConfigurationRow(
             words,
             variants=tuple(text for text in words.variants if text not in hidden),
             spec_count=item.spec_count,
             presence=presence[item.id],
             hashes=tuple(spec.hash for spec in (specs if is_open else specs[:1])),
-            command=command,
+            command=command_of(conn, words.package, first) if specs else "",
             apart=apart.get(item.id, ()),
             specs=compared,
-            is_installed=first in installed,
-            is_external=installed.get(first, False),
+            installation=next(iter(installations_of(conn, words.package, first)), None),
         )
 
     return tuple(map(row, configurations))
-
-
-def installed_among(conn: sqlite3.Connection, hashes: Iterable[str]) -> dict[str, bool]:
-    """Return those of some hashes that an installation has, and whether they are externals."""
-    rows = select(conn, INSTALLED, ids=json.dumps([*hashes]))
-    return {dag_hash: bool(is_external) for dag_hash, is_external in rows}
 
 
 def look_alikes(
@@ -150,19 +126,18 @@ def look_alikes(
 ) -> tuple[LookAlike, ...]:
     """Return specs of one configuration with places and differences; these by the specs' ids."""
     records = [*found_specs(lookups, specs)]
-    by_release: dict[str, list[int]] = {}
-    for spec, record in zip(specs, records, strict=True):
-        if record.releases:
-            by_release.setdefault(record.releases[0], []).append(spec.id)
-    sizes: dict[int, str | None] = {}
-    for release in lookups.releases.values():
-        ids = by_release.get(release.name, ())
-        sizes |= select_in(lookups.conn, SIZES, ids, release=release.id)
+    ids = {release.name: key for key, release in lookups.releases.items()}
+    pairs = zip(specs, records, strict=True)
+    sizes = sizes_of(
+        lookups.conn, ([ids[name], spec.id] for spec, found in pairs for name in found.releases[:1])
+    )
+    trees = {lookups.releases[tree].name for tree in lookups.trees()}
     places = _places(records, [sizes.get(spec.id) for spec in specs])
-    installed = installed_among(lookups.conn, (spec.hash for spec in specs))
     return tuple(
         LookAlike(
-            replace(record, differences=differences.get(spec.id, ())), texts, spec.hash in installed
+            replace(record, differences=differences.get(spec.id, ())),
+            texts,
+            is_installed=not trees.isdisjoint(record.releases),
         )
         for spec, record, texts in zip(specs, records, places, strict=True)
     )

@@ -4,41 +4,35 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import chain
+from typing import NamedTuple
 
 from spack_cache_db.query.conditions import COLUMNS, Conditions
 from spack_cache_db.query.configurations import Counted, count_by_release, count_by_stack
 from spack_cache_db.query.database import Lookups, Release, Stack
 from spack_cache_db.site.pages.filters import LABELS, Filters, NameCounts, hosts_of, value_of
-from spack_cache_db.spack.normal_forms import parse_variant
+from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.targets import runs_on
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A filter with the values that it offers.
-
-    Attributes:
-        label: its label; for a chosen variant, the variant's name.
-        chosen: its current value, which is also in `values`; None if it is not set.
-        values: the values, and the number of configurations that remain with each.
-    """
+class Choice(NamedTuple):
+    """A filter, its value if it has one, and for each possible value the configurations left."""
 
     name: str
-    label: str
     chosen: str | None
     values: NameCounts
 
+    @property
+    def label(self) -> str:
+        """The label: for a chosen variant, the variant's name."""
+        is_variant = self.name == "variant" and self.chosen is not None
+        return _variant_name(str(self.chosen)) if is_variant else LABELS[self.name]
 
-@dataclass(frozen=True, slots=True)
-class Matches:
-    """Configurations grouped by the filters that they fail; release and stack are ignored.
 
-    Attributes:
-        fitting: those that match all filters.
-        lacking: those that fail one filter, by its name and value.
+class Matches(NamedTuple):
+    """Configurations that match all filters, and those that fail one, by its name and value.
+
+    Release and stack are ignored.
     """
 
     fitting: list[Counted]
@@ -81,19 +75,20 @@ def choices_of(
     fitting = in_place.fitting
     shown_in = {row.id: releases[row.id] for row in anywhere.fitting}
     choices = [
-        Choice(
-            "release", LABELS["release"], filters.release, _releases(lookups, filters, shown_in)
-        ),
-        Choice("stack", LABELS["stack"], filters.stack, _stacks(lookups, filters, shown_in)),
+        Choice("release", filters.release, _releases(lookups, filters.stack, shown_in)),
+        Choice("stack", filters.stack, _stacks(lookups, filters.release, shown_in)),
     ]
-    for name, values_of in _PARTS.items():
+    for name in ("host", "version", "compiler", "os", "platform", "target"):
         chosen = getattr(filters, name)
         rows = fitting + in_place.lacking.get((name, chosen or ""), [])
-        choices.append(Choice(name, LABELS[name], chosen, values_of(rows)))
-    for text in filters.variants:
+        choices.append(Choice(name, chosen, _values(name, rows)))
+    for text in filters.variant:
         rows = fitting + in_place.lacking["variant", text]
-        choices.append(Choice("variant", _variant_name(text), text, _alternatives(rows, text)))
-    choices.append(Choice("variant", LABELS["variant"], None, _varying(fitting)))
+        same = [(value, count) for value, count in _variants(rows) if _is_same(value, text)]
+        choices.append(Choice("variant", text, tuple(same)))
+    # Variants that all configurations have are no choice.
+    varying = ((text, count) for text, count in _variants(fitting) if count < len(fitting))
+    choices.append(Choice("variant", None, tuple(varying)))
     # A filter with a single value is useful only if nothing matches the others.
     return tuple(
         _with_chosen(choice, len(fitting))
@@ -107,92 +102,66 @@ def _with_chosen(choice: Choice, count: int) -> Choice:
     """Return a choice whose values include the chosen one."""
     if choice.chosen is None or choice.chosen in dict(choice.values):
         return choice
-    return replace(choice, values=((choice.chosen, count), *choice.values))
+    return choice._replace(values=((choice.chosen, count), *choice.values))
 
 
-def _releases(
-    lookups: Lookups, filters: Filters, shown_in: Mapping[int, Iterable[int]]
-) -> NameCounts:
-    """Return the releases that list these configurations in the chosen stack."""
-    counts: Iterable[tuple[int, int]]
-    if stack := lookups.stack(filters.stack):
-        counts = count_by_release(lookups.conn, shown_in, stack.id)
-    elif filters.stack:
-        return ()
-    else:
-        counts = Counter(chain.from_iterable(shown_in.values())).items()
+def _releases(lookups: Lookups, name: str | None, shown: Mapping[int, Iterable[int]]) -> NameCounts:
+    """Return the releases that list these configurations in a stack, or anywhere."""
+    if name is None:
+        return _named(Counter(chain.from_iterable(shown.values())).items(), lookups.releases)
+    stack = lookups.stack(name)
+    counts = count_by_release(lookups.conn, shown, stack.id) if stack else ()
     return _named(counts, lookups.releases)
 
 
-def _stacks(
-    lookups: Lookups, filters: Filters, shown_in: Mapping[int, Iterable[int]]
-) -> NameCounts:
-    """Return the stacks that list these configurations in the chosen release."""
-    release = lookups.release(filters.release)
-    if filters.release and release is None:
+def _stacks(lookups: Lookups, name: str | None, shown: Iterable[int]) -> NameCounts:
+    """Return the stacks that list these configurations in a release, or anywhere."""
+    release = lookups.release(name)
+    if name is not None and release is None:
         return ()
-    counts = count_by_stack(lookups.conn, shown_in, release.id if release else None)
+    counts = count_by_stack(lookups.conn, shown, release.id if release else None)
     return _named(counts, lookups.stacks)
 
 
-def _versions(rows: Sequence[Counted]) -> NameCounts:
-    positions = {row.configuration.version: -row.position for row in rows}
-    return _counts((row.configuration.version for row in rows), positions.__getitem__)
+def _values(name: str, rows: Sequence[Counted]) -> NameCounts:
+    """Return the values of a filter that configurations have, in the order of a form."""
+    if name == "host":
+        targets = Counter(row.configuration.target for row in rows)
+        return tuple(
+            (host, sum(count for target, count in targets.items() if runs_on(target, host)))
+            for hosts in hosts_of(targets).values()
+            for host in hosts
+        )
+    if name == "version":
+        positions = {row.configuration.version: -row.position for row in rows}
+        counts = Counter(row.configuration.version for row in rows)
+        return tuple(
+            (version, counts[version]) for version in sorted(counts, key=positions.__getitem__)
+        )
+    words = Counter(value_of(name, getattr(row.configuration, name)) for row in rows)
+    return tuple(sorted(words.items()))
 
 
-def _part(name: str) -> Callable[[Sequence[Counted]], NameCounts]:
-    return lambda rows: _counts(value_of(name, getattr(row.configuration, name)) for row in rows)
+def _variants(rows: Iterable[Counted]) -> NameCounts:
+    counts = Counter(text for row in rows for text in row.configuration.variants)
+    return tuple(sorted(counts.items()))
 
 
-def _hosts(rows: Sequence[Counted]) -> NameCounts:
-    """Return the hosts on which at least one configuration runs, by maker."""
-    targets = Counter(row.configuration.target for row in rows)
-    return tuple(
-        (host, sum(count for target, count in targets.items() if runs_on(target, host)))
-        for hosts in hosts_of(targets).values()
-        for host in hosts
-    )
+def _is_same(text: str, other: str) -> bool:
+    return _variant_name(text) == _variant_name(other)
 
 
-_PARTS: dict[str, Callable[[Sequence[Counted]], NameCounts]] = {
-    "host": _hosts,
-    "version": _versions,
-    **{name: _part(name) for name in ("compiler", "os", "platform", "target")},
-}
-
-
-def _varying(rows: Sequence[Counted]) -> NameCounts:
-    """Return the variants that not all configurations have."""
-    variants = _counts(text for row in rows for text in row.configuration.variants)
-    return tuple((text, count) for text, count in variants if count < len(rows))
-
-
-def _alternatives(rows: Sequence[Counted], chosen: str) -> NameCounts:
-    """Return all values of one variant."""
-    name = _variant_name(chosen)
-    texts = (text for row in rows for text in row.configuration.variants)
-    return _counts(text for text in texts if _variant_name(text) == name)
-
-
-@lru_cache(maxsize=4096)
 def _variant_name(text: str) -> str:
-    try:
-        return parse_variant(text).name
-    except ValueError:
-        # Pages may contain variants that Spack could not read.
-        return text
+    """Return the name of a variant; the text if Spack could not read it."""
+    variant = readable_variant(text)
+    return text if variant is None else variant.name
 
 
 def _named(
-    counts: Iterable[tuple[int, int]], places: Mapping[int, Release] | Mapping[int, Stack]
+    counts: Iterable[tuple[int, int]], records: Mapping[int, Release] | Mapping[int, Stack]
 ) -> NameCounts:
     """Return counts by the names of releases or stacks, in the database's order."""
     totals: Counter[int] = Counter()
     for key, count in counts:
         totals[key] += count
-    return tuple((place.name, totals[key]) for key, place in places.items() if key in totals)
-
-
-def _counts(values: Iterable[str], order: Callable[[str], int | str] = str) -> NameCounts:
-    counts = Counter(values)
-    return tuple((value, counts[value]) for value in sorted(counts, key=order))
+    return tuple((record.name, totals[key]) for key, record in records.items() if key in totals)

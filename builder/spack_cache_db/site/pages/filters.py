@@ -34,6 +34,10 @@ def most_first(counts: Mapping[str, int]) -> NameCounts:
     return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
+VIEW = ("versions", "sort", "order", "page", "open")
+"""Fields of addresses that change the view of rows, but not which rows match."""
+
+
 class AddressFields:
     """Base of frozen dataclasses whose fields are those of a query string."""
 
@@ -41,9 +45,15 @@ class AddressFields:
 
     @classmethod
     def parse(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """Read the pairs of a query string; the first of each name counts."""
-        values = {name: value.strip() for name, value in reversed(pairs)}
-        return cls(**{name: values[name] for name in cls.names() if values.get(name)})
+        """Read the pairs of a query string: the first of each name, or all for a tuple."""
+        values: dict[str, Any] = {}
+        for field in fields(cls):  # type: ignore[arg-type]
+            texts = [value for name, value in pairs if name == field.name and value.strip()]
+            if texts:
+                values[field.name] = (
+                    tuple(dict.fromkeys(texts)) if field.default == () else texts[0]
+                )
+        return cls(**values)
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -53,11 +63,31 @@ class AddressFields:
     @property
     def pairs(self) -> Pairs:
         """The pairs of the query string, without empty fields."""
-        return [(name, value) for name in self.names() if (value := getattr(self, name))]
+        values = [(name, getattr(self, name)) for name in self.names()]
+        return [
+            (name, text)
+            for name, value in values
+            for text in (value if isinstance(value, tuple) else (value,))
+            if text
+        ]
 
-    def query_string(self, **changes: str | None) -> str:
+    @property
+    def chosen(self) -> Pairs:
+        """The pairs that select rows."""
+        return [(name, value) for name, value in self.pairs if name not in VIEW]
+
+    def query_string(self, **changes: Any) -> str:
         """Return the query string, without question mark, after some changes."""
         return urlencode(replace(self, **changes).pairs)  # type: ignore[type-var]
+
+    def address(self, **changes: Any) -> str:
+        """Return the query string after some changes; of the first page of rows, all closed."""
+        closed = {name: "" for name in ("page", "open") if name in self.names()}
+        return f"?{self.query_string(**closed | changes)}"
+
+    def at_page(self, page: int) -> str:
+        """Return the address of another page of the same rows."""
+        return self.address(page=str(page) if page > 1 else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +115,7 @@ class Narrowing(AddressFields):
         return query and f"&{query}"
 
     @property
-    def address(self) -> str:
+    def query(self) -> str:
         """The query string with its question mark; empty without names."""
         query = self.query_string()
         return query and f"?{query}"
@@ -101,9 +131,6 @@ class Narrowing(AddressFields):
 
 
 EVERYWHERE = Narrowing()
-
-SINGLE = ("release", "stack", "host", "version", "compiler", "os", "platform", "target")
-"""Filters with one value. The filter `variant` can be repeated; all its values must match."""
 
 PLACES = ("release", "stack")
 """Filters that do not concern configurations, but select which specs count."""
@@ -123,18 +150,17 @@ LABELS = {
 
 LAST_PAGE = 100_000
 
-_MOST = 20
-_LONGEST = 300
-
 
 @dataclass(frozen=True, slots=True)
-class Filters:
-    """The state of a package's page: filters, page number and open row.
+class Filters(AddressFields):
+    """The fields of a package's page.
 
     Attributes:
         host: the CPU target of the machine on which binaries must run.
         target: the target for which they were built.
-        opened: the first hash of the configuration whose row is open.
+        variant: all of these must match.
+        versions: `all` for tables of all versions.
+        open: the first hash of the configuration whose row is open.
     """
 
     release: str | None = None
@@ -145,32 +171,10 @@ class Filters:
     os: str | None = None
     platform: str | None = None
     target: str | None = None
-    variants: tuple[str, ...] = ()
-    all_versions: bool = False
-    opened: str | None = None
-    page: int = 1
-
-    @classmethod
-    def names(cls) -> tuple[str, ...]:
-        """Return the names of the fields of a query string."""
-        return (*SINGLE, "variant", "versions", "page", "open")
-
-    @classmethod
-    def parse(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """Read the pairs of a query string; unknown pairs are ignored."""
-        single = {name: value[:_LONGEST] for name, value in pairs if name in SINGLE and value}
-        return cls(
-            **single,
-            variants=_repeated(pairs, "variant"),
-            all_versions=("versions", "all") in pairs,
-            opened=next(iter(_repeated(pairs, "open")), None),
-            page=page_number(next((value for name, value in pairs if name == "page"), None)),
-        )
-
-    def chosen(self) -> Pairs:
-        """Return the active filters as pairs of name and value."""
-        active = [(name, value) for name in SINGLE if (value := getattr(self, name)) is not None]
-        return active + [("variant", text) for text in self.variants]
+    variant: tuple[str, ...] = ()
+    versions: str = ""
+    page: str = ""
+    open: str = ""
 
     @property
     def narrowing(self) -> Narrowing:
@@ -182,37 +186,22 @@ class Filters:
 
         Kind and text of a condition are name and value of its filter.
         """
-        return tuple(
-            condition_of(name, value) for name, value in self.chosen() if name not in PLACES
-        )
-
-    def pairs(self) -> Pairs:
-        """Return the pairs of the query string of this page."""
-        pairs = self.chosen()
-        pairs += [("versions", "all")] if self.all_versions else []
-        pairs += [("page", str(self.page))] if self.page > 1 else []
-        pairs += [("open", self.opened)] if self.opened else []
-        return pairs
-
-    def address(self) -> str:
-        """Return the query string with its question mark."""
-        return "?" + urlencode(self.pairs())
+        return tuple(condition_of(name, value) for name, value in self.chosen if name not in PLACES)
 
     def with_value(self, name: str, value: str) -> Filters:
         """Return these filters with an additional one."""
         if name == "variant":
-            return self.changed(variants=tuple(dict.fromkeys((*self.variants, value))))
-        return self.changed(**{name: value})
+            return self._changed(variant=tuple(dict.fromkeys((*self.variant, value))))
+        return self._changed(**{name: value})
 
     def without(self, name: str, value: str) -> Filters:
         """Return these filters without one of them."""
         if name == "variant":
-            return self.changed(variants=tuple(text for text in self.variants if text != value))
-        return self.changed(**{name: None})
+            return self._changed(variant=tuple(text for text in self.variant if text != value))
+        return self._changed(**{name: None})
 
-    def changed(self, **changes: Any) -> Filters:
-        """Return a copy with changes, on the first page and without an open row."""
-        return replace(self, **{"page": 1, "opened": None, **changes})
+    def _changed(self, **changes: Any) -> Filters:
+        return replace(self, page="", open="", **changes)
 
 
 def value_of(name: str, word: str) -> str:
@@ -242,10 +231,7 @@ def options(
 ) -> Markup:
     """Return the options of a form; faster than a template, which joins a thousand pieces.
 
-    Args:
-        values: the values of a filter; as a mapping, with the number of rows for each.
-        chosen: the selected value.
-        notes: notes on values that are variants.
+    A mapping of values has the number of rows for each; notes are on values that are variants.
     """
     counts = values if isinstance(values, Mapping) else {}
     elements = []
@@ -283,11 +269,6 @@ def paginated(row_count: int, page: int, page_rows: int) -> Pagination:
     page_count = max(1, -(-row_count // page_rows))
     page = min(page, page_count)
     return Pagination(page, page_count, slice((page - 1) * page_rows, page * page_rows))
-
-
-def _repeated(pairs: Sequence[tuple[str, str]], name: str) -> tuple[str, ...]:
-    values = (value[:_LONGEST] for key, value in pairs if key == name and value)
-    return tuple(dict.fromkeys(values))[:_MOST]
 
 
 def hosts_of(targets: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
@@ -337,20 +318,18 @@ def data_links(
         pairs: columns and their values.
         many: whether counting all rows would take longer than showing the first.
     """
-    base = f"/{database}/{quote(table)}"
-    query = urlencode(pairs)
-    joint = "&" if query else ""
+    base, query = f"/{database}/{quote(table)}", urlencode(pairs)
     return DataLinks(
-        browse=f"{base}?{query}{f'{joint}_nocount=1' if many else ''}",
-        json=f"{base}.json?{query}{joint}_shape=array",
-        csv=f"{base}.csv?{query}{joint}_stream=on&_size=max",
+        browse=f"{base}?{query}{'&_nocount=1' if many else ''}",
+        json=f"{base}.json?{query}&_shape=array",
+        csv=f"{base}.csv?{query}&_stream=on&_size=max",
     )
 
 
 def package_links(database: str, package: str, filters: Filters) -> DataLinks:
     """Return the addresses of the rows of a package's page, with its filters."""
     pairs = [("package", package)]
-    for name, value in filters.chosen():
+    for name, value in filters.chosen:
         if name == "target" and value.endswith(":"):
             names = {*known_targets(), value.removesuffix(":")}
             targets = sorted(name for name in names if target_matches(value, name))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -23,11 +22,10 @@ from spack_cache_db.query.graph import Node, dependent_packages, read_nodes
 from spack_cache_db.query.installation import Commands, install_binary
 from spack_cache_db.query.names import KnownName, UnknownNameError, known_name, scope_of
 from spack_cache_db.query.packages import PackageData, VariantNote, read_package_data, recipe_links
-from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.facets import Choice, choices_of, matches_of
-from spack_cache_db.site.pages.filters import Filters, paginated
+from spack_cache_db.site.pages.filters import Filters, Pagination, page_number, paginated
 from spack_cache_db.site.pages.package_versions import (
     Timeline,
     WhereItRuns,
@@ -38,10 +36,11 @@ from spack_cache_db.site.pages.package_versions import (
 from spack_cache_db.site.pages.spec import spec_line
 
 PAGE_ROWS = 25
+MOST_VERSIONS = 8
+"""Versions in the timeline by default."""
 
 PACKAGE = """
-SELECT id, name, spec_count, configuration_count, release_count, newest_version,
-  first_seen, last_seen
+SELECT id, name, spec_count, release_count, newest_version, last_seen
 FROM packages WHERE name = :name
 """
 EXPLICIT = "SELECT EXISTS (SELECT 1 FROM installations WHERE package = :name AND explicit = 1)"
@@ -61,24 +60,20 @@ WHERE packages.name = :name AND EXISTS (
   SELECT 1 FROM specs WHERE specs.configuration = configurations.id AND specs.is_binary)
 ORDER BY targets.family
 """
-MOST_OTHER_RELEASES = 24
 VARIANTS = ("+mpi", "+cuda", "+shared")
 """Well-known variants, the best known first."""
 _OFFERED = {"version": 1, "variant": 3, "compiler": 1, "os": 1, "stack": 1}
 """Filters that are offered above the rows, and the number of values of each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Package:
+class Package(NamedTuple):
     """One package and its totals."""
 
     id: int
     name: str
     spec_count: int
-    configuration_count: int
     release_count: int
     newest_version: str | None
-    first_seen: str | None
     last_seen: str | None
 
 
@@ -87,14 +82,11 @@ class PackagePage:
     """The content of the page of a package.
 
     Attributes:
-        first: the configuration of the first row.
+        first: the first row of all pages.
         install: the commands for the first row.
-        releases: the releases of the first row.
-        offers: filters that are offered above the rows.
         installed: versions by installation; None if there is only one installation.
         needed_by: packages that depend on it directly.
         known: specs of a package without a binary that other specs depend on.
-        known_name: the kind of its name.
         is_explicit: whether a spec of it was installed explicitly.
         notes: Spack's notes on the variants of the rows and the filters.
     """
@@ -104,15 +96,13 @@ class PackagePage:
     configuration_count: int
     spec_count: int
     choices: tuple[Choice, ...]
-    offers: tuple[Offer, ...]
-    first: Configuration | None
+    first: ConfigurationRow | None
     install: Commands | None
-    releases: tuple[str, ...]
     runs: WhereItRuns
     installed: WhereItRuns | None
     common_variants: tuple[str, ...]
     rows: tuple[ConfigurationRow, ...]
-    page_count: int
+    window: Pagination
     is_compiler: bool
     recipes: Mapping[str, str]
     needed_by: tuple[str, ...]
@@ -127,7 +117,7 @@ class PackagePage:
     @property
     def entry(self) -> str:
         """The first row as an entry of a spack.yaml."""
-        return f"- {json.dumps(spec_line(self.first))}" if self.first else ""
+        return f"- {json.dumps(spec_line(self.first.configuration))}" if self.first else ""
 
     @property
     def codes(self) -> Mapping[str, Markup]:
@@ -135,15 +125,30 @@ class PackagePage:
         code = Markup('<code title="{}">{}</code>')
         return {text: code.format(note.hint, text) for text, note in self.notes.items()}
 
+    @property
+    def offers(self) -> list[tuple[str, str, int]]:
+        """Filters that leave fewer configurations: names, values, and how many they leave."""
+        total, offers = self.configuration_count, []
+        by_name = {choice.name: choice.values for choice in self.choices if choice.chosen is None}
+        for name, most in _OFFERED.items():
+            values = [item for item in by_name.get(name, ()) if 0 < item[1] < total]
+            if name == "variant":
+                values = [item for item in values if item[0].startswith("+")]
+                values.sort(key=lambda item: ([*VARIANTS, item[0]].index(item[0]), -item[1]))
+            elif name != "version":
+                values.sort(key=lambda item: -item[1])
+            offers += [(name, *item) for item in values[:most]]
+        return offers
+
 
 def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage | None:
     """Return the page of the package called `name`; None if there is no such package."""
-    row = next(select(lookups.conn, PACKAGE, name=name), None)
+    conn, row = lookups.conn, next(select(lookups.conn, PACKAGE, name=name), None)
     if row is None:
         return None
     package = Package(*row)
     every = configurations_of_package(lookups, package.id)
-    releases = releases_of(lookups.conn, [row.id for row in every])
+    releases = releases_of(conn, [row.id for row in every])
     anywhere = matches_of(every, filters.conditions())
     scope = _scope(lookups, filters)
     in_scope = anywhere.counted(lambda rows: _counted(lookups, scope, rows))
@@ -152,43 +157,41 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
     order = configuration_ids(lookups, asks, every=True)
     matching = [fitting[key] for key in order if key in fitting]
     common = shared_variants(matching)
-    window = paginated(len(matching), filters.page, PAGE_ROWS)
+    window = paginated(len(matching), page_number(filters.page), PAGE_ROWS)
     page_rows = matching[window.rows]
     choices = choices_of(lookups, filters, anywhere, in_scope, releases)
-    data = read_package_data(lookups.conn, name)
+    data = read_package_data(conn, name)
     notes = data.variant_notes(_variants(page_rows, choices)) if data is not None else {}
     defaults = {text for text, note in notes.items() if note.is_default}
-    rows = table_rows(lookups, page_rows, common, scope or ANYWHERE, opened=filters.opened)
-    first = (
-        rows[:1] if window.page == 1 else table_rows(lookups, matching[:1], (), scope or ANYWHERE)
-    )
-    dag_hash = first[0].hashes[0] if first and first[0].hashes else None
-    if defaults:
-        rows = tuple(replace(row, variants=_others_first(row.variants, defaults)) for row in rows)
+    rows = table_rows(lookups, page_rows, common, scope or ANYWHERE, opened=filters.open)
+    first_rows = rows
+    if window.page > 1:
+        first_rows = table_rows(lookups, matching[:1], (), scope or ANYWHERE)
+    first = first_rows[0] if first_rows else None
+    dag_hash = first.hashes[0] if first and first.hashes else None
+    is_whole = filters.versions == "all"
     return PackagePage(
         package=package,
-        filters=filters.changed(page=window.page),
+        filters=filters,
         configuration_count=len(matching),
         spec_count=sum(row.spec_count for row in matching),
         choices=choices,
-        offers=offers_of(choices, len(matching)),
-        first=first[0].configuration if first else None,
-        install=install_binary(lookups.conn, name, dag_hash, filters.release) if dag_hash else None,
-        releases=first[0].presence.releases[:MOST_OTHER_RELEASES] if first else (),
-        runs=where_it_runs(lookups, every, releases, all=filters.all_versions),
-        installed=where_installed(lookups, every, releases, all=filters.all_versions),
+        first=first,
+        install=install_binary(conn, name, dag_hash, filters.release) if dag_hash else None,
+        runs=where_it_runs(lookups, every, releases),
+        installed=where_installed(lookups, every, releases),
         common_variants=_others_first(common, defaults),
-        rows=rows,
-        page_count=window.page_count,
+        rows=tuple(replace(row, variants=_others_first(row.variants, defaults)) for row in rows),
+        window=window,
         is_compiler=name in lookups.compilers,
-        recipes=recipe_links(lookups.conn, name),
-        needed_by=tuple(dependent_packages(lookups.conn, package.id)),
-        known=() if package.release_count else _known(lookups.conn, package),
+        recipes=recipe_links(conn, name),
+        needed_by=tuple(dependent_packages(conn, package.id)),
+        known=() if package.release_count else _known(lookups, package),
         known_name=known_name(lookups, name),
         changes=latest_changes(lookups, package=name),
-        timeline=timeline_of(lookups, every, releases, every_version=filters.all_versions),
+        timeline=timeline_of(lookups, every, releases, None if is_whole else MOST_VERSIONS),
         data=data,
-        is_explicit=bool(lookups.trees() and next(select(lookups.conn, EXPLICIT, name=name))[0]),
+        is_explicit=bool(lookups.trees() and next(select(conn, EXPLICIT, name=name))[0]),
         notes=notes,
     )
 
@@ -202,12 +205,13 @@ def _variants(configurations: Iterable[Counted], choices: Iterable[Choice]) -> s
 
 def _others_first(variants: tuple[str, ...], defaults: Set[str]) -> tuple[str, ...]:
     """Return variants sorted: those that are not defaults first."""
-    return tuple(sorted(variants, key=defaults.__contains__)) if defaults else variants
+    return tuple(sorted(variants, key=defaults.__contains__))
 
 
-def _known(conn: sqlite3.Connection, package: Package) -> tuple[Node, ...]:
-    ids = [row[0] for row in select(conn, KNOWN, package=package.id, limit=MOST_KNOWN)]
-    return tuple(sorted(read_nodes(conn, ids).values(), key=lambda node: node.sort_key))
+def _known(lookups: Lookups, package: Package) -> tuple[Node, ...]:
+    rows = select(lookups.conn, KNOWN, package=package.id, limit=MOST_KNOWN)
+    nodes = read_nodes(lookups.conn, [spec for (spec,) in rows])
+    return tuple(sorted(nodes.values(), key=lambda node: node.sort_key))
 
 
 def shared_variants(matching: Sequence[Counted]) -> tuple[str, ...]:
@@ -240,34 +244,6 @@ def _counted(lookups: Lookups, scope: Conditions | None, fitting: list[Counted])
         for row in fitting
         if row.id in counts
     ]
-
-
-class Offer(NamedTuple):
-    """An offered filter: its name, its value, and the number of configurations that it leaves."""
-
-    name: str
-    value: str
-    configurations: int
-
-
-def offers_of(choices: Iterable[Choice], total: int) -> tuple[Offer, ...]:
-    """Return filters that leave fewer than `total` configurations, the best known first."""
-    offered = []
-    for choice in choices:
-        if choice.chosen is not None or choice.name not in _OFFERED:
-            continue
-        values = [Offer(choice.name, *pair) for pair in choice.values if 0 < pair[1] < total]
-        if choice.name == "variant":
-            values = [offer for offer in values if offer.value.startswith("+")]
-            values.sort(key=lambda offer: (_place_of(offer.value), -offer.configurations))
-        elif choice.name != "version":
-            values.sort(key=lambda offer: -offer.configurations)
-        offered += values[: _OFFERED[choice.name]]
-    return tuple(sorted(offered, key=lambda offer: [*_OFFERED].index(offer.name)))
-
-
-def _place_of(variant: str) -> int:
-    return VARIANTS.index(variant) if variant in VARIANTS else len(VARIANTS)
 
 
 def load_badge(lookups: Lookups, name: str) -> str | None:

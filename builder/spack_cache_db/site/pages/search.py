@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.query.answers import notes_on
-from spack_cache_db.query.conditions import Conditions, OneOf, UnsupportedQuery, asked
+from spack_cache_db.query.conditions import Conditions, OneOf, UnsupportedQuery, asked, only
 from spack_cache_db.query.configurations import (
     Candidates,
     ResultSet,
@@ -39,6 +40,8 @@ from spack_cache_db.site.pages.filters import (
     EVERYWHERE,
     LABELS,
     Narrowing,
+    Pagination,
+    most_first,
     paginated,
 )
 from spack_cache_db.site.pages.package import PAGE_ROWS, shared_variants
@@ -74,6 +77,14 @@ kept_question = lru_cache(maxsize=MOST_ANSWERS)(question_of)
 kept_matching = lru_cache(maxsize=MOST_ANSWERS)(matching)
 
 
+class Facet(NamedTuple):
+    """The most frequent values of one column: name, search text and number of configurations."""
+
+    label: str
+    values: tuple[tuple[str, str, int], ...]
+    value_count: int
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One page of the configurations that satisfy a spec."""
@@ -81,9 +92,8 @@ class Answer:
     count: int
     rows: tuple[ConfigurationRow, ...]
     common_variants: tuple[str, ...]
-    page: int
-    page_count: int
-    facets: tuple[Facet, ...] = ()
+    window: Pagination
+    facets: tuple[Facet, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +151,7 @@ def load_find(
     """Return the answer to a search.
 
     Args:
-        text: the typed text.
         page: number of the page of rows.
-        narrowing: filters by release, stack and machine.
         opened: first hash of the row that shows all of its hashes.
     """
     try:
@@ -194,10 +202,8 @@ class _Search:
         if not _SIGNS.search(text) and text != "*" and not self._is_spec_of_package(text):
             return self._read(text) or self._of_words(plain_words(text))
         pinned = _PINNED.fullmatch(text)
-        if pinned is not None and pinned[1] in self.lookups.packages:
-            result = self._read(text)
-            if result is not None:
-                return result
+        if pinned is not None and pinned[1] in self.lookups.packages and (read := self._read(text)):
+            return read
         try:
             query, spelled = respelled(self.lookups, parse(text))
             question = kept_question(self.lookups, query, self.scope)
@@ -205,10 +211,8 @@ class _Search:
             return replace(self._read(text) or self._of_parts(text), error=str(error))
         except UnsupportedQuery as error:
             # `hdf5-1.14` is a package called `14`, in a namespace.
-            if query.namespace is not None:
-                result = self._read(text)
-                if result is not None:
-                    return result
+            if query.namespace is not None and (result := self._read(text)) is not None:
+                return result
             result = replace(self._of_parts(text), error=str(error))
             return self._explained(result, why_corrected, query, self.scope)
         if _is_name(query) and query.name in self.lookups.packages:
@@ -221,7 +225,10 @@ class _Search:
             if result and result.answer is None and (is_known or result.packages is None):
                 return result
         prefix = asked(question.conditions, "hash")
-        hashes = _hashes(self.lookups.conn, prefix)
+        hashes = ()
+        if prefix is not None and is_hash_prefix(prefix):
+            specs = specs_beginning(self.lookups.conn, prefix, MOST_CANDIDATES)
+            hashes = tuple(specs.values())
         results = kept_matching(self.lookups, question.conditions)
         answer = self._answer(results, query)
         if answer.count == 1 and len(hashes) == 1:
@@ -294,7 +301,7 @@ class _Search:
 
     def _install(self, answer: Answer) -> Commands | None:
         """Return the commands for the first row."""
-        if answer.page > 1 or not answer.rows or not answer.rows[0].hashes:
+        if answer.window.page > 1 or not answer.rows or not answer.rows[0].hashes:
             return None
         row, release = answer.rows[0], asked(self.scope, "release")
         name = self.lookups.releases[release].name if release is not None else None
@@ -336,8 +343,7 @@ class _Search:
                 self.lookups, configurations, variants, results.conditions, self.opened
             ),
             common_variants=variants,
-            page=window.page,
-            page_count=window.page_count,
+            window=window,
             facets=facets_of(self.lookups, results, query),
         )
 
@@ -367,46 +373,21 @@ def _is_name(query: SpecQuery) -> bool:
     return query.name is not None and query == SpecQuery(name=query.name, text=query.text)
 
 
-def _hashes(conn: sqlite3.Connection, prefix: str | None) -> tuple[str, ...]:
-    """Return the first hashes with a prefix; none if the prefix is too short."""
-    if prefix is None or not is_hash_prefix(prefix):
-        return ()
-    return tuple(specs_beginning(conn, prefix, MOST_CANDIDATES).values())
-
-
-@dataclass(frozen=True, slots=True)
-class Facet:
-    """The most frequent values of one column.
-
-    Attributes:
-        values: name, search text, and number of configurations of each.
-        value_count: number of all values.
-    """
-
-    label: str
-    values: tuple[tuple[str, str, int], ...]
-    value_count: int
-
-
 @lru_cache(maxsize=MOST_ANSWERS)
 def facets_of(lookups: Lookups, results: ResultSet, query: SpecQuery) -> tuple[Facet, ...]:
     """Return the columns in which results differ, except those that the query has."""
     facets = []
-    words = next(
-        (condition.text for condition in results.conditions if condition.kind == "words"), ""
-    )
+    words = "".join(condition.text for condition in only(results.conditions, "words")[:1])
     for column, part in FACETS.items():
         if getattr(query, part) is not None:
             continue
         of_configurations = lookups.column("configurations", column)
-        counts = Counter(map(of_configurations.__getitem__, results.ids))
-        if len(counts) > 1:
-            names = lookups.words[column]
-            counted_names = ((names[key], count) for key, count in counts.items())
-            pairs = sorted(counted_names, key=lambda pair: (-pair[1], pair[0]))
+        keys = Counter(map(of_configurations.__getitem__, results.ids))
+        if len(keys) > 1:
+            counts = most_first({lookups.words[column][key]: keys[key] for key in keys})
             values = tuple(
-                (value, f"{spec_text(replace(query, **{part: value}))} {words}".strip(), count)
-                for value, count in pairs[:MOST_VALUES]
+                (value, f"{spec_text(replace(query, **{part: value}))} {words}".strip(), count)  # type: ignore[arg-type]
+                for value, count in counts[:MOST_VALUES]
             )
-            facets.append(Facet(LABELS[column], values, len(pairs)))
+            facets.append(Facet(LABELS[column], values, len(counts)))
     return tuple(facets)

@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from spack_cache_db.query.comparison import differences
 from spack_cache_db.query.configurations import Spec, configurations_by_id
@@ -23,45 +24,20 @@ from spack_cache_db.query.installation import Commands, install_listed, installa
 from spack_cache_db.records import INSTALLED, Configuration
 from spack_cache_db.site.pages.configurations import MOST_NODES, LookAlike, look_alikes
 from spack_cache_db.site.pages.dependency_tree import Trees, trees
-from spack_cache_db.site.pages.filters import paginated
+from spack_cache_db.site.pages.filters import Pagination, paginated
 from spack_cache_db.spack.normal_forms import NO_COMPILER
 
 MOST_OTHERS = 100
 """Other specs of the configuration on one page."""
+MOST_CANDIDATES = 50
+MOST_DEPENDENTS = 50
+"""Dependents on the page of a spec."""
 
 OTHERS = """
 SELECT id, hash, stacks, first_seen, last_seen FROM specs
 WHERE configuration = :configuration AND hash != :hash AND release_count > 0
 ORDER BY id LIMIT :limit OFFSET :offset
 """
-
-
-def read_others(
-    conn: sqlite3.Connection, configuration: int, dag_hash: str, page: int
-) -> list[Spec]:
-    """Return one page of the other binaries of a configuration, current ones first."""
-    window = {"limit": MOST_OTHERS, "offset": (page - 1) * MOST_OTHERS}
-    rows = select(conn, OTHERS, configuration=configuration, hash=dag_hash, **window)
-    return [*map(Spec._make, rows)]
-
-
-def compared(
-    lookups: Lookups, graph: Needs, spec: int, others: Sequence[Spec]
-) -> tuple[LookAlike, ...]:
-    """Return other specs with their differences from a spec, if the graph has both."""
-    ids = [other.id for other in others if other.id in graph.edges] if spec in graph.edges else []
-    differences_by_id = differences(lookups, graph, spec, ids)
-    binaries = look_alikes(lookups, others, {})
-    return tuple(
-        replace(binary, differences=differences_by_id.get(other.id))
-        for other, binary in zip(others, binaries, strict=True)
-    )
-
-
-MOST_CANDIDATES = 50
-MOST_DEPENDENTS = 50
-"""Dependents on the page of a spec."""
-
 OTHERWISE = """
 SELECT source, message FROM problems WHERE hash = :hash AND code LIKE 'two_%' ORDER BY id
 """
@@ -89,8 +65,7 @@ _WEB = re.compile(r"https?://[^/]", re.IGNORECASE)
 _PREFIX = re.compile(r"[a-z2-7]{7,32}")
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """A spec's presence in one release."""
 
     release: str
@@ -105,8 +80,7 @@ class Listing:
         return bool(self.tarball and _WEB.match(self.tarball))
 
 
-@dataclass(frozen=True, slots=True)
-class HashMatch:
+class HashMatch(NamedTuple):
     """One of several specs that a short hash may mean."""
 
     hash: str
@@ -118,20 +92,16 @@ class SpecPage:
     """The content of the page of a spec.
 
     Attributes:
-        kind: `binary`, `external` or `not pushed`.
-        external: the path of an external.
+        node: its hash and its kind.
         otherwise: paths of pages and indexes that contradict the stored data, and their messages.
         trees: dependencies; None without a record in an index.
         needed_by: the first direct dependents, at most one more than `MOST_DEPENDENTS`.
         others: specs of the same configuration, current ones first.
         release: the release that the reader chose, if it lists the spec.
-        installed: installations of the spec.
         install: install commands; None if no mirror lists the spec.
     """
 
-    hash: str
-    kind: str
-    external: str | None
+    node: Node
     configuration: Configuration
     stacks: tuple[str, ...]
     release_count: int
@@ -143,8 +113,7 @@ class SpecPage:
     needed_by: tuple[Node, ...]
     other_count: int
     others: tuple[LookAlike, ...]
-    page: int
-    page_count: int
+    window: Pagination
     release: str | None
     installed: tuple[Commands, ...]
     install: Commands | None
@@ -166,11 +135,8 @@ def spec_line(configuration: Configuration) -> str:
     exact = "" if "=" in configuration.version else "="
     words = [f"{configuration.package}@{exact}{configuration.version}", *configuration.variants]
     words += [f"{name}={getattr(configuration, name)}" for name in ("platform", "os", "target")]
-    words += (
-        []
-        if configuration.compiler == NO_COMPILER
-        else [f"%{configuration.compiler.replace('@', '@=')}"]
-    )
+    if configuration.compiler != NO_COMPILER:
+        words.append(f"%{configuration.compiler.replace('@', '@=')}")
     return " ".join(words)
 
 
@@ -182,11 +148,9 @@ def is_hash_prefix(text: str) -> bool:
 def load_candidates(lookups: Lookups, prefix: str) -> tuple[HashMatch, ...]:
     """Return the first specs whose hash has a prefix, at most one more than `MOST_CANDIDATES`."""
     rows = [*select(lookups.conn, CANDIDATES, prefix=prefix, limit=MOST_CANDIDATES + 1)]
-    configurations = configurations_by_id(lookups, [configuration for _, configuration in rows])
-    return tuple(
-        HashMatch(dag_hash, counted.configuration)
-        for (dag_hash, _), counted in zip(rows, configurations, strict=True)
-    )
+    counted = configurations_by_id(lookups, [configuration for _, configuration in rows])
+    pairs = zip(rows, counted, strict=True)
+    return tuple(HashMatch(dag_hash, row.configuration) for (dag_hash, _), row in pairs)
 
 
 def load_spec(
@@ -198,52 +162,67 @@ def load_spec(
         page: number of the page of other specs.
         release: release to install from; the first one that lists the spec, if this one does not.
     """
-    row = next(select(lookups.conn, SPEC, hash=dag_hash), None)
+    conn, row = lookups.conn, next(select(lookups.conn, SPEC, hash=dag_hash), None)
     if row is None:
         return None
-    spec, configuration, stacks, release_count, first_seen, last_seen = row
-    (counted,) = configurations_by_id(lookups, [configuration])
-    listings = _listings(lookups.conn, spec, dag_hash)
+    spec, key, stacks, release_count, *days = row
+    (counted,) = configurations_by_id(lookups, [key])
+    configuration = counted.configuration
+    listings = tuple(
+        Listing(name, kind, tuple(json.loads(names)), *binary)
+        for name, kind, names, *binary in select(conn, LISTINGS, spec=spec, hash=dag_hash)
+    )
     releases = [listing.release for listing in listings if listing.kind != INSTALLED]
     chosen = release if release in releases else None
     other_count = counted.spec_count - bool(release_count)
-    other_specs = read_others(lookups.conn, configuration, dag_hash, page)
-    roots = recorded_specs(lookups.conn, [spec, *(other.id for other in other_specs)])
+    others = read_others(conn, key, dag_hash, page)
+    roots = recorded_specs(conn, [spec, *(other.id for other in others)])
     graph = read_needs(lookups, roots, MOST_NODES)
-    node = read_nodes(lookups.conn, [spec])[spec]
-    needing = read_nodes(lookups.conn, direct_dependents(lookups.conn, spec, MOST_DEPENDENTS + 1))
+    needing = read_nodes(conn, direct_dependents(conn, spec, MOST_DEPENDENTS + 1))
     return SpecPage(
-        hash=dag_hash,
-        kind=node.kind,
-        external=node.external,
-        configuration=counted.configuration,
+        node=read_nodes(conn, [spec])[spec],
+        configuration=configuration,
         stacks=tuple(json.loads(stacks)),
         release_count=release_count,
-        first_seen=first_seen,
-        last_seen=last_seen,
+        first_seen=days[0],
+        last_seen=days[1],
         listings=listings,
         otherwise=tuple(
             (path, message.replace(f" {dag_hash}", "", 1))
-            for path, message in select(lookups.conn, OTHERWISE, hash=dag_hash)
+            for path, message in select(conn, OTHERWISE, hash=dag_hash)
         ),
         trees=_trees(lookups, graph, spec) if spec in graph.edges else None,
         needed_by=tuple(needing.values()),
         other_count=other_count,
-        others=compared(lookups, graph, spec, other_specs),
-        page=page,
-        page_count=paginated(other_count, page, MOST_OTHERS).page_count,
+        others=_compared(lookups, graph, spec, others),
+        window=paginated(other_count, page, MOST_OTHERS),
         release=chosen,
-        installed=installations_of(lookups.conn, counted.configuration.package, dag_hash),
+        installed=installations_of(conn, configuration.package, dag_hash),
         install=install_listed(
-            lookups.conn, counted.configuration.package, dag_hash, [chosen] if chosen else releases
+            conn, configuration.package, dag_hash, [chosen] if chosen else releases
         ),
     )
 
 
-def _listings(conn: sqlite3.Connection, spec: int, dag_hash: str) -> tuple[Listing, ...]:
+def read_others(
+    conn: sqlite3.Connection, configuration: int, dag_hash: str, page: int
+) -> list[Spec]:
+    """Return one page of the other binaries of a configuration, current ones first."""
+    window = {"limit": MOST_OTHERS, "offset": (page - 1) * MOST_OTHERS}
+    rows = select(conn, OTHERS, configuration=configuration, hash=dag_hash, **window)
+    return [*map(Spec._make, rows)]
+
+
+def _compared(
+    lookups: Lookups, graph: Needs, spec: int, others: Sequence[Spec]
+) -> tuple[LookAlike, ...]:
+    """Return other specs with their differences from a spec, if the graph has both."""
+    ids = [other.id for other in others if other.id in graph.edges] if spec in graph.edges else []
+    differences_by_id = differences(lookups, graph, spec, ids)
+    binaries = look_alikes(lookups, others, {})
     return tuple(
-        Listing(release, kind, tuple(json.loads(stacks)), size, tarball)
-        for release, kind, stacks, size, tarball in select(conn, LISTINGS, spec=spec, hash=dag_hash)
+        replace(binary, differences=differences_by_id.get(other.id))
+        for other, binary in zip(others, binaries, strict=True)
     )
 
 
