@@ -45,7 +45,8 @@ WAYS_IN = {
     "database_file": "sqlite3.connect",
     # Package data in such a database: at most as many bytes as package data may have.
     "sources.databases": ".decompress zstandard.ZstdDecompressor",
-    "site.workers.worker": "os.open sqlite3.connect",
+    # Tasks come from its server, through a pipe.
+    "site.workers.worker": "os.open pickle.load sqlite3.connect sys.stdin",
     # What this program has just written, or sends as it is.
     "build.publication": "sqlite3.connect",
     # It also reads the descriptions of tables in this package.

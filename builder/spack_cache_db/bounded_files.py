@@ -1,4 +1,4 @@
-"""Reads untrusted files within limits and without blocking; writes our own files safely.
+"""Reads untrusted files within limits and without blocking; writes our own files; checks paths.
 
 Pipes, which would block, devices, which are endless, and sparse files, which take gigabytes of
 memory and no disk, are refused. Links are followed under the same rules.
@@ -11,12 +11,12 @@ import fcntl
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
-from spack_cache_db.errors import OutputError, reason
+from spack_cache_db.errors import ArgumentError, OutputError, reason
 
 LARGE = 2**20
 """Smallest file that is checked for holes before it is read, in bytes."""
@@ -172,3 +172,39 @@ def _force_to_disk(path: Path) -> None:
 def unreadable(error: OSError | ValueError) -> str:
     """Return the reason why a file was not read."""
     return reason(error) if isinstance(error, FileFault) else f"cannot be read: {reason(error)}"
+
+
+AnyPath = str | os.PathLike[str]
+
+DEFAULT_MAX_PAGE_SIZE = 64 * 2**20
+"""In bytes; the largest known pages have a few hundred kilobytes."""
+
+
+def checked_paths(paths: object) -> list[str]:
+    """Return one path or many as texts; raises `ArgumentError`."""
+    if isinstance(paths, str | os.PathLike):
+        paths = [paths]
+    if isinstance(paths, bytes) or not isinstance(paths, Iterable):
+        raise _wrong_type("paths", paths, "a path or several, str or Path")
+    checked = [_checked_path("a path", path) for path in paths]
+    if not checked:
+        raise ArgumentError("paths is empty, expected at least one file or folder")
+    return checked
+
+
+def checked_file(name: str, file: object, description: str = "a file made by build") -> Path:
+    """Return the path of a file; raises `ArgumentError` with the name and the description."""
+    path = _checked_path(name, file)
+    if not path:
+        raise ArgumentError(f"{name} is empty, expected the path of {description}")
+    return Path(path)
+
+
+def _checked_path(name: str, value: object) -> str:
+    if isinstance(value, str | os.PathLike) and isinstance(path := os.fspath(value), str):
+        return path
+    raise _wrong_type(name, value, "str or Path")
+
+
+def _wrong_type(name: str, value: object, expected: str) -> ArgumentError:
+    return ArgumentError(f"{name} is {value!r:.60} ({type(value).__name__}), expected {expected}")

@@ -13,8 +13,8 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.cli import COMMANDS
 from spack_cache_db.cli.output import Heading, print_answer
+from spack_cache_db.query import Rows
 from spack_cache_db.query.changes import diff
-from spack_cache_db.row_forms import Rows
 from tests import graphs
 from tests.commands import run
 from tests.indexes import REAL_FILE

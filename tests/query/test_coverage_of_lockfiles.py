@@ -13,11 +13,11 @@ import pytest
 
 from spack_cache_db.cli.cover import cover_table
 from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.query import csv_text
 from spack_cache_db.query.coverage import Cover, cover_environment
 from spack_cache_db.query.covered_spec import CoveredSpec
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.names import scope_of
-from spack_cache_db.row_forms import csv_text
 from tests.conftest import Build
 from tests.graphs import edges, installs, run_time
 from tests.indexes import edge, hash_of, index, lock_of, node, record

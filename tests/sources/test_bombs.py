@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from spack_cache_db.arguments import DEFAULT_MAX_PAGE_SIZE
+from spack_cache_db.bounded_files import DEFAULT_MAX_PAGE_SIZE
 from spack_cache_db.sources import File, RawFile
 from spack_cache_db.sources.archives import MAX_HEADERS, unpacked_limit
 from spack_cache_db.sources.readers import read

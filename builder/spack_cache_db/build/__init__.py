@@ -13,7 +13,7 @@ from datetime import date
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spack_cache_db.arguments import DEFAULT_MAX_PAGE_SIZE, AnyPath, checked_file, checked_paths
+from spack_cache_db.bounded_files import DEFAULT_MAX_PAGE_SIZE, AnyPath, checked_file, checked_paths
 from spack_cache_db.errors import ArgumentError, Fault
 from spack_cache_db.records import is_name
 

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from spack_cache_db import schema
-from spack_cache_db.arguments import DEFAULT_MAX_PAGE_SIZE, AnyPath, checked_file
+from spack_cache_db.bounded_files import DEFAULT_MAX_PAGE_SIZE, AnyPath, checked_file
 from spack_cache_db.build import Input, Progress
 from spack_cache_db.database_file import damage_as_error, open_database
 from spack_cache_db.errors import ArgumentError, Fault, printable

@@ -12,7 +12,7 @@ import click
 from spack_cache_db.cli.options import file_argument, opened, shared_options
 from spack_cache_db.cli.output import print_json, print_rows, say, say_notes
 from spack_cache_db.errors import counted
-from spack_cache_db.row_forms import Rows
+from spack_cache_db.query import Rows
 
 _BEHIND = ("name", "newest_version", "latest_version", "versions_behind", "spec_count")
 """The columns of `behind` for people."""

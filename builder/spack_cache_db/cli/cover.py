@@ -27,7 +27,7 @@ from spack_cache_db.cli.options import (
 )
 from spack_cache_db.cli.output import fail, form_of, print_answer, say_notes, width
 from spack_cache_db.errors import counted
-from spack_cache_db.row_forms import Rows
+from spack_cache_db.query import Rows
 
 if TYPE_CHECKING:
     from spack_cache_db.query.conditions import Conditions

@@ -19,7 +19,7 @@ import click
 
 from spack_cache_db.cli.signals import when_stopped, write_error
 from spack_cache_db.errors import counted, printable
-from spack_cache_db.row_forms import Rows, csv_text, json_text
+from spack_cache_db.query import Rows, csv_text, json_text
 
 MOST_ROWS = 50
 """Rows of a table on a terminal without `--all`."""

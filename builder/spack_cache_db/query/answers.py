@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields, replace
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from spack_cache_db.arguments import checked_limit
-from spack_cache_db.errors import counted
+from spack_cache_db.errors import ArgumentError, counted
+from spack_cache_db.query import NotebookTable, Rows
 from spack_cache_db.query.comparison import distinctions
 from spack_cache_db.query.conditions import (
     Condition,
@@ -47,7 +47,6 @@ from spack_cache_db.query.database import (
 from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.records import explicitly, question_of
 from spack_cache_db.records import Configuration
-from spack_cache_db.row_forms import NotebookTable, Rows
 from spack_cache_db.spack.parser import parse_query, parser_of
 
 _INSTALLED = ("is_external", "prefix", "modules", "module_tree")
@@ -189,7 +188,8 @@ def find(
         UnknownSpackVersion: `spack` is not a version.
         DatabaseError: the database was not made by this builder.
     """
-    checked_limit(limit)
+    if limit is not None and (not isinstance(limit, int) or limit < 0):
+        raise ArgumentError(f"limit is {limit!r}, expected a whole number from 0")
     parsed = parser_of(spack)(query)
     with opened(db) as lookups:
         scope = scope_of(lookups, release, stack, host, os, platform)

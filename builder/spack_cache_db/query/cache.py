@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from spack_cache_db import schema
-from spack_cache_db.arguments import AnyPath, checked_file
+from spack_cache_db.bounded_files import AnyPath, checked_file
+from spack_cache_db.query import NotebookTable, Rows
 from spack_cache_db.query.answers import find, history
 from spack_cache_db.query.changes import diff
 from spack_cache_db.query.conditions import Conditions
@@ -27,7 +28,6 @@ from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.packages import behind, package_data
 from spack_cache_db.query.retention import retention
 from spack_cache_db.records import Configuration
-from spack_cache_db.row_forms import NotebookTable, Rows
 
 CONFIGURATIONS_AT_ONCE = 1_000
 

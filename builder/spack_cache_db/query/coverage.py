@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
+from os import PathLike
 from typing import Any, NamedTuple
 
-from spack_cache_db.arguments import AnyPath, checked_environment
+from spack_cache_db.bounded_files import AnyPath, checked_file
 from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.environments import (
     ALL,
@@ -21,6 +21,7 @@ from spack_cache_db.environments import (
 )
 from spack_cache_db.environments.formats import user_specs
 from spack_cache_db.errors import counted
+from spack_cache_db.query import NotebookTable, Rows
 from spack_cache_db.query.conditions import (
     ANYWHERE,
     Condition,
@@ -46,7 +47,6 @@ from spack_cache_db.query.lockfiles import OF_NODES, cover_lock
 from spack_cache_db.query.names import UnknownNameError, known_name, known_names, scope_of
 from spack_cache_db.query.records import SpecRecords, has_records, read_query, respelled
 from spack_cache_db.query.requirements import CheckedRules
-from spack_cache_db.row_forms import NotebookTable, Rows
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.parser import parser_of
 
@@ -213,13 +213,14 @@ def cover(
         UnknownSpackVersion: `spack` is not a version.
         DatabaseError: the database was not made by this builder.
     """
-    checked, parse = checked_environment(environment), parser_of(spack)
+    parse = parser_of(spack)
     names = {"release": release, "stack": stack, "host": host, "os": os, "platform": platform}
     with opened(db) as lookups, opened_baseline(baseline, names) as older:
-        if isinstance(checked, Path):
-            read = read_environment_file(checked, parse=parse, known=known_names(lookups))
+        if isinstance(environment, str | PathLike):
+            path = checked_file("environment", environment, "an environment")
+            read = read_environment_file(path, parse=parse, known=known_names(lookups))
         else:
-            read = user_specs(checked, parse)
+            read = user_specs([*environment], parse)
         return cover_environment(lookups, read, scope_of(lookups, **names), older=older)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self, TypeVar, cast
 
-from spack_cache_db.arguments import AnyPath, checked_database, checked_file
+from spack_cache_db.bounded_files import AnyPath, checked_file
 from spack_cache_db.database_file import damage_as_error, open_database
 from spack_cache_db.records import INSTALLED
 from spack_cache_db.schema import CONFIGURATION, LABELS
@@ -321,5 +321,6 @@ def opened(db: Database) -> Iterator[Lookups]:
         with db.lock, damage_as_error(db.path):
             yield db.lookups
         return
-    with connected(checked_database(db)) as conn:
+    file = db if isinstance(db, sqlite3.Connection) else checked_file("db", db)
+    with connected(file) as conn:
         yield read_lookups(conn)

@@ -13,7 +13,7 @@ from math import log1p
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from spack_cache_db.arguments import AnyPath
+from spack_cache_db.bounded_files import AnyPath
 from spack_cache_db.errors import DatabaseError, printable
 from spack_cache_db.query.conditions import Conditions
 from spack_cache_db.query.configurations import configurations_of_package, counted_part, matching

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
-from spack_cache_db.arguments import AnyPath, checked_file
+from spack_cache_db.bounded_files import AnyPath, checked_file
 from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.errors import ArgumentError
+from spack_cache_db.query import Rows
 from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.configurations import IN_STACK
 from spack_cache_db.query.coverage import Cover, cover_environment
@@ -18,7 +19,6 @@ from spack_cache_db.query.covered_spec import CoveredSpec
 from spack_cache_db.query.database import Database, Lookups, opened, select, select_in
 from spack_cache_db.query.graph import externals, read_nodes, read_run_time
 from spack_cache_db.query.names import known_names, scope_of
-from spack_cache_db.row_forms import Rows
 from spack_cache_db.spack.versions import preference
 
 WITH_HASHES = "SELECT id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))"

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode
 
 from spack_cache_db.errors import BuilderError
+from spack_cache_db.query import Rows, csv_text, json_text
 from spack_cache_db.query.answers import found_part, found_rows
 from spack_cache_db.query.names import known_name, read_spellings
 from spack_cache_db.query.packages import read_package
 from spack_cache_db.query.words import Reading
-from spack_cache_db.row_forms import Rows, csv_text, json_text
 from spack_cache_db.site.addresses import NOT_MOVED, check_fields, respelled
 from spack_cache_db.site.answers import PAGES, SEARCH, Answer, Kind, Request, Site, data, refused
 from spack_cache_db.site.pages.changes import (

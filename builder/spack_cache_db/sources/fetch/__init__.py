@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spack_cache_db.arguments import AnyPath, checked_file
+from spack_cache_db.bounded_files import AnyPath, checked_file
 from spack_cache_db.errors import Fault
 
 if TYPE_CHECKING:

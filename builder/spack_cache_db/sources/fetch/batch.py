@@ -14,8 +14,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from spack_cache_db.arguments import checked_file
-from spack_cache_db.bounded_files import alone_in
+from spack_cache_db.bounded_files import alone_in, checked_file
 from spack_cache_db.errors import Fault, InputError, faults_of, reason
 from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, Progress
 from spack_cache_db.sources.fetch.addresses import (
