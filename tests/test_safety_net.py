@@ -10,7 +10,7 @@ import pytest
 
 from spack_cache_db.build import build, check
 from spack_cache_db.errors import TRACEBACK
-from spack_cache_db.sources.indexes.index_reader import IndexReader
+from spack_cache_db.sources.indexes.records import IndexReader
 from spack_cache_db.sources.pages import PageReader
 from tests.commands import run
 from tests.indexes import index, node, record

@@ -117,9 +117,11 @@ def unexpected(error: BaseException) -> str:
 
 @contextmanager
 def faults_of(path: str) -> Iterator[None]:
-    """Turn an unexpected exception into an InputError for the file, folder or URL being read."""
+    """Turn a LineFault or an unexpected exception into an InputError for what is being read."""
     try:
         yield
+    except LineFault as fault:
+        raise InputError([Fault(fault.path or path, fault.line, fault.message)]) from None
     except BuilderError:
         raise
     except Exception as error:

@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.build import build, check
-from spack_cache_db.errors import InputError
-from spack_cache_db.sources.indexes import IndexFault
-from spack_cache_db.sources.indexes.index_records import NODE_LIMIT, SpecFile
+from spack_cache_db.errors import InputError, LineFault
+from spack_cache_db.sources.indexes.records import NODE_LIMIT, read_spec_file
 from tests.indexes import (
     MIRRORS,
     OTHERS,
@@ -58,7 +57,7 @@ PLACES = [(name, way) for name, value in sorted(FILES.items()) for way in ways(v
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_every_form_says_the_same(name: str, form: str) -> None:
     """JSON or YAML, clear-signed, packed: the same nodes, the binary's own first."""
-    found = SpecFile(FORMS[form](json.dumps(FILES[name])), 2**20)
+    found = read_spec_file(FORMS[form](json.dumps(FILES[name])), 2**20)
 
     nodes = [entry.node for entry in found.entries]
     assert [each.name for each in nodes] == ["a", "b"]
@@ -73,7 +72,7 @@ def test_every_form_says_the_same(name: str, form: str) -> None:
 @pytest.mark.parametrize("path", sorted(MIRRORS.glob("v2*/build_cache/*")), ids=lambda p: p.name)
 def test_real_files_are_read(path: Path) -> None:
     """Of Spack 0.16 to 0.23: the hash in the file's name is that of the first node."""
-    found = SpecFile(path.read_bytes(), 2**20)
+    found = read_spec_file(path.read_bytes(), 2**20)
 
     nodes = [entry.node for entry in found.entries]
     assert nodes[0].hash in path.name
@@ -86,15 +85,14 @@ BROKEN = {
     "a lockfile": (b'{"_meta": {}, "roots": [], "concrete_specs": {}}', "cover spack.lock"),
     "cut": (json.dumps(FILES["specfile 5"]).encode()[:-40], "broken spec file"),
     "nested": (b'{"spec": ' + b"[" * 1_000_000, "broken spec file"),
-    "nested YAML": (b"spec: " + b"[" * 2_000, "broken spec file"),
     "closed YAML": (b"spec: " + b"[" * 100_000 + b"]" * 100_000, "nested more than 32 levels"),
     "no number": (
         b'spec: 1\nfull_hash: !!int ""\n',
-        "line 2: broken YAML: this is not a value of type int",
+        "broken YAML: this is not a value of type int",
     ),
     "no time": (
         b"spec: 1\nfull_hash: !!timestamp x",
-        "line 2: broken YAML: this is not a value of type time",
+        "broken YAML: this is not a value of type time",
     ),
     "YAML that grows": (b"spec: &a [1]\nbuildinfo: {a: *a}", "has YAML aliases"),
     "no nodes": (b'{"spec": {"_meta": {"version": 2}, "nodes": []}}', "has 0 nodes, expected 1"),
@@ -120,8 +118,8 @@ BROKEN = {
 def test_what_is_no_spec_file_is_named(name: str) -> None:
     """In words, whatever it is instead."""
     data, words = BROKEN[name]
-    with pytest.raises(IndexFault, match=words):
-        SpecFile(data, 2**20)
+    with pytest.raises(LineFault, match=words):
+        read_spec_file(data, 2**20)
 
 
 @pytest.mark.slow

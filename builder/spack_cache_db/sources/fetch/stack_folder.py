@@ -27,7 +27,7 @@ from spack_cache_db.sources.indexes import (
     read_address,
     write_address,
 )
-from spack_cache_db.sources.indexes.index_records import Installs
+from spack_cache_db.sources.indexes.records import Installs
 
 STATE_FILE = ".fetched.json"
 PART_FILE = ".fetched.part"

@@ -16,12 +16,16 @@ import msgspec
 import zstandard
 from msgspec import Meta, Struct, structs
 
+from spack_cache_db.errors import LineFault
 from spack_cache_db.sources import BROKEN, SIZES_FILE, message_of
 from spack_cache_db.spack.nodes import require_known
 
 
-class IndexFault(Exception):
+class IndexFault(LineFault):
     """The reason why a file cannot be read; the message has what was expected."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(0, message)
 
 
 _CLEAR_SIGNED = re.compile(

@@ -7,12 +7,13 @@ A node is compared with a spec as in Spack 1.2 (`spec.py`: `_satisfies`, `_get_s
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from typing import NamedTuple
 
 from spack_cache_db.sources.indexes import Address, IndexFault
-from spack_cache_db.sources.indexes.index_records import IndexRecords
+from spack_cache_db.sources.indexes.records import Entry, IndexRecords
 from spack_cache_db.spack.constraints import (
     LEGACY_COMPILERS,
     Dependency,
@@ -24,7 +25,7 @@ from spack_cache_db.spack.constraints import (
 )
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.nodes import Edge, Node, Use
-from spack_cache_db.spack.normal_forms import LANGUAGES, Variant, split_compiler, variant_of
+from spack_cache_db.spack.normal_forms import LANGUAGES, split_compiler, variant_of
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.targets import target_matches
 
@@ -49,25 +50,20 @@ class Graph:
 
     def __init__(self, records: IndexRecords) -> None:
         self._records = records
-        self._nodes: dict[str, Node | None] = {}
-        self._variants: dict[str, Mapping[str, Variant]] = {}
+        self._entries: dict[str, Entry | None] = {}
+
+    def entry(self, dag_hash: str) -> Entry | None:
+        """Return a record; None if it is missing or unreadable, which its reader reports."""
+        if dag_hash not in self._entries:
+            self._entries[dag_hash] = None
+            with suppress(KeyError, IndexFault):
+                self._entries[dag_hash] = self._records.entry(dag_hash)
+        return self._entries[dag_hash]
 
     def node(self, dag_hash: str) -> Node | None:
-        """Return a node; None if the index has no readable record of it."""
-        if dag_hash not in self._nodes:
-            try:
-                self._nodes[dag_hash] = self._records.entry(dag_hash).node
-            except (KeyError, IndexFault):
-                self._nodes[dag_hash] = None
-        return self._nodes[dag_hash]
-
-    def variants(self, node: Node) -> Mapping[str, Variant]:
-        """Return the variants of a node by name."""
-        if node.hash not in self._variants:
-            self._variants[node.hash] = {
-                name: variant_of(name, value) for name, value in node.parameters.items()
-            }
-        return self._variants[node.hash]
+        """Return the node of a record."""
+        entry = self.entry(dag_hash)
+        return entry.node if entry else None
 
     @cached_property
     def providers(self) -> frozenset[tuple[str, str]]:
@@ -152,13 +148,13 @@ class Graph:
         )
 
     def _has_variant(self, node: Node, variant: VariantConstraint) -> bool:
-        if not variant.propagate:
-            variants = self.variants(node)
-            return variant.name in variants and variant_matches(variant, variants[variant.name])
+        name = variant.name
+        if not variant.propagate and name not in node.parameters:
+            return False
         return all(
-            variant_matches(variant, variants[variant.name])
-            for variants in map(self.variants, self._all_below(node))
-            if variant.name in variants
+            variant_matches(variant, variant_of(name, below.parameters[name]))
+            for below in (self._all_below(node) if variant.propagate else [node])
+            if name in below.parameters
         )
 
     def _all_below(self, node: Node) -> Iterator[Node]:
@@ -186,11 +182,8 @@ class BinaryFilter(NamedTuple):
         except ValueError as error:
             raise IndexFault(str(error)) from None
 
-    def leaves_out(self, graph: Graph, dag_hash: str) -> bool:
+    def leaves_out(self, graph: Graph, node: Node) -> bool:
         """Return whether a binary of an index is left out."""
-        node = graph.node(dag_hash)
-        if node is None:
-            return False
         if self.include and not any(graph.satisfies(node, query) for query in self.include):
             return True
         return any(graph.satisfies(node, query) for query in self.exclude)

@@ -1,4 +1,4 @@
-"""Opens the indexes of mirrors, and reads them into columns; each index is one document.
+"""Opens the indexes of mirrors and installations; each is one document.
 
 Layout 3 (Spack 1.0 `url_buildcache.py`) has manifests that name blobs, layout 2 (`build_cache/`)
 plain files. An installation has the same index below `.spack-db/`. A mirror without an index is
@@ -10,13 +10,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from spack_cache_db.bounded_files import read_file, unreadable
-from spack_cache_db.errors import Fault, InputError, LineFault, counted, faults_of
+from spack_cache_db.errors import Fault, InputError, counted, faults_of
 from spack_cache_db.records import FILTERED, Problem
 from spack_cache_db.sources import (
     ADDRESS_FILE,
@@ -29,13 +28,7 @@ from spack_cache_db.sources import (
     require_name,
     require_text,
 )
-from spack_cache_db.sources.columns import (
-    SPEC_FILE,
-    Document,
-    IndexFacts,
-    Tarball,
-    Writer,
-)
+from spack_cache_db.sources.columns import SPEC_FILE, Document, IndexFacts, Tarball, Writer
 from spack_cache_db.sources.indexes import (
     INDEX,
     LAYOUT_2_INDEX,
@@ -52,19 +45,21 @@ from spack_cache_db.sources.indexes import (
     read_sizes,
 )
 from spack_cache_db.sources.indexes.binary_filter import BinaryFilter, Graph
-from spack_cache_db.sources.indexes.index_reader import BinaryPlace, IndexReader, unknown_keys
-from spack_cache_db.sources.indexes.index_records import (
+from spack_cache_db.sources.indexes.records import (
+    BinaryPlace,
     Entry,
+    IndexReader,
     IndexRecords,
     Installs,
-    SpecFile,
+    OpenIndex,
     SpecFileRecords,
+    read_spec_file,
+    unknown_keys,
 )
 
 MAX_SPEC_FILE = 2**26
 """Bytes of a spec file; the largest known have a few hundred thousand."""
 
-_MAX_SUM = 1024
 _INDEX_MANIFEST = "index.manifest.json"
 _PLAIN = (LAYOUT_2_INDEX, ".spack-db/index.json", "index.json")
 """Paths of an index in a folder without layout 3: mirror, installation, or single index."""
@@ -79,14 +74,6 @@ def is_spacks(data: bytes) -> bool:
     return data[:64].lstrip().startswith(_BEGINS)
 
 
-class OpenIndex(NamedTuple):
-    """An opened index: its document, its records, and a function that returns a record's binary."""
-
-    document: Document
-    records: IndexRecords
-    binary_of: Callable[[Entry], BinaryPlace | None]
-
-
 class MirrorReader:
     """Reads indexes and spec files, alone or in the folder of a mirror, into columns."""
 
@@ -96,7 +83,7 @@ class MirrorReader:
 
     def add(self, file: RawFile) -> None:
         """Read an index or a spec file; `InputError` with its first fault if it is faulty."""
-        self._reader.add(*open_file(file, self._place_of(file)))
+        self._reader.add(open_file(file, self._place_of(file)))
 
     def _place_of(self, file: RawFile | File) -> Place:
         """Return release and stack of a file; its own release has priority."""
@@ -106,11 +93,11 @@ class MirrorReader:
         """Read the folder of a mirror; `InputError` has the faults, other indexes are kept."""
         faults: list[Fault] = []
         for index in open_mirror(mirror, self._place_of(mirror)):
-            if isinstance(index, Fault):
-                faults.append(index)
-                continue
             try:
-                self._reader.add(*index)
+                if isinstance(index, Fault):
+                    faults.append(index)
+                else:
+                    self._reader.add(index)
             except InputError as error:
                 faults += error.faults
         if faults:
@@ -121,20 +108,16 @@ def open_file(file: RawFile, place: Place) -> OpenIndex:
     """Open an index or a spec file outside a mirror; `InputError` if it cannot be read."""
     with _faults_of(file.location):
         data = decompressed(file.data, MAX_INDEX)
-        input_file, digest = File(file.location, file.path), hashlib.sha256(data)
         if b'"database"' in data[:256]:
-            installs = _installs(data)
-            release, stack = (
-                place.of_tree(input_file) if installs.is_installed else place.of(file.path)
-            )
-            facts = installs.facts(stack, None, file.location, place)
-            return _opened(input_file, digest, facts, release, installs)
+            return _open_index(File(file.location, file.path), data, place, file.path)
         # `_cache/<release>/<package>/spec-N.json`, as in the folders of pages.
-        spec_file = SpecFile(data, MAX_INDEX)
+        spec_file = read_spec_file(data, MAX_INDEX)
         folders = file.path.split("/")[:-1]
         release, stack = place.of("/".join([*folders[-2:-1], "spec.json"]))
         facts = IndexFacts(stack, f"{SPEC_FILE}{spec_file.version}", None, None)
-        return _opened(input_file, digest, facts, release, SpecFileRecords([spec_file]))
+        sha256 = hashlib.sha256(data).hexdigest()
+        document = Document(file.location, file.path, sha256, release, index_facts=facts)
+        return _opened(document, SpecFileRecords([spec_file]))
 
 
 def open_mirror(mirror: File, place: Place) -> Iterator[OpenIndex | Fault]:
@@ -162,12 +145,11 @@ def files_without_index(folder: Path) -> list[str]:
     They are the index of an installation, a single index, or spec files. The list is empty if the
     folder has an index of a mirror. `InputError` if a manifest cannot be read.
     """
-    mirror_folder = _Mirror(File(str(folder), "", "mirror"), Place())
-    paths = mirror_folder.index_paths()
-    if paths:
+    mirror = _Mirror(File(str(folder), "", "mirror"), Place())
+    if paths := mirror.index_paths():
         names = [path.relative_to(folder).as_posix() for path in paths]
         return [name for name in names if name in _PLAIN[1:]]
-    _, paths = mirror_folder.spec_paths()
+    _, paths = mirror.spec_paths()
     names = [path.relative_to(folder).as_posix() for path in paths]
     for path in paths:
         if path.name.endswith(_SPEC_MANIFEST):
@@ -179,14 +161,14 @@ def files_without_index(folder: Path) -> list[str]:
 
 def files_to_read(folder: Path) -> list[Path]:
     """Return the files of a mirror that determine its content; manifests stand for their blobs."""
-    mirror_folder = _Mirror(File(str(folder), "", "mirror"), Place())
-    paths = mirror_folder.index_paths()
+    mirror = _Mirror(File(str(folder), "", "mirror"), Place())
+    paths = mirror.index_paths()
     beside = [
         folder / ADDRESS_FILE,
         folder / SIZES_FILE,
         *(path.with_name(f"{path.name}.hash") for path in paths),
     ]
-    specs = sorted(mirror_folder.spec_manifests) if paths else mirror_folder.spec_paths()[1]
+    specs = sorted(mirror.spec_manifests) if paths else mirror.spec_paths()[1]
     return [*paths, *specs, *(path for path in beside if path.is_file())]
 
 
@@ -197,9 +179,7 @@ Binary = tuple[str, str, str]
 def listed_binaries(folder: Path) -> list[Binary]:
     """Return the binaries that the indexes of a mirror list; `build` reports faulty records."""
     binaries: set[Binary] = set()
-    for opened in open_mirror(File(str(folder), "", "mirror"), Place()):
-        if isinstance(opened, Fault):
-            continue
+    for opened in _opened_indexes(folder):
         for dag_hash in opened.records:
             with suppress(IndexFault):
                 entry = opened.records.entry(dag_hash)
@@ -212,11 +192,15 @@ def binaries_left_out(folder: Path) -> list[str]:
     """Return a line for each index of a mirror whose filters leave out binaries."""
     return [
         f"{opened.document.location}: {problem.message}"
-        for opened in open_mirror(File(str(folder), "", "mirror"), Place())
-        if not isinstance(opened, Fault)
+        for opened in _opened_indexes(folder)
         for problem in opened.document.problems
         if problem.code == FILTERED
     ]
+
+
+def _opened_indexes(folder: Path) -> Iterator[OpenIndex]:
+    indexes = open_mirror(File(str(folder), "", "mirror"), Place())
+    return (index for index in indexes if not isinstance(index, Fault))
 
 
 @contextmanager
@@ -225,8 +209,6 @@ def _faults_of(location: str) -> Iterator[None]:
     with faults_of(location):
         try:
             yield
-        except IndexFault as fault:
-            raise InputError([Fault(location, 0, str(fault))]) from None
         except OSError as error:
             raise InputError([Fault(error.filename or location, 0, unreadable(error))]) from None
 
@@ -305,44 +287,35 @@ class _Mirror:
         """Return the hashes of binaries that filters exclude; `IndexFault` for a wrong filter."""
         if self._filter == BinaryFilter():
             return frozenset()
-        graph, hashes = Graph(records), set()
-        for dag_hash in records:
-            try:
-                is_binary = records.entry(dag_hash).is_binary
-            except IndexFault:
-                continue  # The reader of the index reports it.
-            if is_binary and self._filter.leaves_out(graph, dag_hash):
-                hashes.add(dag_hash)
-        return frozenset(hashes)
+        graph = Graph(records)
+        entries = filter(None, map(graph.entry, records))
+        return frozenset(
+            entry.node.hash
+            for entry in entries
+            if entry.is_binary and self._filter.leaves_out(graph, entry.node)
+        )
 
     def index(self, path: Path) -> OpenIndex:
         """Open an index from the path of its manifest, or from its own path."""
-        view, unknown = None, Counter[str]()
+        view, unknown = None, frozenset[str]()
         if path.name == _INDEX_MANIFEST:
             manifest = read_manifest(read_file(path, MAX_MANIFEST))
-            data = self._blob(manifest, INDEX)
-            unknown.update(manifest.unknown)
+            data, unknown = self._blob(manifest, INDEX), manifest.unknown
             below = path.parent.relative_to(self.folder / MANIFESTS).as_posix()
             view = None if below == "." else below
         else:
             data = read_file(path, MAX_INDEX)
             _require_sum(path, data)
-        data = decompressed(data, MAX_INDEX)
-        installs = _installs(data)
-        place, is_tree = self._place, installs.is_installed
         below = path.relative_to(self.folder).as_posix()
         file = File(str(path), f"{self._mirror.path}/{below}".lstrip("/"))
-        release, stack = place.of_tree(file) if is_tree else place.of(self._place_path, view)
-        facts = installs.facts(stack, self.url, str(self.folder), place)
-        index = _opened(file, hashlib.sha256(data), facts, release, installs, self)
-        problems = (*index.document.problems, *unknown_keys("manifest", unknown))
+        data = decompressed(data, MAX_INDEX)
+        index = _open_index(file, data, self._place, self._place_path, view, self)
+        problems = (*index.document.problems, *unknown_keys("manifest", Counter(unknown)))
         return index._replace(document=index.document._replace(problems=problems))
 
     def spec_files(self) -> OpenIndex:
         """Open a mirror that has no index, from its spec files."""
-        digest = hashlib.sha256()
-
-        files: list[SpecFile] = []
+        digest, files = hashlib.sha256(), []
         layout, paths = self.spec_paths()
         for path in paths:
             with _faults_of(str(path)):
@@ -350,14 +323,16 @@ class _Mirror:
                     data = self._blob(read_manifest(read_file(path, MAX_MANIFEST)), SPEC)
                 else:
                     data = read_file(path, MAX_SPEC_FILE)
-                files.append(SpecFile(data, MAX_SPEC_FILE))
+                files.append(read_spec_file(data, MAX_SPEC_FILE))
             digest.update(hashlib.sha256(data).digest())
         if not files:
             raise IndexFault("the mirror has neither an index nor a spec file, expected one")
         release, stack = self._place.of(self._place_path)
-        file = self._mirror._replace(path=self._mirror.path or ".")
-        facts = IndexFacts(stack, f"spec files, layout {layout}", self.url, file.location)
-        return _opened(file, digest, facts, release, SpecFileRecords(files), self)
+        location = self._mirror.location
+        facts = IndexFacts(stack, f"spec files, layout {layout}", self.url, location)
+        path_in_input = self._mirror.path or "."
+        document = Document(location, path_in_input, digest.hexdigest(), release, index_facts=facts)
+        return _opened(document, SpecFileRecords(files), self)
 
     def _blob(self, manifest: Manifest, media_type: str) -> bytes:
         """Return the bytes of the blob that a manifest names.
@@ -400,20 +375,11 @@ def _has(folder: Path, name: str) -> bool:
     return os.path.lexists(folder / name)
 
 
-def _installs(data: bytes) -> Installs:
-    """Return the records of an index; `IndexFault` if the data is not an index."""
-    try:
-        require_text(data)
-    except LineFault as fault:
-        raise IndexFault(f"line {fault.line}: {fault.message}") from None
-    return Installs(data)
-
-
 def _require_sum(path: Path, data: bytes) -> None:
     """Raise `IndexFault` unless an index has the checksum in the file beside it (layout 2)."""
     beside = path.with_name(f"{path.name}.hash")
     if _has(beside.parent, beside.name):
-        recorded = read_file(beside, _MAX_SUM).decode("ascii", "replace").strip()
+        recorded = read_file(beside, 1024).decode("ascii", "replace").strip()
         checksum = hashlib.sha256(data).hexdigest()
         if checksum != recorded:
             raise IndexFault(
@@ -421,26 +387,46 @@ def _require_sum(path: Path, data: bytes) -> None:
             )
 
 
-def _opened(
+def _open_index(
     file: File,
-    digest: Any,
-    facts: IndexFacts,
-    release: str,
-    records: IndexRecords,
+    data: bytes,
+    place: Place,
+    place_path: str,
+    view: str | None = None,
     mirror: _Mirror | None = None,
 ) -> OpenIndex:
+    """Return an index from its bytes; `LineFault` if the data is not an index."""
+    require_text(data)
+    installs = Installs(data)
+    is_installed = installs.is_installed
+    release, stack = place.of_tree(file) if is_installed else place.of(place_path, view)
+    facts = IndexFacts(
+        stack,
+        installs.version,
+        mirror.url if mirror else None,
+        str(mirror.folder) if mirror else file.location,
+        is_installed=is_installed,
+        is_named=is_installed and place.release is not None,
+    )
+    sha256 = hashlib.sha256(data).hexdigest()
+    document = Document(file.location, file.path, sha256, release, index_facts=facts)
+    return _opened(document, installs, mirror)
+
+
+def _opened(document: Document, records: IndexRecords, mirror: _Mirror | None = None) -> OpenIndex:
     """Return an index without the binaries that filters exclude; `IndexFault` for a wrong name."""
+    facts = document.index_facts
+    assert facts is not None
     try:
-        require_name("release", release)
+        require_name("release", document.release)
         require_name("stack", facts.stack)
     except ValueError as error:
         raise IndexFault(str(error)) from None
     left_out = mirror.left_out(records) if mirror else frozenset()
-    problems: tuple[Problem, ...] = ()
     if left_out:
         count = counted(len(left_out), "binary", "binaries")
         message = f"{count} left out by include_binary or exclude_binary in {ADDRESS_FILE}"
-        problems = (Problem(FILTERED, message),)
+        document = document._replace(problems=(Problem(FILTERED, message),))
 
     def binary_of(entry: Entry) -> BinaryPlace | None:
         # The system provides the externals of an installation.
@@ -449,6 +435,4 @@ def _opened(
             return None
         return mirror.binary(entry.node.hash) if mirror else BinaryPlace()
 
-    sha256 = digest.hexdigest()
-    document = Document(file.location, file.path, sha256, release, problems, None, facts)
     return OpenIndex(document, records, binary_of)
