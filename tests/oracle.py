@@ -8,10 +8,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from spack_cache_db.query.conditions import VIRTUALS, UnsupportedQuery
+from spack_cache_db.query.conditions import (
+    VIRTUALS,
+    UnsupportedQuery,
+    check_answerable,
+    compiler_of_pages,
+)
 from spack_cache_db.query.configurations import configurations_by_id
 from spack_cache_db.query.database import read_lookups
-from spack_cache_db.query.records import check_answerable, compiler_of_pages
 from spack_cache_db.records import Configuration
 from spack_cache_db.releases import sort_releases
 from spack_cache_db.spack.constraints import (

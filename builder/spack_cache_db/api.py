@@ -13,13 +13,21 @@ from spack_cache_db.errors import (
     InputError,
     OutputError,
 )
-from spack_cache_db.query.answers import Found, FoundList, History, HistoryRow, find, history
-from spack_cache_db.query.cache import Binary, Cache, binaries, info
+from spack_cache_db.query.answers import (
+    Binary,
+    Found,
+    FoundList,
+    History,
+    HistoryRow,
+    binaries,
+    find,
+    history,
+)
 from spack_cache_db.query.changes import Diff, diff
 from spack_cache_db.query.conditions import UnsupportedQuery
 from spack_cache_db.query.configurations import FoundSpec
-from spack_cache_db.query.coverage import Cover, cover
-from spack_cache_db.query.covered_spec import CoveredSpec
+from spack_cache_db.query.coverage import Cover, CoveredSpec, cover
+from spack_cache_db.query.database import Info, OpenFile, info
 from spack_cache_db.query.names import UnknownNameError
 from spack_cache_db.query.packages import PackageData, PackageStatus, behind, package_data
 from spack_cache_db.query.retention import Retention, retention
@@ -69,3 +77,31 @@ __all__ = [
     "retention",
     "verify",
 ]
+
+
+class Cache(OpenFile):
+    """A database that stays open and caches its small tables: `Cache("x.db").find(…)`.
+
+    Its methods are the functions of the same names without their first argument. It can be shared
+    by threads, sent to other processes, and closed by `with`.
+
+    Args:
+        file: the database, as text or `Path`.
+
+    Raises:
+        ArgumentError: the file is not a path.
+        DatabaseError: the database was not made by this builder, or is damaged.
+    """
+
+    binaries = binaries
+    find = find
+    cover = cover
+    diff = diff
+    history = history
+    behind = behind
+    package_data = package_data
+    retention = retention
+
+    def info(self) -> Info:
+        """Return the content and origin of the database (see `info`)."""
+        return info(self.path)

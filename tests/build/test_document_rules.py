@@ -13,7 +13,7 @@ from spack_cache_db.build.frames import Frame, numbers
 from spack_cache_db.build.merge import kept_documents
 from spack_cache_db.build.verification import verify
 from spack_cache_db.errors import InputError
-from spack_cache_db.query.cache import info
+from spack_cache_db.query.database import info
 from spack_cache_db.sources.columns import Document, PageFacts
 from tests.indexes import index, node, record
 

@@ -15,7 +15,7 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.build.verification import verify
 from spack_cache_db.errors import ArgumentError, InputError
-from spack_cache_db.query.cache import info
+from spack_cache_db.query.database import info
 from tests.commands import run
 from tests.indexes import edge, index, node, record
 from tests.pagetexts import page, spec, write

@@ -14,8 +14,7 @@ import pytest
 from spack_cache_db.cli.cover import cover_table
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.query import csv_text
-from spack_cache_db.query.coverage import Cover, cover_environment
-from spack_cache_db.query.covered_spec import CoveredSpec
+from spack_cache_db.query.coverage import Cover, CoveredSpec, cover_environment
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.names import scope_of
 from tests.conftest import Build

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.conditions import Conditions, UnsupportedQuery
-from spack_cache_db.query.configurations import Candidates, matching
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.explanation import (
@@ -26,6 +25,7 @@ from spack_cache_db.query.explanation import (
 )
 from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.records import question_of
+from spack_cache_db.query.selection import Candidates, matching
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.spack.constraints import SpecQuery, spec_text

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.build.verification import verify
-from spack_cache_db.query.answers import find
-from spack_cache_db.query.cache import binaries
+from spack_cache_db.query.answers import binaries, find
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.database import opened
 from spack_cache_db.query.retention import retention

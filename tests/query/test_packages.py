@@ -12,10 +12,10 @@ import pytest
 
 import spack_cache_db
 from spack_cache_db.build import build
-from spack_cache_db.query.configurations import Candidates
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.explanation import why_not
 from spack_cache_db.query.packages import recipe_links, recipe_notes
+from spack_cache_db.query.selection import Candidates
 from spack_cache_db.spack.parser import parse_query
 from tests.indexes import index, node, record
 from tests.package_data import REAL, listed, published, write_packages

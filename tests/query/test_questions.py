@@ -13,11 +13,11 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find, notes_on
-from spack_cache_db.query.conditions import UnsupportedQuery
-from spack_cache_db.query.configurations import Candidates
+from spack_cache_db.query.conditions import UnsupportedQuery, check_answerable, notes_on_pages
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.explanation import why_not
-from spack_cache_db.query.records import SpecRecords, check_answerable, notes_on_pages, question_of
+from spack_cache_db.query.records import SpecRecords, question_of
+from spack_cache_db.query.selection import Candidates
 from spack_cache_db.spack.parser import parse_query
 from tests.indexes import MIRRORS, REAL_FILE, edge, hash_of, node, real, record
 from tests.paths import DATA

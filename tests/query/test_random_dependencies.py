@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from spack_cache_db.query.answers import Found, found_part, notes_on
 from spack_cache_db.query.conditions import UnsupportedQuery
-from spack_cache_db.query.configurations import matching
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.records import question_of
+from spack_cache_db.query.selection import matching
 from spack_cache_db.site.pages.search import load_find
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query

@@ -1,4 +1,4 @@
-"""query.requirements: which binaries an environment's `packages:` lets count."""
+"""query.records: which binaries an environment's `packages:` lets count."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.environments.formats import read_environment
-from spack_cache_db.query.coverage import cover_environment
-from spack_cache_db.query.covered_spec import CoveredSpec
+from spack_cache_db.query.coverage import CoveredSpec, cover_environment
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import version_matches

@@ -11,14 +11,17 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.query import configurations
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.conditions import ANYWHERE, COLUMNS, Condition, Conditions, Word
-from spack_cache_db.query.configurations import (
-    configuration_ids,
-    configurations_by_id,
-    with_other_variant,
+from spack_cache_db.query.conditions import (
+    ANYWHERE,
+    COLUMNS,
+    Condition,
+    Conditions,
+    Word,
+    configuration_conditions,
 )
+from spack_cache_db.query.configurations import configurations_by_id
 from spack_cache_db.query.database import read_lookups
-from spack_cache_db.query.records import configuration_conditions
+from spack_cache_db.query.selection import configuration_ids, with_other_variant
 from spack_cache_db.spack.parser import parse_query
 from tests.conftest import Build
 from tests.pagetexts import page, spec

@@ -11,8 +11,7 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.cache import info
-from spack_cache_db.query.database import connected
+from spack_cache_db.query.database import connected, info
 from spack_cache_db.query.installation import Origin, read_examples, read_origin
 from spack_cache_db.schema import SCHEMA_VERSION
 from tests.conftest import Build

@@ -10,10 +10,10 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.conditions import UnsupportedQuery
-from spack_cache_db.query.configurations import Candidates
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.explanation import why_not
 from spack_cache_db.query.records import question_of
+from spack_cache_db.query.selection import Candidates
 from spack_cache_db.spack.parser import parse_query
 from tests.indexes import edge, index, node, old_node, record
 from tests.package_data import described, published, write_packages

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from spack_cache_db.cli import cli
-from spack_cache_db.query.covered_spec import CoveredSpec
+from spack_cache_db.query.coverage import CoveredSpec
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.pasted_environment import LIMITS, PastedText, commands_of, load_cover

@@ -98,6 +98,7 @@ def dependents(dag_hash: str, file: Path, **options: Any) -> None:
 
 def _print_edges(dag_hash: str, file: Path, options: Any, *, is_reversed: bool) -> NoReturn:
     """Print the dependencies of a spec or its dependents, direct ones first, and end."""
+    from spack_cache_db.query.database import has_records
     from spack_cache_db.query.graph import (
         read_dependencies,
         read_dependents,
@@ -105,7 +106,6 @@ def _print_edges(dag_hash: str, file: Path, options: Any, *, is_reversed: bool) 
         recorded_specs,
     )
     from spack_cache_db.query.names import spec_of_hash
-    from spack_cache_db.query.records import has_records
 
     rows = []
     with opened(file) as lookups:
@@ -138,7 +138,7 @@ def info(file: Path, as_json: bool) -> None:
 
     `--json` prints all counts.
     """
-    from spack_cache_db.query.cache import info as info_of
+    from spack_cache_db.query.database import info as info_of
 
     values = info_of(file)
     if as_json:

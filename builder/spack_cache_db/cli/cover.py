@@ -31,8 +31,7 @@ from spack_cache_db.query import Rows
 
 if TYPE_CHECKING:
     from spack_cache_db.query.conditions import Conditions
-    from spack_cache_db.query.coverage import Baseline, Cover
-    from spack_cache_db.query.covered_spec import CoveredSpec
+    from spack_cache_db.query.coverage import Baseline, Cover, CoveredSpec
     from spack_cache_db.query.database import Lookups
     from spack_cache_db.query.retention import Retention
 
@@ -355,7 +354,7 @@ def _in_order(specs: Iterable[CoveredSpec]) -> list[CoveredSpec]:
 def cover_table(answer: Cover, only: Sequence[str] = ()) -> Iterator[str]:
     """Yield the totals and a line for each spec; a repeated answer is printed once."""
     yield answer.sentence
-    yield from answer.counts
+    yield from (*([answer.statuses] if "," in answer.statuses else []), *answer.groups)
     specs = _in_order(_shown(answer, only).specs)
     first = max((len(spec.status) for spec in specs), default=0)
     second = min(max((len(spec.spec) for spec in specs), default=0), _WIDEST)

@@ -67,16 +67,16 @@ def find(spec: str, file: Path, **options: Any) -> None:
     Example: spack-cache-db find hdf5@1.14: +mpi %gcc@13 dist/spack-cache.db
     """
     from spack_cache_db.query.answers import found_part, found_rows
-    from spack_cache_db.query.configurations import matching
     from spack_cache_db.query.names import scope_of
     from spack_cache_db.query.records import explicitly
+    from spack_cache_db.query.selection import matching
 
     form = form_of(options, "install")
     names = scope_names(options)
     hashes, limit = options["hashes"], options["limit"]
     with _opened(file) as lookups:
         scope = scope_of(lookups, **names)
-        scope = (*scope, *explicitly(lookups.conn)) if options["explicit"] else scope
+        scope = (*scope, *explicitly(lookups)) if options["explicit"] else scope
         search = _Search(lookups, spec, scope, options["spack"])
         results = matching(lookups, search.question.conditions)
         if limit is None and form not in ("json", "csv"):
@@ -140,10 +140,10 @@ class _Search:
         self, lookups: Lookups, spec: str, scope: Conditions, version: str | None = None
     ) -> None:
         from spack_cache_db.query.conditions import UnsupportedQuery
-        from spack_cache_db.query.configurations import Candidates
         from spack_cache_db.query.explanation import why_corrected
         from spack_cache_db.query.names import known_names
         from spack_cache_db.query.records import question_of
+        from spack_cache_db.query.selection import Candidates
         from spack_cache_db.spack.parser import parser_of
         from spack_cache_db.spack.pasted_specs import pasted_spec
 
@@ -160,9 +160,9 @@ class _Search:
     def say_notes(self, names: dict[str, str | None], *, is_found: bool) -> None:
         """Print how the spec and the names were read, and why nothing was found."""
         from spack_cache_db.query.answers import notes_on
-        from spack_cache_db.query.configurations import Candidates
         from spack_cache_db.query.explanation import why_not
         from spack_cache_db.query.names import read_spellings
+        from spack_cache_db.query.selection import Candidates
 
         spelled = read_spellings(self._lookups).notes(names.items())
         say_notes((*self._notes, *spelled, *notes_on(self._lookups, self.question)))

@@ -2,7 +2,7 @@
 
 The entry of a package replaces that of `all` (Spack 1.2, `solver/requirements.py`). Preferences
 (`prefer`, `version`, `target`, `compiler`, `variants`, `providers`) exclude no existing binary.
-`query/requirements.py` tests binaries.
+`query/records.py` tests binaries.
 
 A toolchain is a name for compilers in specs, such as `%clang_gfortran` (`spec_parser.py`, and the
 page "Toolchains" of Spack's documentation). A spec of it applies if its `when:` holds.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Set
+import sqlite3
+from collections.abc import Iterable, Iterator, Set
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -24,12 +26,9 @@ from spack_cache_db.query.configurations import (
     IN_STACK,
     FoundSpec,
     Presence,
-    ResultSet,
-    configuration_ids,
-    counted_part,
+    configurations_by_id,
     found_specs,
     joined,
-    matching,
     presence_of_configurations,
     runs_of,
     specs_beginning,
@@ -40,15 +39,19 @@ from spack_cache_db.query.database import (
     IDS_AT_ONCE,
     Database,
     Lookups,
+    OpenFile,
     json_pieces,
     opened,
     select,
 )
+from spack_cache_db.query.graph import externals
 from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.records import explicitly, question_of
+from spack_cache_db.query.selection import ResultSet, configuration_ids, counted_part, matching
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.parser import parse_query, parser_of
 
+CONFIGURATIONS_AT_ONCE = 1_000
 _INSTALLED = ("is_external", "prefix", "modules", "module_tree")
 _WHERE = (*(field.name for field in fields(Presence)), *_INSTALLED)
 _IN_STACK = IN_STACK.format("shown")
@@ -193,7 +196,7 @@ def find(
     parsed = parser_of(spack)(query)
     with opened(db) as lookups:
         scope = scope_of(lookups, release, stack, host, os, platform)
-        scope = (*scope, *explicitly(lookups.conn)) if explicit else scope
+        scope = (*scope, *explicitly(lookups)) if explicit else scope
         question = question_of(lookups, parsed, scope)
         results = matching(lookups, question.conditions)
         answer = FoundList(found_part(lookups, results, slice(limit), with_hashes=with_hashes))
@@ -263,6 +266,70 @@ def found_rows(answer: Iterable[Found], *, hashes: bool) -> Rows:
         return Rows(columns, [row.as_dict() for row in answer])
     columns = (*Configuration._fields, "hash", *_WHERE, "differences")
     return Rows(columns, [record for row in answer for record in row.as_dicts()])
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Presence):
+    """A binary, and the releases and stacks that have it.
+
+    Attributes:
+        hash: its hash.
+        configuration: package, version, compiler, os, platform, target and variants.
+    """
+
+    hash: str
+    configuration: Configuration
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the binary as an object of JSON."""
+        where = {name: getattr(self, name) for name in Presence.__dataclass_fields__}
+        return {"hash": self.hash, **self.configuration._asdict(), **where}
+
+
+def binaries(
+    db: Database, *, release: str | None = None, stack: str | None = None
+) -> Iterator[Binary]:
+    """Return an iterator over all binaries in a database, in the order of `find`.
+
+    Memory use does not depend on the size of the database, because `CONFIGURATIONS_AT_ONCE` are
+    read at a time. Other queries can run meanwhile.
+
+    Args:
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        release: only binaries that this release lists.
+        stack: only binaries in this stack; with `release`, in this stack of the release.
+
+    Raises:
+        ArgumentError: a path or limit has a wrong type.
+        UnknownNameError: the database has no such release or stack.
+        DatabaseError: the database was not made by this builder.
+    """
+    with opened(db) as lookups:
+        scope = scope_of(lookups, release, stack)
+        ids = configuration_ids(lookups, scope)
+    return _read_binaries(db, ids, scope)
+
+
+def _read_binaries(db: Database, ids: list[int], scope: Conditions) -> Iterator[Binary]:
+    is_open = isinstance(db, OpenFile | sqlite3.Connection)
+    context: AbstractContextManager[Database] = nullcontext(db) if is_open else OpenFile(str(db))
+    with context as file:
+        for start in range(0, len(ids), CONFIGURATIONS_AT_ONCE):
+            with opened(file) as lookups:
+                piece = ids[start : start + CONFIGURATIONS_AT_ONCE]
+                provided = externals(lookups)
+                specs = {
+                    key: [spec for spec in listed_specs if spec.id not in provided]
+                    for key, listed_specs in specs_in_scope(lookups.conn, piece, scope).items()
+                }
+                configurations = configurations_by_id(
+                    lookups, [key for key in piece if specs.get(key)]
+                )
+                rows = [(row, spec) for row in configurations for spec in specs[row.id]]
+                answers = [*found_specs(lookups, (spec for _, spec in rows))]
+            for (row, _), spec in zip(rows, answers, strict=True):
+                where = spec.releases, spec.stacks, spec.first_seen, spec.last_seen
+                yield Binary(*where, spec.hash, row.configuration)
 
 
 class HistoryRow(NamedTuple):

@@ -16,9 +16,8 @@ from itertools import accumulate, chain, groupby, product
 from typing import NamedTuple
 
 from spack_cache_db.query.configurations import configurations_by_id
-from spack_cache_db.query.database import Lookups, select_in
+from spack_cache_db.query.database import Lookups, has_records, select_in
 from spack_cache_db.query.graph import Needs, Reach, read_needs, recorded_specs
-from spack_cache_db.query.records import has_records
 from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
 from spack_cache_db.spack.normal_forms import FLAG_NAMES

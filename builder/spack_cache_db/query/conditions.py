@@ -1,14 +1,13 @@
 """Conditions: the common form of a query, an option, a page's filter and a line of an environment.
 
-A configuration satisfies a tuple of conditions if it satisfies every condition. This module defines
-the meaning of a condition on a word of a configuration. Queries that Spack answers from recipes, or
-from the machine it runs on, raise `UnsupportedQuery`.
+A configuration satisfies a tuple of conditions if it satisfies every one. Queries that Spack
+answers from recipes, or from the machine it runs on, raise `UnsupportedQuery`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
 from typing import Any, Literal, overload
@@ -16,14 +15,16 @@ from typing import Any, Literal, overload
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.spack.constraints import (
     CompilerConstraint,
+    Dependency,
     SpecQuery,
     VariantConstraint,
     compiler_matches,
     variant_matches,
+    variant_text,
 )
-from spack_cache_db.spack.normal_forms import Variant, readable_variant
-from spack_cache_db.spack.targets import runs_on, target_matches
-from spack_cache_db.spack.versions import VersionRanges
+from spack_cache_db.spack.normal_forms import LANGUAGES, PATCH_PRINTED, Variant, readable_variant
+from spack_cache_db.spack.targets import runs_on, target_matches, unknown_bounds
+from spack_cache_db.spack.versions import VersionRanges, is_git_version
 
 # Packages that are compilers in Spack 1.1, and names that only old releases print.
 _COMPILERS = """
@@ -42,7 +43,6 @@ _VIRTUALS = """
 """
 VIRTUALS = frozenset(_VIRTUALS.split())
 
-
 COLUMNS: Mapping[str, str] = {
     "package": "package",
     "version": "version",
@@ -54,11 +54,21 @@ COLUMNS: Mapping[str, str] = {
     "host": "target",
 }
 """Kinds of conditions on a word of a configuration, and the column of that word."""
-
-PLACES = ("release", "stack", "hash", "specs")
+OF_SPECS = ("hash", "specs")
+"""Kinds of conditions on single specs."""
+PLACES = ("release", "stack", *OF_SPECS)
 """Kinds of conditions that specs of one configuration may differ in."""
 ANYWHERE: Conditions = ()
 """No conditions."""
+MOST_PARTS = 8
+"""A query with more parts that need records is evaluated as one condition."""
+_OF_THE_HOST = frozenset(
+    {"default_os", "default_target", "default_platform", "frontend", "fe", "backend", "be"}
+)
+
+
+class UnsupportedQuery(BuilderError, ValueError):
+    """A well-formed query that a database cannot answer; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +134,8 @@ class Condition:
 
     Attributes:
         kind: a key of `COLUMNS`, one of `PLACES`, or `words` for full-text search.
-        text: the condition as a user types it: `@1.14:`, `+mpi`, `%gcc@13`, `target=zen3`; the name
-            of a release, a stack or a host.
+        text: the condition as a user types it, such as `@1.14:`, or the name of a release, a stack
+            or a host.
         asked: the value that is required.
     """
 
@@ -134,12 +144,7 @@ class Condition:
     asked: Asked
 
     def holds(self, word: Any) -> bool:
-        """Return whether a word satisfies the condition.
-
-        Args:
-            word: a word of the condition's column; for variants the texts of one or more variants,
-                of which one must satisfy the condition.
-        """
+        """Return whether a word satisfies the condition; for variants, whether one of them does."""
         match self.asked:
             case Word(text):
                 return text in word if self.kind == "variant" else text == word
@@ -196,7 +201,7 @@ def only(conditions: Conditions, *kinds: str) -> Conditions:
 
 def is_of_specs(conditions: Conditions) -> bool:
     """Return whether conditions are on single specs, not on whole configurations."""
-    return any(condition.kind in ("hash", "specs") for condition in conditions)
+    return bool(only(conditions, *OF_SPECS))
 
 
 def readable_variants(texts: Iterable[str], name: str) -> list[Variant]:
@@ -205,5 +210,168 @@ def readable_variants(texts: Iterable[str], name: str) -> list[Variant]:
     return [variant for variant in variants if variant is not None and variant.name == name]
 
 
-class UnsupportedQuery(BuilderError, ValueError):
-    """A well-formed query that a database cannot answer; the message says why."""
+def configuration_conditions(query: SpecQuery) -> Conditions:
+    """Return a query's conditions on configurations and on the hash."""
+    conditions = []
+    if query.name is not None:
+        conditions.append(Condition("package", query.name, Word(query.name)))
+    if query.versions is not None:
+        conditions.append(Condition("version", f"@{query.versions.text}", query.versions))
+    for variant in query.variants:
+        if not variant.propagate:
+            # The column is the position in the text, which does not change the meaning.
+            constraint = replace(variant, column=0)
+            conditions.append(Condition("variant", variant_text(variant), constraint))
+    for kind in ("platform", "os", "target"):
+        if (value := getattr(query, kind)) is not None:
+            word = value if kind == "target" else Word(value)
+            conditions.append(Condition(kind, f"{kind}={value}", word))
+    if query.hash is not None:
+        conditions.append(Condition("hash", f"/{query.hash}", query.hash))
+    return tuple(dict.fromkeys(conditions))
+
+
+def compiler_condition(compiler: CompilerConstraint) -> Condition:
+    """Return the condition on the one compiler of a configuration."""
+    versions = f"@{compiler.versions.text}" if compiler.versions else ""
+    return Condition("compiler", f"%{compiler.name}{versions}", compiler)
+
+
+def beyond_configurations(query: SpecQuery) -> list[SpecQuery]:
+    """Return the parts of a query that need records; more than `MOST_PARTS` as one."""
+    variants = tuple(
+        variant for variant in query.variants if variant.propagate or needs_whole_patches(variant)
+    )
+    parts = [
+        *([SpecQuery(namespace=query.namespace)] if query.namespace is not None else []),
+        *([SpecQuery(flags=query.flags)] if query.flags else []),
+        *(SpecQuery(variants=(variant,)) for variant in variants),
+        *(SpecQuery(dependencies=(dependency,)) for dependency in query.dependencies),
+    ]
+    if len(parts) <= MOST_PARTS:
+        return parts
+    dependencies = query.dependencies
+    beyond = SpecQuery(namespace=query.namespace, variants=variants, dependencies=dependencies)
+    return [replace(beyond, flags=query.flags)]
+
+
+def needs_whole_patches(constraint: VariantConstraint) -> bool:
+    """Return whether a constraint needs more of patch checksums than Spack prints."""
+    longest = max(map(len, constraint.values), default=0)
+    return constraint.name == "patches" and (constraint.exact or longest > PATCH_PRINTED)
+
+
+def notes_on_pages(edges: Sequence[Dependency]) -> tuple[str, ...]:
+    """Return notes on the compilers of an answer from pages."""
+    notes = (
+        "one compiler per binary is known, the one for C where C is used; "
+        "compilers of other languages, and gcc or llvm used as a library, are not seen",
+        "this database does not show which languages a package uses: "
+        "%c,cxx=… is answered as % with the compiler alone",
+    )
+    return notes[: 2 if any(edge.virtuals for edge in edges) else len(edges[:1])]
+
+
+def _refuse(reasons: Mapping[str, object]) -> None:
+    """Raise UnsupportedQuery with the first reason that applies."""
+    for reason, applies in reasons.items():
+        if applies:
+            raise UnsupportedQuery(reason)
+
+
+def compiler_of_pages(edge: Dependency) -> CompilerConstraint:
+    """Return a dependency as a constraint on the one compiler that a page shows.
+
+    Raises:
+        UnsupportedQuery: it is a constraint on something else.
+    """
+    node, name, what = edge.node, edge.node.name, f"%{edge.node.name or ''}"
+    unknown = ", ".join(virtual for virtual in edge.virtuals if virtual not in LANGUAGES)
+    more = replace(node, name=None, versions=None, text="") != SpecQuery()
+    _refuse(
+        {
+            f"'%{what}' only guides Spack's solver; write {what!r}": edge.propagate,
+            f"this database does not show how {name or 'a dependency'} is used (deptypes=, when=): "
+            f"only {what!r} can be answered": edge.deptypes or edge.when is not None,
+            "this database has no dependency data; name a compiler after '%'": name is None,
+            f"this database does not have the providers of {unknown}": unknown,
+            "this database has the compiler for C, not the one for Fortran": {*edge.virtuals}
+            == {"fortran"},
+            f"this database does not show which languages a package uses ({what!r})": name
+            in LANGUAGES,
+            f"this database has no dependency data, and {name} is not known as a compiler": not (
+                edge.virtuals or name in COMPILERS
+            ),
+            f"constraints after {what} apply to {name}, and this database has only its version; "
+            "write constraints on the package itself before the '%'": more,
+        }
+    )
+    _check_node(node)
+    return CompilerConstraint(name, node.versions)
+
+
+def _check_node(query: SpecQuery) -> None:
+    """Raise UnsupportedQuery for names that depend on a machine, and unknown git versions."""
+    for part in query.versions.text.split(",") if query.versions else ():
+        bare = part.removeprefix("=")
+        if is_git_version(bare) and "=" not in bare and ":" not in bare:
+            raise UnsupportedQuery(
+                f"only a git repository has the version of {bare!r}: write '@{bare}=<version>'"
+            )
+    for value in (query.os, query.platform, query.target):
+        if value in _OF_THE_HOST:
+            raise UnsupportedQuery(f"{value!r} depends on a machine: write the name itself")
+    if unknown := unknown_bounds(query.target or ""):
+        raise UnsupportedQuery(
+            f"archspec does not know the target {unknown[0]!r}, so it cannot bound a range"
+        )
+
+
+def check_answerable(query: SpecQuery, hint: Callable[[str | None], str] = lambda _: "") -> None:
+    """Raise UnsupportedQuery for constraints that pages cannot answer.
+
+    Args:
+        hint: returns the advice on a dependency, given its name.
+    """
+    needed = next((edge.node.name or "" for edge in query.dependencies if not edge.direct), None)
+    instead = "" if needed is None else hint(needed or None)
+    doubled = next((variant.name for variant in query.variants if variant.propagate), None)
+    flags = ", ".join(flag.name for flag in query.flags)
+    check_recorded(replace(query, dependencies=()), VIRTUALS.__contains__)
+    _refuse(
+        {
+            "this database has no namespaces; write the package's name alone": query.namespace
+            is not None,
+            f"this database has no compiler flags ({flags}=)": query.flags,
+            f"the doubled sign of {doubled!r} is about dependencies too, and this database has no "
+            "dependency data; write the sign once": doubled is not None,
+            f"this database has no dependency data for {f'^{needed}'!r}; build it from an index or "
+            f"a mirror{instead}": needed is not None,
+        }
+    )
+    for edge in query.dependencies:
+        compiler_of_pages(edge)
+    names = {edge.node.name for edge in query.dependencies}
+    _refuse({"this database has one compiler per binary; write only one": len(names) > 1})
+
+
+def check_recorded(query: SpecQuery, is_virtual: Callable[[str], bool]) -> None:
+    """Raise UnsupportedQuery for constraints that the records of indexes cannot answer."""
+    if query.name is not None and is_virtual(query.name):
+        raise UnsupportedQuery(
+            f"{query.name} is a virtual package: its providers are in Spack's recipes, not in pages"
+            " or indexes; ask for a provider by name"
+        )
+    _check_node(query)
+    for edge in query.dependencies:
+        name, node = edge.node.name, edge.node
+        if name is not None and is_virtual(name):
+            if node.versions is not None:
+                raise UnsupportedQuery(
+                    f"{name} is a virtual package: its versions are in Spack's recipes, not in "
+                    f"indexes; ask for a provider: '{'%' if edge.direct else '^'}{name}=<package>'"
+                )
+            node = replace(node, name=None)
+        for part in (node, edge.when):
+            if part is not None:
+                check_recorded(part, is_virtual)

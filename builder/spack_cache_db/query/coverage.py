@@ -1,10 +1,14 @@
-"""Finds a binary for each spec of an environment, or else the nearest configuration."""
+"""Finds a binary for each spec of an environment or node of a lockfile, or else the nearest one."""
 
 from __future__ import annotations
 
+import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import reduce
+from operator import or_
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -14,6 +18,7 @@ from spack_cache_db.environments import (
     ALL,
     NO_RULES,
     Environment,
+    LockedSpec,
     PackageRules,
     UserSpec,
     required_query,
@@ -22,6 +27,7 @@ from spack_cache_db.environments import (
 from spack_cache_db.environments.formats import user_specs
 from spack_cache_db.errors import counted
 from spack_cache_db.query import NotebookTable, Rows
+from spack_cache_db.query.comparison import Change
 from spack_cache_db.query.conditions import (
     ANYWHERE,
     Condition,
@@ -31,27 +37,44 @@ from spack_cache_db.query.conditions import (
     asked,
     without,
 )
-from spack_cache_db.query.configurations import (
+from spack_cache_db.query.configurations import HASHES_AT_ONCE, IN_STACK, Spec, specs_in_scope
+from spack_cache_db.query.database import (
+    Database,
+    Lookups,
+    has_records,
+    json_pieces,
+    opened,
+    select,
+    select_ids,
+)
+from spack_cache_db.query.explanation import WhyNot, explained
+from spack_cache_db.query.graph import (
+    Edge,
+    Needs,
+    Reach,
+    externals,
+    read_nodes,
+    read_run_time,
+    recorded_specs,
+)
+from spack_cache_db.query.installation import first_places
+from spack_cache_db.query.names import UnknownNameError, known_name, known_names, scope_of
+from spack_cache_db.query.records import CheckedRules, SpecRecords, read_query, respelled
+from spack_cache_db.query.selection import (
     Candidate,
     Candidates,
     chosen_machine,
     configuration_ids,
     misses_of,
 )
-from spack_cache_db.query.covered_spec import CoveredSpec
-from spack_cache_db.query.database import Database, Lookups, opened, select
-from spack_cache_db.query.explanation import WhyNot, explained
-from spack_cache_db.query.graph import externals, read_nodes
-from spack_cache_db.query.installation import first_places
-from spack_cache_db.query.lockfiles import OF_NODES, cover_lock
-from spack_cache_db.query.names import UnknownNameError, known_name, known_names, scope_of
-from spack_cache_db.query.records import SpecRecords, has_records, read_query, respelled
-from spack_cache_db.query.requirements import CheckedRules
+from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.parser import parser_of
 
 STATUSES = ("unanswerable", "none", "near", "unknown", "external", "binary", "installed")
 """The statuses of specs, in the order in which they are shown."""
+OF_NODES = ("missing", "alike", "rebuilt")
+"""The statuses of nodes without a binary."""
 LOST = "lost"
 """The status of a spec without a binary that had one in the baseline; it is shown first."""
 AVAILABLE = ("binary", "installed")
@@ -63,11 +86,92 @@ JOIN packages ON packages.id = configurations.package
 WHERE hash >= :hash AND hash < :hash || '{' LIMIT 2
 """
 CURRENT = "SELECT id FROM specs WHERE is_current"
+BINARIES = f"""
+SELECT specs.id, hash FROM json_each(:hashes) AS wanted
+CROSS JOIN specs ON specs.hash = wanted.value
+WHERE specs.is_binary AND {IN_STACK.format("specs")}
+"""
+LISTED_BINARIES = f"""
+SELECT specs.id, hash FROM json_each(:hashes) AS wanted
+CROSS JOIN specs ON specs.hash = wanted.value
+CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
+WHERE {IN_STACK.format("listings")}
+"""
 NOTHING = "nothing here satisfies it"
 UNCHECKED = "checked for the specs, not for what they link: the database has no dependency data"
-
+A_NODE = "it is another node of this lockfile"
+MOST_OTHERS = 5
 MOST_UNKNOWN = 20
 """Maximum of unknown packages whose answers list close names, which take milliseconds each."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredSpec:
+    """The answer for one spec, or for one node of a lockfile.
+
+    Attributes:
+        spec: the spec as in the environment, or the name and version of the node.
+        status: `installed` (in an installed tree), `binary`, or `lost` (neither, but a binary in
+            the baseline). Specs also: `near` (binaries satisfy it without one or two conditions),
+            `none`, `unknown` (binaries satisfy the conditions for which the database has data),
+            `external` (Spack must use an external, or only an installation's external satisfies
+            it), `unanswerable`. Nodes also: `rebuilt` (an equivalent binary exists, with one
+            configuration and run-time dependencies of the same packages and versions), `alike`
+            (only binaries of its configuration exist), `missing`.
+        line: its line, counted from 1; 0 if it is not from a text.
+        query: the spec with the environment's requirements, as a query for `find`.
+        configurations: the number of configurations that satisfy it.
+        spec_count: the number of specs of these.
+        configuration: the newest of these, or the nearest if there is none; for a node, its own.
+        hash: the current spec of the newest configuration that satisfies it; for a node, its own.
+        why: why no binary satisfies it; None if one does, or the reason is unknown.
+        reasons: `why` in sentences, or why it cannot be answered.
+        corrected: the spec to type instead.
+        group: its group of specs in the environment.
+        external: the environment's external that satisfies it, or the path in an installation.
+        release: the first release that has that spec, preferably an installed tree; for a node
+            without a binary, the first release of the first of `others`.
+        mirror: the URL of the mirror that has it; None if unknown or installed.
+        is_root: whether a node is a root of the lockfile; None for a spec, which is not a node.
+        others: the hashes of the first other binaries: current ones, or the most similar, first.
+        other_count: the number of other binaries.
+        differences: the differences between the node and the first of `others`.
+    """
+
+    spec: str
+    status: str
+    line: int = 0
+    query: str = ""
+    configurations: int = 0
+    spec_count: int = 0
+    configuration: Configuration | None = None
+    hash: str | None = None
+    why: WhyNot | None = None
+    reasons: tuple[str, ...] = ()
+    corrected: str | None = None
+    group: str = ""
+    external: str = ""
+    release: str | None = None
+    mirror: str | None = None
+    is_root: bool | None = None
+    others: tuple[str, ...] = ()
+    other_count: int = 0
+    differences: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The spec, with the hash of a node, because nodes may share a name and a version."""
+        return self.spec if self.is_root is None else f"{self.spec}/{self.hash}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the object that `cover --json` prints for it."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        del values["why"]
+        values["root"] = values.pop("is_root")
+        lists = {name: [*values[name]] for name in ("reasons", "others", "differences")}
+        empty = {name: values[name] or None for name in ("line", "query", "group", "external")}
+        configuration = self.configuration and self.configuration._asdict()
+        return values | lists | empty | {"configuration": configuration}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +245,6 @@ class Cover(NotebookTable):
         return ", ".join(f"{status} {count}" for status, count in counts if count)
 
     @property
-    def counts(self) -> tuple[str, ...]:
-        """`statuses` if there are several, then `groups`."""
-        return (*([self.statuses] if "," in self.statuses else []), *self.groups)
-
-    @property
     def groups(self) -> tuple[str, ...]:
         """The totals of groups in words, if there are several groups."""
         texts = []
@@ -158,12 +257,12 @@ class Cover(NotebookTable):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that `cover --json` prints."""
+        nodes = {status: self.counted(status) for status in OF_NODES}
         counts = {"binary": self.binary, "total": self.total}
         if self.is_lock:
-            counts |= {status: self.counted(status) for status in reversed(OF_NODES)}
+            counts |= dict(reversed(nodes.items()))
         else:
             counts |= {status: self.counted(status) for status in STATUSES if status != "binary"}
-            nodes = {status: self.counted(status) for status in OF_NODES}
             counts |= {status: count for status, count in nodes.items() if count}
         if self.baseline:
             counts[LOST] = self.counted(LOST)
@@ -218,10 +317,10 @@ def cover(
     with opened(db) as lookups, opened_baseline(baseline, names) as older:
         if isinstance(environment, str | PathLike):
             path = checked_file("environment", environment, "an environment")
-            read = read_environment_file(path, parse=parse, known=known_names(lookups))
+            specs = read_environment_file(path, parse=parse, known=known_names(lookups))
         else:
-            read = user_specs([*environment], parse)
-        return cover_environment(lookups, read, scope_of(lookups, **names), older=older)
+            specs = user_specs([*environment], parse)
+        return cover_environment(lookups, specs, scope_of(lookups, **names), older=older)
 
 
 class Baseline(NamedTuple):
@@ -261,43 +360,40 @@ def cover_environment(
     if older is not None:
         scope = _without_snapshots(lookups, scope)
         older = older._replace(scope=_without_snapshots(older.lookups, older.scope))
-    asked_specs, spelled = _respelled(lookups, environment.specs)
-    notes = (*environment.notes, *spelled)
+    asked_specs, notes = _respelled(lookups, environment)
     if environment.is_lock and without(scope, "release", "stack"):
-        notes = (*notes, "a lockfile names its binaries: the machine is not looked at")
+        notes.append("a lockfile names its binaries: the machine is not looked at")
     roots = frozenset(spec.query.name or "" for spec in asked_specs if spec.query)
-    unchecked = {
-        name
-        for spec in asked_specs
-        for name in {*spec.rules.required, *spec.rules.conflicts}.intersection((*roots, ALL))
-    }
+    rules = (spec.rules for spec in asked_specs)
+    owners = {owner for rule in rules for owner in (*rule.required, *rule.conflicts)}
+    unchecked = ", ".join(sorted(owners & {*roots, ALL}))
     if unchecked and not has_records(lookups.conn):
-        notes = (*notes, f"packages: {', '.join(sorted(unchecked))}: {UNCHECKED}")
+        notes.append(f"packages: {unchecked}: {UNCHECKED}")
     candidates = Candidates(lookups, scope)
     specs, answers = _Specs(candidates, scope, roots), list[CoveredSpec]()
     for spec in asked_specs:
         answers.append(specs.answer(spec))
         after_each()
-    if environment.locked:
-        answers += cover_lock(candidates, environment.locked, scope)
+    answers += _cover_lock(candidates, environment.locked, scope) if environment.locked else ()
     if not answers:
-        notes = (*notes, "the environment has no specs")
+        notes.append("the environment has no specs")
     # The hash of the binary in each answer.
     hashes = [(*answer.others, answer.hash or "")[0] for answer in answers]
     places = first_places(lookups.conn, sorted({*filter(None, hashes)}), scope)
-    placed = (
-        replace(answer, release=release, mirror=mirror)
-        for answer, dag_hash in zip(answers, hashes, strict=True)
-        for release, mirror in (places.get(dag_hash, (None, None)),)
+    for index, dag_hash in enumerate(hashes):
+        release, mirror = places.get(dag_hash, (None, None))
+        answers[index] = replace(answers[index], release=release, mirror=mirror)
+    if older is not None:
+        before = cover_environment(older.lookups, environment, older.scope)
+        answers = [*map(_with_loss, answers, before.specs)]
+    return Cover(
+        tuple(answers),
+        environment.is_lock,
+        tuple(notes),
+        lookups.is_installed,
+        environment.others,
+        older.path if older else "",
     )
-    covered = Cover(
-        tuple(placed), environment.is_lock, notes, lookups.is_installed, environment.others
-    )
-    if older is None:
-        return covered
-    before = cover_environment(older.lookups, environment, older.scope)
-    compared = tuple(map(_with_loss, covered.specs, before.specs))
-    return replace(covered, specs=compared, baseline=older.path)
 
 
 def _without_snapshots(lookups: Lookups, scope: Conditions) -> Conditions:
@@ -307,9 +403,7 @@ def _without_snapshots(lookups: Lookups, scope: Conditions) -> Conditions:
     """
     if asked(scope, "release") is not None or all(row.date for row in lookups.releases.values()):
         return scope
-    verdict = lookups.once(
-        CURRENT, lambda: Verdict(frozenset(spec for (spec,) in select(lookups.conn, CURRENT)))
-    )
+    verdict = lookups.once(CURRENT, lambda: Verdict(select_ids(lookups.conn, CURRENT)))
     return (*scope, Condition("specs", "current release", verdict))
 
 
@@ -324,19 +418,16 @@ def _with_loss(now: CoveredSpec, before: CoveredSpec) -> CoveredSpec:
     return replace(now, status=LOST, reasons=(was, *now.reasons))
 
 
-def _respelled(
-    lookups: Lookups, specs: Iterable[UserSpec]
-) -> tuple[list[UserSpec], dict[str, None]]:
-    """Return specs with names as the database spells them, and notes on replaced names."""
-    respelled_specs, notes = list[UserSpec](), dict[str, None]()
-    for spec in specs:
+def _respelled(lookups: Lookups, environment: Environment) -> tuple[list[UserSpec], list[str]]:
+    """Return specs with names as the database spells them, and the notes on an environment."""
+    specs, notes = [*environment.specs], dict[str, None]()
+    for index, spec in enumerate(specs):
         if spec.query is not None:
             query, changed = respelled(lookups, spec.query)
             legacy = spec.legacy and respelled(lookups, spec.legacy)[0]
-            spec = replace(spec, query=query, legacy=legacy) if changed else spec
+            specs[index] = replace(spec, query=query, legacy=legacy)
             notes |= dict.fromkeys(changed)
-        respelled_specs.append(spec)
-    return respelled_specs, notes
+    return specs, [*environment.notes, *notes]
 
 
 class _Match(NamedTuple):
@@ -361,50 +452,49 @@ class _Specs:
     def answer(self, spec: UserSpec) -> CoveredSpec:
         """Return the answer for one spec; equal queries are answered once."""
         if spec.external and not spec.is_buildable:
-            covered = CoveredSpec("", "external", 0, "")
+            covered = CoveredSpec("", "external")
         elif spec.query is None:
-            covered = CoveredSpec("", "unanswerable", 0, "", reasons=(spec.error or NOTHING,))
+            covered = CoveredSpec("", "unanswerable", reasons=(spec.error or NOTHING,))
         else:
-            asks = spec.query, spec.legacy, spec.rules
-            covered = self._candidates.once(asks, lambda: self._covered(*asks))
-        return replace(
-            covered,
-            spec=spec.text,
-            line=spec.line,
-            group=spec.group,
-            external=spec.external or covered.external,
-        )
+            key = spec.query, spec.legacy, spec.rules
+            covered = self._candidates.once(key, lambda: self._covered(*key))
+        external = spec.external or covered.external
+        covered = replace(covered, spec=spec.text, external=external)
+        return replace(covered, line=spec.line, group=spec.group)
 
     def _covered(
         self, query: SpecQuery, legacy: SpecQuery | None, rules: PackageRules
     ) -> CoveredSpec:
         """Return the answer for a query, without the fields that come from the environment."""
-        # A virtual name is replaced by each of its required providers.
         matches, refused = list[_Match](), ""
+        # A virtual name is replaced by each of its required providers.
         for way in [query] if query.name in self._lookups.packages else ways(query, rules):
             try:
                 matches.append(self._match(way, rules))
             except UnsupportedQuery as error:
                 refused = str(error)
-        text = required_query(next((m.query for m in matches if m.rows), query), rules).text
-        if any(match.rows for match in matches):
-            return self._binary(text, matches)
+        satisfied = [match for match in matches if match.rows]
+        text = required_query(satisfied[0].query if satisfied else query, rules).text
+        if satisfied:
+            return self._binary(text, satisfied)
         for match in matches:
             if (unknown := self._unknown_answer(text, match)) is not None:
                 return unknown
-        corrected, why = self._legacy_answer(legacy, rules)
-        covered = CoveredSpec("", "none", 0, text, why=why, corrected=corrected)
+        why = self._why_legacy(legacy, rules)
         if refused:
             reasons = (refused, *(why.sentences() if why else ()))
-            return replace(covered, status="unanswerable", reasons=reasons)
+            covered = CoveredSpec("", "unanswerable", query=text, why=why, reasons=reasons)
+            return replace(covered, corrected=why.corrected if why else None)
         why = why or self._why_not(matches[0])
         nearest = why.without[0].nearest if why.without else why.nearest and why.nearest[0]
-        return replace(
-            covered,
-            status="near" if why.without else "none",
+        return CoveredSpec(
+            "",
+            "near" if why.without else "none",
+            query=text,
             configuration=nearest,
             why=why,
             reasons=why.sentences() or (NOTHING,),
+            corrected=why.corrected,
         )
 
     def _match(self, query: SpecQuery, rules: PackageRules) -> _Match:
@@ -415,13 +505,14 @@ class _Specs:
         """
         if query.name is None:
             query = replace(query, name=self._package_of(query.hash))
-        asks = (*read_query(self._records, query).conditions, *self._scope)
+        spelled, _ = respelled(self._lookups, query)
+        conditions = (*read_query(self._records, spelled).conditions, *self._scope)
         if rules is not NO_RULES:
             once, package = self._candidates.once, query.name
             checked = once(rules, lambda: CheckedRules(self._records, rules, self._roots))
             ids = self._ids_of(package)
-            asks = (*asks, *once((rules, package), lambda: checked.conditions(ids)))
-        return _Match(query, asks, misses_of(self._candidates, asks).fitting())
+            conditions += once((rules, package), lambda: checked.conditions(ids))
+        return _Match(query, conditions, misses_of(self._candidates, conditions).fitting())
 
     def _ids_of(self, package: str | None) -> Set[int]:
         """Return the specs of a package in the scope."""
@@ -430,39 +521,36 @@ class _Specs:
 
     def _unknown_answer(self, query: str, match: _Match) -> CoveredSpec | None:
         """Return the answer if binaries satisfy all conditions for which the database has data."""
-        ids, unknown = self._ids_of(match.query.name), dict[str, Set[int]]()
-        possible = []
+        ids, unknown, possible = self._ids_of(match.query.name), dict[str, Set[int]](), []
         for condition in match.conditions:
-            if isinstance(condition.asked, Verdict) and condition.asked.unknown & ids:
-                unknown[condition.text] = condition.asked.unknown
-                holds = (condition.asked.holds | condition.asked.unknown) & ids
-                condition = replace(condition, asked=Verdict(holds))
-            possible.append(condition)
-        rows = [*misses_of(self._candidates, tuple(possible)).fitting()] if unknown else []
+            verdict = condition.asked
+            if isinstance(verdict, Verdict) and verdict.unknown & ids:
+                unknown[condition.text] = verdict.unknown
+                verdict = Verdict((verdict.holds | verdict.unknown) & ids)
+            possible.append(replace(condition, asked=verdict))
+        conditions = tuple(possible)
+        rows = [*misses_of(self._candidates, conditions).fitting()] if unknown else []
         if not rows:
             return None
-        spec = self._candidates.specs_of(tuple(possible), rows[:1])[rows[0].id][0]
+        spec = self._candidates.specs_of(conditions, rows[:1])[rows[0].id][0]
         texts = ", ".join(text for text, specs in unknown.items() if spec.id in specs)
         configuration = self._candidates.configuration(rows[0])
         reason = f"the database does not show whether it satisfies {texts}"
         reasons = (f"{configuration.summary} /{spec.hash}: {reason}",)
-        return CoveredSpec("", "unknown", 0, query, configuration=configuration, reasons=reasons)
+        return CoveredSpec("", "unknown", query=query, configuration=configuration, reasons=reasons)
 
-    def _legacy_answer(
-        self, legacy: SpecQuery | None, rules: PackageRules
-    ) -> tuple[str | None, WhyNot | None]:
-        """Return a spec as Spack before 1.0 reads it, or why that spec has no binary either.
+    def _why_legacy(self, legacy: SpecQuery | None, rules: PackageRules) -> WhyNot | None:
+        """Return the spec as Spack before 1.0 reads it, or why that has no binary either.
 
-        Both are None if Spack before 1.0 reads it in the same way, or it cannot be answered.
+        None if Spack before 1.0 reads it in the same way, or it cannot be answered.
         """
-        if legacy is not None:
-            with suppress(UnsupportedQuery):
-                match = self._match(legacy, rules)
-                if match.rows:
-                    corrected = spec_text(required_query(match.query, rules))
-                    return corrected, WhyNot(corrected=corrected)
-                return None, replace(self._why_not(match), read_as=spec_text(legacy))
-        return None, None
+        with suppress(UnsupportedQuery):
+            match = self._match(legacy, rules) if legacy is not None else None
+            if match and match.rows:
+                return WhyNot(corrected=spec_text(required_query(match.query, rules)))
+            if match and legacy:
+                return replace(self._why_not(match), read_as=spec_text(legacy))
+        return None
 
     def _binary(self, query: str, matches: Sequence[_Match]) -> CoveredSpec:
         """Return the answer for configurations that satisfy a query in one of several ways.
@@ -470,44 +558,39 @@ class _Specs:
         The answer has the first installed spec, or else the first binary, or else an external of
         an installation.
         """
-        asks = {row: match.conditions for match in matches for row in match.rows}
+        conditions = {row: match.conditions for match in matches for row in match.rows}
         counts = {row: count for match in matches for row, count in match.rows.items()}
-        package = self._lookups.words["package"][next(iter(asks)).key("package")]
-        rows = [row for row in self._candidates.rows(package) if row in asks]
-        first = asks[rows[0]]
+        package = self._lookups.words["package"][next(iter(counts)).key("package")]
+        rows = [row for row in self._candidates.rows(package) if row in counts]
+        first = conditions[rows[0]]
         if chosen_machine(first) != chosen_machine(self._scope):
             order = configuration_ids(self._lookups, first, every=True)
-            places = {key: position for position, key in enumerate(order)}
-            rows.sort(key=lambda row: places.get(row.id, len(places)))
-        anywhere = [(row, asks[row]) for row in rows]
+            positions = {key: position for position, key in enumerate(order)}
+            rows.sort(key=lambda row: positions.get(row.id, len(positions)))
+        anywhere = [(row, conditions[row]) for row in rows]
         installed = [
             (row, (Condition("release", "", tree), *without(within, "release")))
             for tree in self._lookups.trees(asked(self._scope, "release"))
             for row, within in anywhere
         ]
         provided = externals(self._lookups)
+        places = (("installed", installed), ("binary", anywhere), ("external", anywhere))
         status, row, spec = next(
             (status, row, spec)
-            for status, places in (
-                ("installed", installed),
-                ("binary", anywhere),
-                ("external", anywhere),
-            )
-            for row, within in places
+            for status, rows_and_conditions in places
+            for row, within in rows_and_conditions
             for spec in self._candidates.specs_of(within, [row]).get(row.id, ())
             if (spec.id in provided) == (status == "external")
         )
-        external = read_nodes(self._lookups.conn, [spec.id])[spec.id].external
         return CoveredSpec(
             "",
             status,
-            0,
-            query,
-            len(counts),
-            sum(counts.values()),
-            self._candidates.configuration(row),
-            spec.hash,
-            external=external or "",
+            query=query,
+            configurations=len(counts),
+            spec_count=sum(counts.values()),
+            configuration=self._candidates.configuration(row),
+            hash=spec.hash,
+            external=read_nodes(self._lookups.conn, [spec.id])[spec.id].external or "",
         )
 
     def _package_of(self, dag_hash: str | None) -> str:
@@ -527,3 +610,132 @@ class _Specs:
             if self._unknown > MOST_UNKNOWN:
                 return WhyNot(known=known_name(self._lookups, name, with_near=False))
         return explained(self._candidates, match.query, match.conditions)
+
+
+def _cover_lock(
+    candidates: Candidates, locked: tuple[LockedSpec, ...], scope: Conditions
+) -> Iterator[CoveredSpec]:
+    """Yield the answers for the nodes of a lockfile, in their order."""
+    lookups, hashes = candidates.lookups, [node.hash for node in locked]
+    release, stack = asked(scope, "release"), asked(scope, "stack")
+    binaries = _binaries(lookups.conn, hashes, release, stack, asked(scope, "specs"))
+    installed = {
+        dag_hash
+        for tree in lookups.trees(release)
+        for dag_hash in _binaries(lookups.conn, hashes, tree, stack)
+    }
+    configurations = {node.configuration for node in locked if node.hash not in binaries}
+    rows = {
+        configuration: row.id
+        for name in {node.package for node in configurations}
+        for row in candidates.rows(name)
+        if (configuration := candidates.configuration(row)) in configurations
+    }
+    provided = externals(lookups)
+    specs = {
+        key: [spec for spec in specs_of_row if spec.id not in provided]
+        for key, specs_of_row in specs_in_scope(lookups.conn, rows.values(), scope).items()
+    }
+    comparison = _Comparison(lookups, locked, [spec.id for row in specs.values() for spec in row])
+    for node in locked:
+        if node.hash in installed:
+            yield _of_node(node, "installed")
+        elif node.hash in binaries:
+            yield _of_node(node, "binary")
+        elif others := specs.get(rows.get(node.configuration, 0)):
+            yield comparison.answer(node, others)
+        else:
+            yield _of_node(node, "missing")
+
+
+def _of_node(
+    node: LockedSpec, status: str, others: Iterable[Spec] = (), differences: Iterable[str] = ()
+) -> CoveredSpec:
+    hashes = tuple(other.hash for other in others)
+    return CoveredSpec(
+        f"{node.configuration.package}@{node.configuration.version}",
+        status,
+        hash=node.hash,
+        is_root=node.is_root,
+        configuration=node.configuration,
+        others=hashes[:MOST_OTHERS],
+        other_count=len(hashes),
+        differences=tuple(differences),
+    )
+
+
+class _Comparison:
+    """Compares run-time dependencies of a lockfile's nodes and a database's specs, as bit sets.
+
+    A name with its version has the same bit on both sides.
+    """
+
+    def __init__(self, lookups: Lookups, locked: tuple[LockedSpec, ...], others: list[int]) -> None:
+        self._numbers_of_bits: dict[tuple[str, str], int] = {}
+        self._recorded = {*recorded_specs(lookups.conn, others)}
+        graph = read_run_time(lookups, self._recorded)
+        nodes = read_nodes(lookups.conn, graph.edges)
+        bits = {key: self._bit((node.package, node.version)) for key, node in nodes.items()}
+        self._of_specs = Reach(graph, bits)
+        numbers = self._numbers = {node.hash: number for number, node in enumerate(locked)}
+        edges = {
+            numbers[node.hash]: [
+                Edge(numbers[needed], ("run",), ()) for needed in node.needs if needed in numbers
+            ]
+            for node in locked
+        }
+        # A node also has the bits of its externals.
+        bits = {
+            number: reduce(or_, map(self._bit, (node.configuration[:2], *node.externals)))
+            for number, node in enumerate(locked)
+        }
+        self._of_nodes = Reach(Needs(edges, frozenset()), bits)
+
+    def answer(self, node: LockedSpec, others: list[Spec]) -> CoveredSpec:
+        """Return the answer for a node without a binary, given specs of its configuration."""
+        needs = self._of_nodes.run_time(self._numbers[node.hash])
+        # Specs without an index record count as equal.
+        apart = {
+            other: needs ^ self._of_specs.run_time(other.id) if other.id in self._recorded else 0
+            for other in others
+        }
+        same = [other for other in others if not apart[other] and other.hash not in self._numbers]
+        if same:
+            return _of_node(node, "rebuilt", same)
+        others = sorted(
+            others, key=lambda other: (other.hash in self._numbers, apart[other].bit_count())
+        )
+        changes = [*map(str, self._changes(needs, apart[others[0]]))]
+        if others[0].hash in self._numbers:
+            changes.append(A_NODE)
+        return _of_node(node, "alike", others, changes)
+
+    def _changes(self, needs: int, apart: int) -> Iterator[Change]:
+        """Yield the dependencies that only one of node and spec has, by package."""
+        ours, theirs = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+        for (name, version), bit in self._numbers_of_bits.items():
+            if apart >> bit & 1:
+                (ours if needs >> bit & 1 else theirs)[name].append(version)
+        for name in sorted({*ours, *theirs}):
+            both = (", ".join(sorted(side.get(name, ()))) or None for side in (ours, theirs))
+            yield Change(name, "", *both)
+
+    def _bit(self, name_and_version: tuple[str, str]) -> int:
+        return 1 << self._numbers_of_bits.setdefault(name_and_version, len(self._numbers_of_bits))
+
+
+def _binaries(
+    conn: sqlite3.Connection,
+    hashes: list[str],
+    release: int | None,
+    stack: int | None,
+    verdict: Verdict | None = None,
+) -> set[str]:
+    """Return the hashes that have a binary in a release and a stack, and satisfy the verdict."""
+    sql = BINARIES if release is None else LISTED_BINARIES
+    return {
+        dag_hash
+        for piece in json_pieces(hashes, HASHES_AT_ONCE)
+        for spec, dag_hash in select(conn, sql, hashes=piece, release=release, stack=stack)
+        if verdict is None or spec in verdict.holds
+    }

@@ -18,8 +18,10 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self, TypeVar, cast
 
+from spack_cache_db import schema
 from spack_cache_db.bounded_files import AnyPath, checked_file
 from spack_cache_db.database_file import damage_as_error, open_database
+from spack_cache_db.query import NotebookTable, Rows
 from spack_cache_db.records import INSTALLED
 from spack_cache_db.schema import CONFIGURATION, LABELS
 
@@ -50,6 +52,19 @@ WHERE release = :release AND facet <> 'version' ORDER BY facet, spec_count DESC,
 RELEASES_OF_STACK = """
 SELECT release, spec_count FROM facet_counts
 WHERE facet = 'stack' AND value = :name AND release IS NOT NULL
+"""
+PROVIDERS = """
+SELECT virtual, known_packages.name FROM providers
+JOIN known_packages ON known_packages.id = providers.package
+ORDER BY virtual, known_packages.name
+"""
+BESIDE_SPACK = """
+SELECT
+  (SELECT count(*) FROM package_status WHERE versions_behind > 0) AS packages_behind,
+  (SELECT count(*) FROM package_status WHERE spec_count = 0) AS packages_missing,
+  count(*) FILTER (WHERE status = 'deprecated') AS versions_deprecated,
+  count(*) FILTER (WHERE status = 'unknown') AS versions_unknown
+FROM dropped_versions
 """
 # `ANALYZE` has a row for each table that is not empty.
 FILLED = "SELECT DISTINCT tbl FROM sqlite_stat1"
@@ -83,6 +98,14 @@ def select(conn: sqlite3.Connection, sql: str, **parameters: Any) -> Iterator[tu
     return iter(cursor.execute(sql, parameters))
 
 
+def select_ids(
+    conn: sqlite3.Connection, sql: str, ids: Iterable[int] | None = None, **parameters: Any
+) -> frozenset[int]:
+    """Return the first column of the rows of a statement; see `select_in` for `ids`."""
+    rows = select(conn, sql, **parameters) if ids is None else select_in(conn, sql, ids)
+    return frozenset(row[0] for row in rows)
+
+
 def select_in(
     conn: sqlite3.Connection, sql: str, ids: Iterable[int], **parameters: Any
 ) -> Iterator[tuple[Any, ...]]:
@@ -114,6 +137,11 @@ def descriptions(conn: sqlite3.Connection) -> dict[str, dict[str | None, str]]:
 def filled_tables(conn: sqlite3.Connection) -> set[str]:
     """Return the names of the tables that have rows."""
     return {name for (name,) in select(conn, FILLED)}
+
+
+def has_records(conn: sqlite3.Connection) -> bool:
+    """Return whether a database has records of indexes."""
+    return any(select(conn, "SELECT 1 FROM records LIMIT 1"))
 
 
 def facets_of_release(conn: sqlite3.Connection, release: int) -> Iterator[tuple[str, str, int]]:
@@ -178,6 +206,14 @@ class Lookups:
     def packages(self) -> dict[str, int]:
         """The ids of all packages, by their names."""
         return {name: key for key, name in self.words["package"].items()}
+
+    @cached_property
+    def providers(self) -> dict[str, tuple[str, ...]]:
+        """The providers of each virtual package, from package data, sorted."""
+        providers: dict[str, tuple[str, ...]] = {}
+        for virtual, name in select(self.conn, PROVIDERS):
+            providers[virtual] = (*providers.get(virtual, ()), name)
+        return providers
 
     @property
     def compilers(self) -> set[str]:
@@ -324,3 +360,56 @@ def opened(db: Database) -> Iterator[Lookups]:
     file = db if isinstance(db, sqlite3.Connection) else checked_file("db", db)
     with connected(file) as conn:
         yield read_lookups(conn)
+
+
+class Info(dict[str, Any], NotebookTable):
+    """The content and origin of a database, as plain values by name."""
+
+    @property
+    def rows(self) -> Rows:
+        """A row for each value."""
+        return Rows(("name", "value"), [{"name": name, "value": self[name]} for name in self])
+
+
+def info(file: AnyPath) -> Info:
+    """Return the content and origin of a database, as plain values.
+
+    Raises:
+        ArgumentError: the file is not a path.
+        DatabaseError: see `open_database`; or the database is damaged.
+    """
+    path = checked_file("file", file)
+    with connected(path) as conn:
+        counts = {
+            name: conn.execute(f"SELECT count(*) FROM {rows}").fetchone()[0]
+            for name, rows in schema.COUNTED.items()
+        }
+        formats = {
+            f"{name}_by_format": dict(
+                conn.execute(
+                    f"SELECT format, count(*) FROM {schema.COUNTED[name]} GROUP BY 1 ORDER BY 1"
+                )
+            )
+            for name in ("pages", "indexes")
+        }
+        beside_spack = {}
+        if counts["known_packages"]:
+            cursor = conn.execute(BESIDE_SPACK)
+            names = (column[0] for column in cursor.description)
+            beside_spack = dict(zip(names, *cursor, strict=True))
+        kinds = dict(conn.execute("SELECT kind, count(*) FROM releases GROUP BY kind"))
+        first, last = conn.execute("SELECT min(date), max(date) FROM releases").fetchone()
+        origin = dict(conn.execute("SELECT name, value FROM origin ORDER BY name"))
+    return Info(
+        file=str(path),
+        size=path.stat().st_size,
+        schema_version=schema.SCHEMA_VERSION,
+        **counts,
+        **formats,
+        compared_with_spack=beside_spack,
+        releases_by_kind=kinds,
+        first_snapshot=first,
+        last_snapshot=last,
+        as_of=origin.pop(schema.AS_OF, None),
+        origin=origin,
+    )

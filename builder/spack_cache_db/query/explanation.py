@@ -18,18 +18,12 @@ from spack_cache_db.query.conditions import (
     Verdict,
     Word,
     asked,
+    configuration_conditions,
     only,
     readable_variants,
     without,
 )
-from spack_cache_db.query.configurations import (
-    HASH_BEGINS,
-    Candidate,
-    Candidates,
-    Misses,
-    configuration_ids,
-    misses_of,
-)
+from spack_cache_db.query.configurations import HASH_BEGINS
 from spack_cache_db.query.database import Lookups, select_in
 from spack_cache_db.query.graph import (
     KNOWN_AS_DEPENDENCY,
@@ -40,8 +34,14 @@ from spack_cache_db.query.graph import (
 )
 from spack_cache_db.query.names import NO_BINARY, KnownName, known_name, unknown_text
 from spack_cache_db.query.packages import recipe_notes
-from spack_cache_db.query.records import configuration_conditions, question_of, respelled
-from spack_cache_db.query.requirements import breaking_dependencies
+from spack_cache_db.query.records import breaking_dependencies, question_of, respelled
+from spack_cache_db.query.selection import (
+    Candidate,
+    Candidates,
+    Misses,
+    configuration_ids,
+    misses_of,
+)
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import (
     CompilerConstraint,

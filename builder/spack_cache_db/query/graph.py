@@ -15,7 +15,7 @@ from itertools import chain, islice
 from operator import and_, or_
 from typing import NamedTuple
 
-from spack_cache_db.query.database import Lookups, select, select_in
+from spack_cache_db.query.database import Lookups, select, select_ids, select_in
 
 EDGES = """
 SELECT dependencies.spec, dependency, types, virtuals FROM json_each(:ids) AS wanted
@@ -112,9 +112,9 @@ class Needs:
     missing: frozenset[int]
 
 
-def externals(lookups: Lookups) -> Set[int]:
+def externals(lookups: Lookups) -> frozenset[int]:
     """Return the specs that the system provides, which are not binaries."""
-    return lookups.once(EXTERNALS, lambda: {*chain.from_iterable(select(lookups.conn, EXTERNALS))})
+    return lookups.once(EXTERNALS, lambda: select_ids(lookups.conn, EXTERNALS))
 
 
 def recorded_specs(conn: sqlite3.Connection, specs: Iterable[int]) -> list[int]:

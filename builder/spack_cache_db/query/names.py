@@ -11,7 +11,7 @@ from typing import Literal
 
 from spack_cache_db.errors import BuilderError, counted
 from spack_cache_db.query.conditions import VIRTUALS, Asked, Condition, Conditions, Word
-from spack_cache_db.query.configurations import MOST_HASHES, providers_of, specs_beginning
+from spack_cache_db.query.configurations import MOST_HASHES, specs_beginning
 from spack_cache_db.query.database import Lookups, select
 from spack_cache_db.query.graph import KNOWN_AS_DEPENDENCY
 from spack_cache_db.spack.pasted_specs import KnownNames
@@ -179,7 +179,7 @@ def known_name(lookups: Lookups, name: str, *, with_near: bool = True) -> KnownN
         kind: Kind = "recipe" if releases is None else "page" if releases else "dependency"
         kind = "external" if is_external else kind
         return KnownName(name, kind, is_installed=lookups.is_installed)
-    if providers := providers_of(lookups.conn, name):
+    if providers := lookups.providers.get(name, ()):
         return KnownName(name, "virtual", others=providers)
     return KnownName(name, "unknown", others=near_names(lookups, name) if with_near else ())
 

@@ -16,9 +16,10 @@ from urllib.parse import quote
 from spack_cache_db.bounded_files import AnyPath
 from spack_cache_db.errors import DatabaseError, printable
 from spack_cache_db.query.conditions import Conditions
-from spack_cache_db.query.configurations import configurations_of_package, counted_part, matching
+from spack_cache_db.query.configurations import configurations_of_package
 from spack_cache_db.query.database import Database, Lookups, opened, select
 from spack_cache_db.query.names import read_spellings, scope_of
+from spack_cache_db.query.selection import counted_part, matching
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.versions import newest_version

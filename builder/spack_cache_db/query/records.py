@@ -1,15 +1,15 @@
-"""Finds the specs that satisfy the parts of a query that need the records of indexes.
+"""Finds the specs that satisfy conditions which only the records of indexes can decide.
 
-Dependencies, namespaces, compiler flags, whole patch checksums and propagated variants are compared
-as Spack 1.2 compares them with a concrete spec (`spec.py`: `_satisfies`, `_get_satisfying_edge`,
-`_satisfies_edge`, `_satisfies_node`). If several indexes have a record of a spec, the first one by
-release and path counts. A spec that only pages list has no record.
+These are parts of queries (dependencies, namespaces, compiler flags, whole patch checksums and
+propagated variants), compared as Spack 1.2 compares them with a concrete spec (`spec.py`:
+`_satisfies`, `_get_satisfying_edge`), and the requirements of an environment's `packages:`. If
+several indexes have a record of a spec, the first one by release and path counts. A spec that only
+pages list has no record.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
@@ -17,9 +17,11 @@ from itertools import chain
 from operator import and_
 from typing import Any
 
+from spack_cache_db.environments import ALL, PackageRules, Requirement
 from spack_cache_db.query.conditions import (
     ANYWHERE,
     COMPILERS,
+    OF_SPECS,
     VIRTUALS,
     Condition,
     Conditions,
@@ -29,18 +31,29 @@ from spack_cache_db.query.conditions import (
     Verdict,
     Word,
     asked,
+    beyond_configurations,
+    check_answerable,
+    check_recorded,
+    compiler_condition,
+    compiler_of_pages,
+    configuration_conditions,
+    needs_whole_patches,
+    notes_on_pages,
+    only,
     without,
 )
-from spack_cache_db.query.configurations import (
-    configuration_ids,
-    read_providers,
-    specs_beginning,
-    specs_of_configurations,
-    with_other_variant,
+from spack_cache_db.query.configurations import Spec, specs_beginning, specs_of_configurations
+from spack_cache_db.query.database import Lookups, has_records, select, select_ids, select_in
+from spack_cache_db.query.graph import (
+    RUN_TIME,
+    Dependencies,
+    externals,
+    read_nodes,
+    read_run_time,
+    recorded_specs,
 )
-from spack_cache_db.query.database import Lookups, select, select_in
-from spack_cache_db.query.graph import RUN_TIME, Dependencies, recorded_specs
 from spack_cache_db.query.names import read_spellings
+from spack_cache_db.query.selection import configuration_ids, with_other_variant
 from spack_cache_db.spack.constraints import (
     DEPTYPES,
     CompilerConstraint,
@@ -51,13 +64,9 @@ from spack_cache_db.spack.constraints import (
     flags_match,
     spec_text,
     variant_matches,
-    variant_text,
 )
-from spack_cache_db.spack.normal_forms import LANGUAGES, PATCH_PRINTED, Variant
-from spack_cache_db.spack.targets import unknown_bounds
-from spack_cache_db.spack.versions import is_git_version
+from spack_cache_db.spack.normal_forms import LANGUAGES, Variant
 
-ANY_RECORD = "SELECT 1 FROM records LIMIT 1"
 SPECS = "SELECT id FROM specs"
 UNRECORDED = """
 SELECT id FROM specs WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.spec = specs.id)
@@ -78,20 +87,9 @@ WHERE format IN ('5', '6', 'spec file 1', 'spec file 2', 'spec file 3')
     JOIN dependency_virtuals ON dependency_virtuals.id = dependencies.virtuals
     WHERE records.mirror = mirrors.id AND dependency_virtuals.virtuals <> '')
 """
-_OF_THE_HOST = frozenset(
-    {"default_os", "default_target", "default_platform", "frontend", "fe", "backend", "be"}
-)
-MOST_PARTS = 8
-"""A query with more parts that need records is evaluated as one condition."""
-Way = tuple[Set[int] | None, Set[str]]
-"""The specs that an edge may lead to, None for all, and the virtual packages that it provides."""
 _NONE: frozenset[int] = frozenset()
-_NAMED_IN_SPECS = {
-    "name": "dependency",
-    "target": "target",
-    "os": "os",
-    "platform": "platform",
-    "hash": "hash",
+_NAMED_IN_SPECS = {"name": "dependency"} | {
+    name: name for name in ("target", "os", "platform", "hash")
 }
 """The parts of a spec that are names, and their kinds (`Spellings`)."""
 EXPLICIT = "SELECT spec FROM installs WHERE explicit"
@@ -110,184 +108,19 @@ JOIN variants ON variants.id = variant_set_members.variant
 JOIN packages ON packages.id = configurations.package
 WHERE packages.name = :package AND variants.text = :on LIMIT 1
 """
-
-
-def has_records(conn: sqlite3.Connection) -> bool:
-    """Return whether a database has records of indexes."""
-    return next(select(conn, ANY_RECORD), None) is not None
-
-
-def configuration_conditions(query: SpecQuery) -> Conditions:
-    """Return a query's conditions on configurations and on the hash."""
-    conditions = []
-    if query.name is not None:
-        conditions.append(Condition("package", query.name, Word(query.name)))
-    if query.versions is not None:
-        conditions.append(Condition("version", f"@{query.versions.text}", query.versions))
-    for variant in query.variants:
-        if not variant.propagate:
-            # The column is the position in the text, which does not change the meaning.
-            asks = replace(variant, column=0)
-            conditions.append(Condition("variant", variant_text(variant), asks))
-    for kind in ("platform", "os", "target"):
-        if (value := getattr(query, kind)) is not None:
-            word = value if kind == "target" else Word(value)
-            conditions.append(Condition(kind, f"{kind}={value}", word))
-    if query.hash is not None:
-        conditions.append(Condition("hash", f"/{query.hash}", query.hash))
-    return tuple(dict.fromkeys(conditions))
-
-
-def compiler_condition(compiler: CompilerConstraint) -> Condition:
-    """Return the condition on the one compiler of a configuration."""
-    versions = f"@{compiler.versions.text}" if compiler.versions else ""
-    return Condition("compiler", f"%{compiler.name}{versions}", compiler)
-
-
-def beyond_configurations(query: SpecQuery) -> list[SpecQuery]:
-    """Return the parts of a query that need records, each of which becomes one condition.
-
-    More than `MOST_PARTS` parts are returned as one.
-    """
-    beyond = SpecQuery(
-        namespace=query.namespace,
-        variants=tuple(
-            variant
-            for variant in query.variants
-            if variant.propagate or needs_whole_patches(variant)
-        ),
-        flags=query.flags,
-        dependencies=query.dependencies,
-    )
-    parts = [
-        *([SpecQuery(namespace=beyond.namespace)] if beyond.namespace is not None else []),
-        *([SpecQuery(flags=beyond.flags)] if beyond.flags else []),
-        *(SpecQuery(variants=(variant,)) for variant in beyond.variants),
-        *(SpecQuery(dependencies=(dependency,)) for dependency in beyond.dependencies),
-    ]
-    return parts if len(parts) <= MOST_PARTS else [beyond]
-
-
-def needs_whole_patches(constraint: VariantConstraint) -> bool:
-    """Return whether a constraint needs more of patch checksums than Spack prints."""
-    longest = max(map(len, constraint.values), default=0)
-    return constraint.name == "patches" and (constraint.exact or longest > PATCH_PRINTED)
-
-
-def notes_on_pages(edges: Sequence[Dependency]) -> tuple[str, ...]:
-    """Return notes on the compilers of an answer from pages."""
-    notes = (
-        "one compiler per binary is known, the one for C where C is used; "
-        "compilers of other languages, and gcc or llvm used as a library, are not seen",
-        "this database does not show which languages a package uses: "
-        "%c,cxx=… is answered as % with the compiler alone",
-    )
-    count = 2 if any(edge.virtuals for edge in edges) else 1 if edges else 0
-    return notes[:count]
-
-
-def _refuse(reasons: Mapping[str, object]) -> None:
-    """Raise UnsupportedQuery with the first reason that applies."""
-    if applying := [reason for reason, applies in reasons.items() if applies]:
-        raise UnsupportedQuery(applying[0])
-
-
-def compiler_of_pages(edge: Dependency) -> CompilerConstraint:
-    """Return a dependency as a constraint on the one compiler that a page shows.
-
-    Raises:
-        UnsupportedQuery: it is a constraint on something else.
-    """
-    node, name, what = edge.node, edge.node.name, f"%{edge.node.name or ''}"
-    unknown = ", ".join(virtual for virtual in edge.virtuals if virtual not in LANGUAGES)
-    more = replace(node, name=None, versions=None, text="") != SpecQuery()
-    _refuse(
-        {
-            f"'%{what}' only guides Spack's solver; write {what!r}": edge.propagate,
-            f"this database does not show how {name or 'a dependency'} is used (deptypes=, when=): "
-            f"only {what!r} can be answered": edge.deptypes or edge.when is not None,
-            "this database has no dependency data; name a compiler after '%'": name is None,
-            f"this database does not have the providers of {unknown}": unknown,
-            "this database has the compiler for C, not the one for Fortran": {*edge.virtuals}
-            == {"fortran"},
-            f"this database does not show which languages a package uses ({what!r})": name
-            in LANGUAGES,
-            f"this database has no dependency data, and {name} is not known as a compiler": not (
-                edge.virtuals or name in COMPILERS
-            ),
-            f"constraints after {what} apply to {name}, and this database has only its version; "
-            "write constraints on the package itself before the '%'": more,
-        }
-    )
-    _check_node(node)
-    return CompilerConstraint(name, node.versions)
-
-
-def _check_node(query: SpecQuery) -> None:
-    """Raise UnsupportedQuery for names that depend on a machine, and unknown git versions."""
-    for part in query.versions.text.split(",") if query.versions else ():
-        bare = part.removeprefix("=")
-        if is_git_version(bare) and "=" not in bare and ":" not in bare:
-            raise UnsupportedQuery(
-                f"only a git repository has the version of {bare!r}: write '@{bare}=<version>'"
-            )
-    for value in (query.os, query.platform, query.target):
-        if value in _OF_THE_HOST:
-            raise UnsupportedQuery(f"{value!r} depends on a machine: write the name itself")
-    if unknown := unknown_bounds(query.target or ""):
-        raise UnsupportedQuery(
-            f"archspec does not know the target {unknown[0]!r}, so it cannot bound a range"
-        )
-
-
-def check_answerable(query: SpecQuery, hint: Callable[[str | None], str] = lambda _: "") -> None:
-    """Raise UnsupportedQuery for constraints that pages cannot answer.
-
-    Args:
-        hint: returns the advice on a dependency, given its name.
-    """
-    needed = next((edge.node.name or "" for edge in query.dependencies if not edge.direct), None)
-    instead = "" if needed is None else hint(needed or None)
-    doubled = next((variant.name for variant in query.variants if variant.propagate), None)
-    flags = ", ".join(flag.name for flag in query.flags)
-    check_recorded(replace(query, dependencies=()), VIRTUALS.__contains__)
-    _refuse(
-        {
-            "this database has no namespaces; write the package's name alone": query.namespace
-            is not None,
-            f"this database has no compiler flags ({flags}=)": query.flags,
-            f"the doubled sign of {doubled!r} is about dependencies too, and this database has no "
-            "dependency data; write the sign once": doubled is not None,
-            f"this database has no dependency data for {f'^{needed}'!r}; build it from an index or "
-            f"a mirror{instead}": needed is not None,
-        }
-    )
-    for edge in query.dependencies:
-        compiler_of_pages(edge)
-    names = {edge.node.name for edge in query.dependencies}
-    _refuse({"this database has one compiler per binary; write only one": len(names) > 1})
-
-
-def check_recorded(query: SpecQuery, is_virtual: Callable[[str], bool]) -> None:
-    """Raise UnsupportedQuery for constraints that the records of indexes cannot answer."""
-    if query.name is not None and is_virtual(query.name):
-        raise UnsupportedQuery(
-            f"{query.name} is a virtual package: its providers are in Spack's recipes, not in pages"
-            " or indexes; ask for a provider by name"
-        )
-    _check_node(query)
-    for edge in query.dependencies:
-        name, node = edge.node.name, edge.node
-        if name is not None and is_virtual(name):
-            if node.versions is not None:
-                raise UnsupportedQuery(
-                    f"{name} is a virtual package: its versions are in Spack's recipes, not in "
-                    f"indexes; ask for a provider: '{'%' if edge.direct else '^'}{name}=<package>'"
-                )
-            node = replace(node, name=None)
-        check_recorded(node, is_virtual)
-        if edge.when is not None:
-            check_recorded(edge.when, is_virtual)
+RUNTIMES = frozenset({"compiler-wrapper", "gcc-runtime", "glibc", "intel-oneapi-runtime", "musl"})
+"""The packages with the tag `runtime`; `all` cannot require dependencies of them and compilers."""
+MOST_EXPLAINED = 6
+"""Maximum of requirements on one package that are explained one by one."""
+MOST_NAMED = 3
+USED_PROVIDERS = """
+SELECT DISTINCT dependency FROM dependencies
+WHERE virtuals IN (SELECT value FROM json_each(:virtuals))
+  AND types IN (SELECT value FROM json_each(:types))
+"""
+_Broken = tuple[Set[int], Set[int], Set[int]]
+"""The specs that break a requirement or use a provider that does, those for which this is unknown,
+and those that an explanation names."""
 
 
 @dataclass
@@ -316,7 +149,7 @@ class SpecRecords:
     def satisfying(self, conditions: Conditions) -> Verdict:
         """Return the specs that satisfy conditions, whether they are binaries or not."""
         verdicts = []
-        if words := without(conditions, "specs", "hash"):
+        if words := without(conditions, *OF_SPECS):
             verdicts.append(Verdict(self._configured(words)))
         if (prefix := asked(conditions, "hash")) is not None:
             verdicts.append(Verdict(specs_beginning(self.lookups.conn, prefix).keys()))
@@ -348,43 +181,33 @@ class SpecRecords:
     @cached_property
     def every(self) -> Set[int]:
         """The specs of `package`, or all specs."""
-        if self.among is not None:
-            return self.among
-        return frozenset(chain.from_iterable(select(self.lookups.conn, SPECS)))
+        return select_ids(self.lookups.conn, SPECS) if self.among is None else self.among
 
     @cached_property
-    def unrecorded(self) -> frozenset[int]:
+    def unrecorded(self) -> Set[int]:
         """The specs without a record, which only pages list."""
         conn = self.lookups.conn
         if self.among is not None:
-            return frozenset(self.among).difference(recorded_specs(conn, self.among))
-        return self.lookups.once(
-            UNRECORDED, lambda: frozenset(chain.from_iterable(select(conn, UNRECORDED)))
-        )
+            return self.among - {*recorded_specs(conn, self.among)}
+        return self.lookups.once(UNRECORDED, lambda: select_ids(conn, UNRECORDED))
 
     @cached_property
-    def with_compiler(self) -> frozenset[int]:
+    def with_compiler(self) -> Set[int]:
         """The specs whose record names one compiler: those from before Spack 1.0."""
-        nodes = chain.from_iterable(select(self.lookups.conn, WITH_COMPILER))
-        return self._with_node(frozenset(nodes))
+        return self._with_node(select_ids(self.lookups.conn, WITH_COMPILER))
 
     @cached_property
-    def without_virtuals(self) -> frozenset[int]:
+    def without_virtuals(self) -> Set[int]:
         """The specs whose record lacks the virtual packages that its dependencies provide."""
-        first = self._first if self._mirrors_without_virtuals else ()
-        return frozenset(
-            spec for spec, _, mirror in first if mirror in self._mirrors_without_virtuals
-        )
+        mirrors = self._mirrors_without_virtuals
+        return {spec for spec, _, mirror in (self._first if mirrors else ()) if mirror in mirrors}
 
     @cached_property
     def has_virtuals(self) -> bool:
         """Whether any index has the virtual packages that dependencies provide."""
-        return any(
-            row[0] not in self._mirrors_without_virtuals
-            for row in select(self.lookups.conn, MIRRORS)
-        )
+        return not select_ids(self.lookups.conn, MIRRORS) <= self._mirrors_without_virtuals
 
-    def with_node(self, is_as_asked: Callable[[str, Mapping[str, Any]], bool]) -> frozenset[int]:
+    def with_node(self, is_as_asked: Callable[[str, Mapping[str, Any]], bool]) -> Set[int]:
         """Return the specs whose node's namespace and parameters satisfy a function."""
         nodes = select(self.lookups.conn, NODES)
         return self._with_node(
@@ -392,11 +215,11 @@ class SpecRecords:
         )
 
     @cached_property
-    def _mirrors_without_virtuals(self) -> frozenset[int]:
-        return frozenset(chain.from_iterable(select(self.lookups.conn, WITHOUT_VIRTUALS)))
+    def _mirrors_without_virtuals(self) -> Set[int]:
+        return select_ids(self.lookups.conn, WITHOUT_VIRTUALS)
 
-    def _with_node(self, nodes: Set[int]) -> frozenset[int]:
-        return frozenset(spec for spec, node, _ in (self._first if nodes else ()) if node in nodes)
+    def _with_node(self, nodes: Set[int]) -> Set[int]:
+        return {spec for spec, node, _ in (self._first if nodes else ()) if node in nodes}
 
     @cached_property
     def _first(self) -> list[tuple[Any, ...]]:
@@ -410,12 +233,11 @@ class SpecRecords:
         """Return notes on how the dependencies of a query were read."""
         direct = [edge for edge in query.dependencies if edge.direct]
         notes = [*(notes_on_pages(direct) if direct and self.unrecorded else ())]
-        for name, node in ((edge.node.name or "", edge.node) for edge in query.dependencies):
-            if not self.is_virtual(name):
-                continue
-            if name in self.providers and not self.has_virtuals:
+        nodes = ((edge.node.name or "", edge.node) for edge in query.dependencies)
+        for name, node in ((name, node) for name, node in nodes if self.is_virtual(name)):
+            if name in self.lookups.providers and not self.has_virtuals:
                 notes.append(
-                    f"{name} is known to be provided by {', '.join(self.providers[name])}; "
+                    f"{name} is known to be provided by {', '.join(self.lookups.providers[name])}; "
                     "the indexes in this database do not show it"
                 )
             elif any(constraint_texts(replace(node, name=None))):
@@ -451,7 +273,7 @@ class SpecRecords:
         types, run_time = edges.of_all_types(edge.deptypes), edges.of_any_type(RUN_TIME)
         # With `^`, link and run edges are searched at any depth below.
         own_types = [types_id for types_id in types if edge.direct or types_id not in run_time]
-        holds, below = self._with_recorded_compiler(edge), set[int]()
+        holds, below = {*self._with_recorded_compiler(edge)}, set[int]()
         if self.is_run_time and not edge.direct and not edge.deptypes:
             own_types, holds = [], set()
         for of, virtuals in self._ways(edge):
@@ -461,30 +283,30 @@ class SpecRecords:
         holds |= edges.with_ancestors(below, run_time)
         unknown: Set[int] = self.unrecorded
         if {*edge.virtuals, *filter(self.is_virtual, (name,))}.difference(LANGUAGES):
-            unknown |= self.without_virtuals
+            unknown = unknown | self.without_virtuals
         on_pages = self._shown_compiler(edge) if edge.direct else Verdict(_NONE, self.unrecorded)
         return Verdict(holds, unknown - self.unrecorded) | on_pages
 
-    def _ways(self, edge: Dependency) -> Iterator[Way]:
-        """Yield the targets of an edge: the package itself, or the packages that provide it."""
+    def _ways(self, edge: Dependency) -> Iterator[tuple[Set[int] | None, Set[str]]]:
+        """Yield the specs that an edge may lead to, None for all, and the virtuals they provide."""
         node, virtuals = edge.node, frozenset(edge.virtuals)
         yield self._like(node), virtuals
         if node.name in self.edges.virtuals and node.versions is None:
             yield self._like(SpecQuery(dependencies=node.dependencies)), virtuals | {node.name}
         if not self.has_virtuals and self.is_virtual(node.name or ""):
-            for name in self.providers.get(node.name or "", ()):
+            for name in self.lookups.providers.get(node.name or "", ()):
                 yield self._like(replace(node, name=name)), virtuals
 
-    def _with_recorded_compiler(self, edge: Dependency) -> set[int]:
+    def _with_recorded_compiler(self, edge: Dependency) -> Set[int]:
         """Return the specs whose record names one compiler that satisfies an edge.
 
         Only its name and version are known, so propagated variants are ignored.
         """
         node = edge.node
         if not ({*edge.deptypes} <= {"build"} and {*edge.virtuals}.issubset(LANGUAGES)):
-            return set()
+            return _NONE
         if node.name in LANGUAGES:
-            return set() if node.versions or node.dependencies else {*self.with_compiler}
+            return _NONE if node.versions or node.dependencies else self.with_compiler
         more = replace(
             node,
             name=None,
@@ -495,20 +317,17 @@ class SpecRecords:
             text="",
         )
         if more != SpecQuery():
-            return set()
+            return _NONE
         compiler = compiler_condition(CompilerConstraint(node.name, node.versions))
-        compiled = self._configured((compiler,))
-        return compiled & self.with_compiler if compiled else set()
+        return self._configured((compiler,)) & self.with_compiler
 
     def _shown_compiler(self, edge: Dependency) -> Verdict:
         """Return the specs without a record whose page shows this compiler."""
-        among = self.unrecorded
         try:
-            constraint = compiler_of_pages(replace(edge, when=None))
+            compiler = compiler_condition(compiler_of_pages(replace(edge, when=None)))
         except UnsupportedQuery:
-            return Verdict(_NONE, among)
-        compiler = compiler_condition(constraint)
-        return Verdict(among & self._configured((compiler,)) if among else _NONE)
+            return Verdict(_NONE, self.unrecorded)
+        return Verdict(self.unrecorded and self.unrecorded & self._configured((compiler,)))
 
     def _propagated(self, variant: VariantConstraint) -> Verdict:
         """Return the specs without another value in themselves or any dependency."""
@@ -520,13 +339,14 @@ class SpecRecords:
 
     def _patched(self, variant: VariantConstraint) -> Verdict:
         """Return the specs with these patch checksums, of which pages print the beginnings."""
-
-        def is_patched(_: str, values: Mapping[str, Any]) -> bool:
-            sums = tuple(values.get(variant.name, ()))
-            return variant_matches(variant, Variant(variant.name, sums, "multi"))
-
+        name = variant.name
+        patched = self.with_node(
+            lambda _, values: variant_matches(
+                variant, Variant(name, tuple(values.get(name, ())), "multi")
+            )
+        )
         configured = self._configured(configuration_conditions(SpecQuery(variants=(variant,))))
-        return Verdict((self.with_node(is_patched) | self.unrecorded) & configured)
+        return Verdict((patched | self.unrecorded) & configured)
 
     def _like(self, node: SpecQuery) -> Set[int] | None:
         """Return the specs that satisfy a node of a query; None if all do."""
@@ -539,53 +359,29 @@ class SpecRecords:
     def _whole(self) -> SpecRecords:
         return replace(self, package=None)
 
-    def _configured(self, conditions: Conditions) -> set[int]:
+    def _configured(self, conditions: Conditions) -> Set[int]:
         ids = configuration_ids(self.lookups, conditions, every=True)
         return specs_of_configurations(self.lookups.conn, ids)
 
-    def is_package(self, name: str) -> bool:
-        """Return whether the database has a package of that name."""
-        return name in self.lookups.packages
-
-    @cached_property
-    def providers(self) -> Mapping[str, tuple[str, ...]]:
-        """The providers of each virtual package, from package data."""
-        return read_providers(self.lookups.conn)
-
     def is_virtual(self, name: str) -> bool:
         """Return whether a name is a virtual package, and not a package of the database."""
-        is_virtual_name = name in VIRTUALS or name in self.edges.virtuals or name in self.providers
-        return is_virtual_name and not self.is_package(name)
+        names = (VIRTUALS, self.edges.virtuals, self.lookups.providers)
+        return name not in self.lookups.packages and any(name in known for known in names)
 
 
 def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ANYWHERE) -> Question:
-    """Return the conditions of a query and its scope, with notes.
+    """Return the conditions of a query in any spelling (`Spellings`) and its scope, with notes.
 
     Raises:
         UnsupportedQuery: the database cannot answer the query.
     """
+    query, spelled = respelled(lookups, query)
     package = asked(scope, "package")
-    query, _ = respelled(lookups, query_as_typed := query)
     name = query.name or (package.text if isinstance(package, Word) else None)
     records = SpecRecords(lookups, name)
-    question = read_query(records, query_as_typed)
-    is_recorded = any(condition.kind == "specs" for condition in question.conditions)
-    notes = records.notes(query) if is_recorded else ()
-    return Question((*question.conditions, *scope), (*question.notes, *notes))
-
-
-def read_query(records: SpecRecords, query: SpecQuery) -> Question:
-    """Return the conditions of a query, without notes on its records.
-
-    A virtual name is a package like any other if the database has a package of that name. Names are
-    read in any spelling (`Spellings`).
-
-    Raises:
-        UnsupportedQuery: the database cannot answer the query.
-    """
-    query, notes = respelled(records.lookups, query)
-    question = _read_query(records, query)
-    return replace(question, notes=(*notes, *question.notes))
+    question = read_query(records, query)
+    notes = records.notes(query) if only(question.conditions, "specs") else ()
+    return Question((*question.conditions, *scope), (*spelled, *question.notes, *notes))
 
 
 def respelled(lookups: Lookups, query: SpecQuery) -> tuple[SpecQuery, tuple[str, ...]]:
@@ -598,7 +394,7 @@ def respelled(lookups: Lookups, query: SpecQuery) -> tuple[SpecQuery, tuple[str,
             changes[part] = name
             notes.append(f"{text} is read as {name}")
     nodes = [respelled(lookups, edge.node) for edge in query.dependencies]
-    notes += [note for _, node_notes in nodes for note in node_notes]
+    notes += chain.from_iterable(node_notes for _, node_notes in nodes)
     if not notes:
         return query, ()
     edges = zip(query.dependencies, nodes, strict=True)
@@ -606,24 +402,28 @@ def respelled(lookups: Lookups, query: SpecQuery) -> tuple[SpecQuery, tuple[str,
     return replace(query, dependencies=dependencies, **changes), tuple(notes)
 
 
-def _read_query(records: SpecRecords, query: SpecQuery) -> Question:
-    conn, name = records.lookups.conn, query.name
-    if name is not None and not records.is_package(name):
-        provided = _provided(records, query, name)
-        if provided:
-            question = _read_query(replace(records, package=None), replace(query, name=None))
-            names = ", ".join(sorted(provided))
-            note = f"the virtual package {name} is known to be provided by {names}"
-            condition = Condition("package", name, OneOf(provided))
-            return Question((condition, *question.conditions), (note, *question.notes))
-    if beyond_configurations(query) and has_records(conn):
+def read_query(records: SpecRecords, query: SpecQuery) -> Question:
+    """Return the conditions of a query with canonical names, without notes on its records.
+
+    A virtual name is a package like any other if the database has a package of that name.
+
+    Raises:
+        UnsupportedQuery: the database cannot answer the query.
+    """
+    name, is_package = query.name, query.name in records.lookups.packages
+    if name is not None and not is_package and (provided := _provided(records, query, name)):
+        question = read_query(replace(records, package=None), replace(query, name=None))
+        names = ", ".join(sorted(provided))
+        note = f"the virtual package {name} is known to be provided by {names}"
+        condition = Condition("package", name, OneOf(provided))
+        return Question((condition, *question.conditions), (note, *question.notes))
+    if beyond_configurations(query) and has_records(records.lookups.conn):
         check_recorded(query, records.is_virtual)
         variants = tuple(variant for variant in query.variants if not needs_whole_patches(variant))
         conditions = configuration_conditions(replace(query, variants=variants))
         return Question((*conditions, *records.conditions(query)))
-    is_package = name in VIRTUALS and name is not None and records.is_package(name)
     check_answerable(
-        replace(query, name=None) if is_package else query,
+        replace(query, name=None) if is_package and name in VIRTUALS else query,
         lambda dependency: _instead(records, query, dependency),
     )
     compilers = (compiler_condition(compiler_of_pages(edge)) for edge in query.dependencies)
@@ -641,24 +441,24 @@ def _provided(records: SpecRecords, query: SpecQuery, name: str) -> frozenset[st
     sets = records.edges.of_virtuals({name})
     rows = select(records.lookups.conn, RECORDED_PROVIDERS, sets=json.dumps(sets)) if sets else ()
     recorded = [name for (name,) in rows]
-    from_package_data = records.providers.get(name, ())
-    if recorded and not from_package_data:
+    known = records.lookups.providers.get(name, ())
+    if recorded and not known:
         raise UnsupportedQuery(
             f"{name} is a virtual package, provided in this database by "
             f"{', '.join(recorded)}: ask for a provider by name"
         )
-    providers = frozenset((*from_package_data, *recorded)) if from_package_data else frozenset()
+    providers = sorted({*known, *recorded})
     if providers and (query.versions is not None or query.variants):
         raise UnsupportedQuery(
             f"{name} is a virtual package: its versions and options are in Spack's recipes; "
-            f"ask for a provider by name: {', '.join(sorted(providers))}"
+            f"ask for a provider by name: {', '.join(providers)}"
         )
-    return providers
+    return frozenset(providers)
 
 
 def _instead(records: SpecRecords, query: SpecQuery, dependency: str | None) -> str:
     """Return advice if dependencies are unknown: the providers, and the variant of that name."""
-    providers = records.providers.get(dependency or "", ())
+    providers = records.lookups.providers.get(dependency or "", ())
     words = [f"{dependency} is known to be provided by {', '.join(providers)}"] if providers else []
     parameters = {"package": query.name, "on": f"+{dependency}"}
     if any(select(records.lookups.conn, OPTION, **parameters)):
@@ -666,7 +466,194 @@ def _instead(records: SpecRecords, query: SpecQuery, dependency: str | None) -> 
     return "".join(f"; {text}" for text in words)
 
 
-def explicitly(conn: sqlite3.Connection) -> Conditions:
+def explicitly(lookups: Lookups) -> Conditions:
     """Return the condition that a spec was installed by name, not as a dependency."""
-    specs = frozenset(spec for (spec,) in select(conn, EXPLICIT))
-    return (Condition("specs", "asked for explicitly", Verdict(specs)),)
+    verdict = Verdict(select_ids(lookups.conn, EXPLICIT))
+    return (Condition("specs", "asked for explicitly", verdict),)
+
+
+def label_of(owner: str, requirement: Requirement) -> str:
+    """Return a requirement as it is written in `packages:`, on one line."""
+    texts = [spec_text(option) for option in requirement.options[:MOST_NAMED]]
+    texts += ["…"] if len(requirement.options) > MOST_NAMED else []
+    group = "" if len(texts) < 2 else "one_of " if requirement.is_single else "any_of "
+    when = f" when {spec_text(requirement.when)}" if requirement.when else ""
+    key = "conflict" if requirement.is_conflict else "require"
+    return f"'packages: {owner}: {key}: {group}{', '.join(texts)}{when}'"
+
+
+def holding(
+    requirement: Requirement, verdict_of: Callable[[SpecQuery], Verdict], all_specs: Set[int]
+) -> Verdict:
+    """Return the verdict on all specs for a requirement."""
+    one = two = Verdict(_NONE)
+    for option in requirement.options:
+        verdict = verdict_of(option)
+        one, two = one | verdict, two | (one & verdict)
+    if requirement.is_conflict:
+        verdict = one.opposite(all_specs)
+    else:
+        verdict = one & two.opposite(all_specs) if requirement.is_single else one
+    return (
+        verdict
+        if requirement.when is None
+        else verdict_of(requirement.when).opposite(all_specs) | verdict
+    )
+
+
+class CheckedRules:
+    """The requirements of an environment, checked for all specs of a database.
+
+    A requirement applies to a spec and its run-time dependencies, because Spack reuses a binary
+    together with these (Spack 1.2, `solver/requirements.py` and `concretize.lp`). Build
+    dependencies are not checked, except providers of `c`, `cxx` and `fortran`. Requirements of
+    `all` are not checked for externals, and `buildable: false` excludes no binary.
+
+    Args:
+        records: the records of the database.
+        rules: the requirements.
+        roots: the packages of the environment's specs. Without dependency data, requirements on
+            these are checked for their own specs, and do not make all others unknown.
+    """
+
+    def __init__(self, records: SpecRecords, rules: PackageRules, roots: Set[str]) -> None:
+        self._records = records = replace(records, is_run_time=True)
+        self._roots = roots
+        run_time, with_users = records.edges.of_any_type(RUN_TIME), records.edges.with_ancestors
+        self._checks = []
+        for kind in (rules.required, rules.conflicts):
+            # `all` applies to packages without an entry.
+            packages = [name for name in kind if kind[name] and name in records.lookups.packages]
+            pairs = ((owner, requirement) for owner in kind for requirement in kind[owner])
+            for owner, requirement in pairs:
+                breaking, unknown, named = self._broken(owner, requirement, packages)
+                excluded = with_users(breaking, run_time)
+                unknown = with_users(unknown, run_time) - excluded
+                is_one = len(requirement.options) == 1 and requirement.when is None
+                option = requirement.options[0] if is_one and not requirement.is_conflict else None
+                label = label_of(owner, requirement)
+                self._checks.append((label, option, named, excluded, unknown))
+
+    def conditions(self, ids: Set[int]) -> Conditions:
+        """Return the requirements that one of the specs may break, as conditions."""
+        verdicts = []
+        for label, option, named, excluded, unknown in self._checks:
+            holds = ids - excluded - unknown
+            if len(holds) < len(ids):
+                query = option if ids & named else None
+                verdicts.append((label, Verdict(holds, unknown & ids, query, named)))
+        if len(verdicts) > MOST_EXPLAINED:
+            named = _NONE.union(*(verdict.named or () for _, verdict in verdicts))
+            combined = reduce(and_, (verdict for _, verdict in verdicts))
+            verdicts = [
+                (f"'packages:' ({len(verdicts)} requirements)", replace(combined, named=named))
+            ]
+        return tuple(Condition("specs", label, verdict) for label, verdict in verdicts)
+
+    def _broken(self, owner: str, requirement: Requirement, packages: list[str]) -> _Broken:
+        if owner == ALL:
+            return self._of_all(requirement, packages)
+        when = requirement.when or SpecQuery()
+        # Conditions on other packages cannot be checked.
+        is_seen = when.name in (None, owner)
+        if owner not in self._records.lookups.packages:
+            return self._of_virtual(requirement, owner, is_seen and when.versions is None)
+        specs = self._of(owner)
+
+        def verdict_of(query: SpecQuery) -> Verdict:
+            return self._satisfying(query if query.name else replace(query, name=owner))
+
+        breaking, unknown = _breaking(requirement, verdict_of, specs, is_seen)
+        # A package does not depend on itself.
+        unrecorded = _NONE if owner in self._roots else self._records.unrecorded - specs
+        return breaking, unknown | unrecorded, breaking
+
+    def _of_all(self, requirement: Requirement, packages: list[str]) -> _Broken:
+        """Check a requirement of `all`.
+
+        An option applies only to packages that have its variants; one with dependencies does not
+        apply to compilers and their runtimes.
+        """
+        provided = externals(self._records.lookups)
+        specs = self._records.every - provided.union(*map(self._of, packages))
+        exempt: Set[int] = specs
+        for option in requirement.options:
+            not_counting: Set[int] = _NONE
+            for variant in option.variants:
+                exists = SpecQuery(variants=(VariantConstraint(variant.name, (), "multi"),))
+                not_counting |= specs - self._satisfying(exists).holds
+            for name in COMPILERS | RUNTIMES if option.dependencies else ():
+                not_counting |= self._of(name)
+            exempt = exempt & not_counting
+        breaking, unknown = _breaking(requirement, self._satisfying, specs, is_seen=True)
+        return breaking - exempt, unknown - exempt, breaking - exempt
+
+    def _of_virtual(self, requirement: Requirement, virtual: str, is_seen: bool) -> _Broken:
+        """Check a requirement on a virtual package: it applies to the providers in use.
+
+        A virtual package has no variants, flags, compiler or dependencies: a `when` with one of
+        them never holds. Only recipes have its versions.
+        """
+        when, records, edges = requirement.when, self._records, self._records.edges
+        if when and (when.variants or when.flags or when.dependencies):
+            return _NONE, _NONE, _NONE
+        types = edges.of_any_type(DEPTYPES if virtual in LANGUAGES else RUN_TIME)
+        used = {"virtuals": json.dumps(edges.of_virtuals({virtual})), "types": json.dumps(types)}
+        providers = select_ids(records.lookups.conn, USED_PROVIDERS, None, **used)
+
+        def verdict_of(query: SpecQuery) -> Verdict:
+            return self._satisfying(replace(query, name=None) if query.name == virtual else query)
+
+        def of_compiler(query: SpecQuery) -> Verdict:
+            edge = Dependency(query, direct=True, virtuals=(virtual,))
+            return self._satisfying(SpecQuery(dependencies=(edge,)))
+
+        broken = _breaking(requirement, verdict_of, providers, is_seen)
+        users, unknown = (
+            edges.needing(specs, types, frozenset({virtual})) if specs else _NONE
+            for specs in broken
+        )
+        if virtual not in LANGUAGES:
+            return users, unknown | records.unrecorded | records.without_virtuals, broken[0]
+        # Specs from before Spack 1.0 have one compiler.
+        old, _ = _breaking(
+            replace(requirement, when=None), of_compiler, records.with_compiler, True
+        )
+        return users | old, unknown | records.unrecorded, broken[0] | old
+
+    def _of(self, package: str) -> Set[int]:
+        if package not in self._records.lookups.packages:
+            return _NONE
+        return self._satisfying(SpecQuery(name=package)).holds
+
+    def _satisfying(self, query: SpecQuery) -> Verdict:
+        """Return the verdict on all specs, binaries or not, for a query."""
+        try:
+            query, _ = respelled(self._records.lookups, query)
+            return self._records.satisfying(read_query(self._records, query).conditions)
+        except UnsupportedQuery:
+            return Verdict(_NONE, self._records.every)
+
+
+def _breaking(
+    requirement: Requirement,
+    verdict_of: Callable[[SpecQuery], Verdict],
+    specs: Set[int],
+    is_seen: bool,
+) -> tuple[Set[int], Set[int]]:
+    """Return the specs that break a requirement, and those for which this is unknown.
+
+    If its condition cannot be checked, specs that do not meet it are unknown.
+    """
+    if is_seen:
+        verdict = holding(requirement, verdict_of, specs)
+        return specs - verdict.holds - verdict.unknown, specs & verdict.unknown
+    return _NONE, specs - holding(replace(requirement, when=None), verdict_of, specs).holds
+
+
+def breaking_dependencies(lookups: Lookups, verdicts: Sequence[Verdict], spec: Spec) -> list[str]:
+    """Return the dependencies of a spec that break requirements which the spec itself meets."""
+    groups = [verdict.named or _NONE for verdict in verdicts]
+    named = _NONE.union(*(specs for specs in groups if spec.id not in specs))
+    nodes = read_nodes(lookups.conn, read_run_time(lookups, [spec.id]).edges) if named else {}
+    return sorted(f"{nodes[key].package}@{nodes[key].version}" for key in named & nodes.keys())

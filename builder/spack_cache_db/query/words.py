@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from spack_cache_db.query.conditions import Condition
-from spack_cache_db.query.configurations import providers_of, specs_beginning
-from spack_cache_db.query.database import Lookups, select
-from spack_cache_db.query.records import has_records
+from spack_cache_db.query.configurations import specs_beginning
+from spack_cache_db.query.database import Lookups, has_records, select
 from spack_cache_db.spack.constraints import LEGACY_COMPILERS
 from spack_cache_db.spack.targets import family, is_known
 from spack_cache_db.spack.versions import version_key
@@ -170,7 +169,7 @@ def packages_providing(lookups: Lookups, virtual: str) -> list[str]:
     """Return the known providers of a virtual package, those with most binaries first."""
     counts = package_counts(lookups)
     name = _LANGUAGES.get(virtual.lower(), virtual.lower())
-    names = {*providers_of(lookups.conn, name), *_PROVIDERS.get(name, "").split()}
+    names = {*lookups.providers.get(name, ()), *_PROVIDERS.get(name, "").split()}
     return sorted(names & counts.keys(), key=lambda package: (-counts[package], package))
 
 
@@ -454,7 +453,7 @@ class _Reader:
 
     def _virtual(self, name: str) -> bool:
         """Read a virtual package with known providers, if no package was read."""
-        if self._expected_package or self._name or not providers_of(self._conn, name):
+        if self._expected_package or self._name or not self._lookups.providers.get(name):
             return False
         self._name = name
         return True

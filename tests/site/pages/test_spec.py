@@ -11,9 +11,10 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.configurations import configurations_by_id, matching
+from spack_cache_db.query.configurations import configurations_by_id
 from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.query.records import question_of
+from spack_cache_db.query.selection import matching
 from spack_cache_db.site.pages.filters import Filters
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import (

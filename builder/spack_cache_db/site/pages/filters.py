@@ -127,7 +127,7 @@ class Narrowing(AddressFields):
             UnknownNameError: the release, stack or host does not exist.
         """
         places = scope_of(lookups, self.release, self.stack, self.host)
-        return (*places, *explicitly(lookups.conn)) if self.explicit else places
+        return (*places, *explicitly(lookups)) if self.explicit else places
 
 
 EVERYWHERE = Narrowing()

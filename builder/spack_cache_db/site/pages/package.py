@@ -12,7 +12,6 @@ from markupsafe import Markup
 from spack_cache_db.query.conditions import ANYWHERE, Condition, Conditions, Word
 from spack_cache_db.query.configurations import (
     Counted,
-    configuration_ids,
     configurations_of_package,
     counts_in_scope,
     releases_of,
@@ -22,6 +21,7 @@ from spack_cache_db.query.graph import Node, dependent_packages, read_nodes
 from spack_cache_db.query.installation import Commands, install_binary
 from spack_cache_db.query.names import KnownName, UnknownNameError, known_name, scope_of
 from spack_cache_db.query.packages import PackageData, VariantNote, read_package_data, recipe_links
+from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.facets import Choice, choices_of, matches_of

@@ -16,8 +16,7 @@ from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.environments import Limits, Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.errors import BuilderError, Fault
-from spack_cache_db.query.coverage import Cover, cover_environment
-from spack_cache_db.query.covered_spec import CoveredSpec
+from spack_cache_db.query.coverage import Cover, CoveredSpec, cover_environment
 from spack_cache_db.query.database import Lookups, select
 from spack_cache_db.query.installation import (
     INSTALL,

@@ -13,18 +13,13 @@ from typing import NamedTuple
 from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.query.answers import notes_on
 from spack_cache_db.query.conditions import Conditions, OneOf, UnsupportedQuery, asked, only
-from spack_cache_db.query.configurations import (
-    Candidates,
-    ResultSet,
-    counted_part,
-    matching,
-    specs_beginning,
-)
+from spack_cache_db.query.configurations import specs_beginning
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
 from spack_cache_db.query.installation import Commands, install_binary
 from spack_cache_db.query.names import UnknownNameError, known_names, read_spellings, scope_of
 from spack_cache_db.query.records import question_of, respelled
+from spack_cache_db.query.selection import Candidates, ResultSet, counted_part, matching
 from spack_cache_db.query.words import (
     Reading,
     package_called,

@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from spack_cache_db.query.conditions import UnsupportedQuery, asked
-from spack_cache_db.query.configurations import configuration_ids, configurations_of_listed
+from spack_cache_db.query.configurations import configurations_of_listed
 from spack_cache_db.query.database import Lookups, read_lookups, select
 from spack_cache_db.query.records import question_of
+from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.site.sandbox.statements import SqlValue
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import QuerySyntaxError

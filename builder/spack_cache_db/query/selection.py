@@ -1,0 +1,454 @@
+"""Finds the configurations that satisfy conditions, and the conditions that others miss.
+
+Conditions are evaluated on the small tables of words; large tables are searched by ids only.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar, cast
+
+from spack_cache_db.query.conditions import (
+    ANYWHERE,
+    COLUMNS,
+    PLACES,
+    Condition,
+    Conditions,
+    OneOf,
+    Verdict,
+    Word,
+    asked,
+    is_of_specs,
+    only,
+    readable_variants,
+    without,
+)
+from spack_cache_db.query.configurations import (
+    Counted,
+    Spec,
+    configuration_of,
+    configurations_by_id,
+    counts_in_scope,
+    learn,
+    specs_in_scope,
+)
+from spack_cache_db.query.database import IDS_AT_ONCE, Lookups, json_pieces, select, select_in
+from spack_cache_db.records import Configuration
+from spack_cache_db.schema import CONFIGURATION
+from spack_cache_db.spack.constraints import VariantConstraint, variant_matches
+from spack_cache_db.spack.targets import ancestors
+
+ALL_VERSIONS = "SELECT id, name FROM versions"
+VERSIONS_OF_PACKAGE = f"{ALL_VERSIONS} WHERE package = :package"
+VARIANTS = "SELECT id, text FROM variants WHERE name = :name OR text = :text"
+SETS_WITH = """
+SELECT DISTINCT variant_set FROM variant_set_members
+WHERE variant IN (SELECT value FROM json_each(:ids))
+"""
+_INSTALLED_FIRST = """
+id NOT IN (
+  SELECT specs.configuration FROM installations JOIN specs ON specs.hash = installations.hash
+  WHERE installations.explicit),
+id NOT IN (
+  SELECT configuration FROM configuration_releases
+  WHERE release IN (SELECT value FROM json_each(:trees))),
+"""
+"""Explicitly installed configurations come first, then other installed ones."""
+# The ids of packages are in the order of their names, those of versions in Spack's preference.
+_ORDER = """
+platform <> (SELECT id FROM platforms WHERE name = 'linux'),
+platform,
+(SELECT iif(family = 'x86_64', '', family) FROM targets WHERE targets.id = configurations.target),
+package,
+-version,
+{nearest}
+(SELECT min(release) FROM configuration_releases WHERE configuration = configurations.id),
+id
+"""
+"""By system and family of CPUs, the most common first; within a package by Spack's preferred
+version, then the nearest target, then current releases."""
+_NEAREST = "(SELECT key FROM json_each(:nearest) WHERE value = target),"
+_FILTERS = {
+    "release": """id IN (
+  SELECT configuration FROM configuration_releases WHERE release = :release)""",
+    "stack": """id IN (
+  SELECT configuration FROM configuration_stacks WHERE stack = :stack)""",
+    "words": "id IN (SELECT rowid FROM configurations_fts WHERE configurations_fts MATCH :words)",
+    "hash": """id IN (
+  SELECT configuration FROM specs WHERE hash >= :hash AND hash < :hash || '{')""",
+}
+# Configurations without specs are known as dependencies only.
+_OWN = "spec_count > 0"
+_COLUMNS = ", ".join(CONFIGURATION)
+_ROWS = f"SELECT id, {_COLUMNS}, spec_count, 1 FROM configurations"
+ROWS_OF_PACKAGE = f"{_ROWS} WHERE package = :package ORDER BY {{}}"
+EVERY_ROW = f"{_ROWS} ORDER BY {{}}"
+# SQLite takes the other columns from the row with the least id (SQLite docs, "SELECT", 2.5).
+GROUPS = f"""
+SELECT min(id), {_COLUMNS}, sum(spec_count), count(*)
+FROM configurations GROUP BY {{}} ORDER BY 1
+"""
+_PLACE = {column: position for position, column in enumerate(CONFIGURATION)}
+T = TypeVar("T")
+
+
+def satisfying(lookups: Lookups, condition: Condition, package: int | None = None) -> Set[int]:
+    """Return the ids of the words in a condition's column that satisfy it."""
+    column = COLUMNS[condition.kind]
+    if column == "package":
+        asks = condition.asked
+        names = asks.words if isinstance(asks, OneOf) else (condition.text,)
+        return {lookups.packages[name] for name in names if name in lookups.packages}
+    if column == "variants":
+        name = getattr(condition.asked, "name", None)
+        rows = select(lookups.conn, VARIANTS, name=name, text=condition.text)
+        return _sets_with(lookups.conn, (key for key, text in rows if condition.holds((text,))))
+    if column == "version":
+        sql = ALL_VERSIONS if package is None else VERSIONS_OF_PACKAGE
+        versions = select(lookups.conn, sql, package=package)
+        # Many packages share a version such as 1.0.0.
+        holds = lru_cache(maxsize=None)(condition.holds)
+        return {key for key, name in versions if holds(name)}
+    return {key for key, name in lookups.words[column].items() if condition.holds(name)}
+
+
+def preference(lookups: Lookups, conditions: Conditions = ()) -> tuple[str, dict[str, str]]:
+    """Return the order in which every answer lists configurations, as SQL with its parameters.
+
+    Installed configurations come first, then configurations that run on most machines.
+
+    Args:
+        conditions: if they choose a machine (`--host zen4`, `target=:zen4`), configurations for
+            the nearest target come before configurations for older targets.
+    """
+    used: dict[str, str] = {}
+    if host := chosen_machine(conditions):
+        # The targets that run on the machine, the nearest first.
+        ids = {name: key for key, name in lookups.words["target"].items()}
+        targets = (ids[name] for name in (host, *ancestors(host)) if name in ids)
+        used["nearest"] = json.dumps([*targets])
+    order = _ORDER.format(nearest=_NEAREST if host else "")
+    if trees := lookups.trees():
+        order, used["trees"] = _INSTALLED_FIRST + order, next(json_pieces(trees))
+    return order, used
+
+
+def chosen_machine(conditions: Conditions) -> str | None:
+    """Return the CPU target of the machine that conditions choose; None if they choose none."""
+    host, target = asked(conditions, "host"), asked(conditions, "target")
+    if host is None and isinstance(target, str) and target.startswith(":"):
+        return target[1:]
+    return host
+
+
+def configuration_ids(
+    lookups: Lookups, conditions: Conditions, *, every: bool = False
+) -> list[int]:
+    """Return the configurations that satisfy conditions, in the order of `preference`.
+
+    The result is exact for conditions on words and one release or stack. With conditions on specs,
+    or on release and stack, use `specs_in_scope` to keep the configurations with a spec.
+
+    Args:
+        every: without a release or stack, include configurations without a binary.
+    """
+    used = {kind: value for kind in _FILTERS if (value := asked(conditions, kind)) is not None}
+    if "release" in used:
+        used.pop("stack", None)
+    filters = [_FILTERS[kind] for kind in used]
+    if not every and not used.keys() & {"release", "stack"}:
+        filters.append(_OWN)
+    columns = column_ids(lookups, conditions)
+
+    def read() -> list[int]:
+        order, late = preference(lookups, conditions)
+        return _having(lookups.conn, columns, filters, used | late, order)
+
+    if columns or used or chosen_machine(conditions) is not None:
+        return read()
+    # A query of specs alone begins with all configurations.
+    return lookups.once(("configurations in order", every), read)
+
+
+def with_other_variant(conn: sqlite3.Connection, constraint: VariantConstraint) -> list[int]:
+    """Return the configurations with a variant of this name that violates the constraint."""
+    members = (
+        key
+        for key, text in select(conn, VARIANTS, name=constraint.name, text="")
+        for variant in readable_variants((text,), constraint.name)
+        if not variant_matches(constraint, variant)
+    )
+    return _having(conn, {"variants": _sets_with(conn, members)}, [], {})
+
+
+def _sets_with(conn: sqlite3.Connection, variants: Iterable[int]) -> set[int]:
+    return {row[0] for row in select_in(conn, SETS_WITH, variants)}
+
+
+def column_ids(lookups: Lookups, conditions: Conditions) -> dict[str, Set[int]]:
+    """Return the ids that satisfy conditions, by column; stops at a column without any."""
+    ids_of_column: dict[str, Set[int]] = {}
+    for condition in conditions:
+        if condition.kind not in COLUMNS:
+            continue
+        column = COLUMNS[condition.kind]
+        packages = ids_of_column.get("package", ())
+        package = next(iter(packages)) if len(packages) == 1 else None
+        ids = satisfying(lookups, condition, package)
+        ids_of_column[column] = ids_of_column[column] & ids if column in ids_of_column else ids
+        if not ids_of_column[column]:
+            break
+    return ids_of_column
+
+
+def _having(
+    conn: sqlite3.Connection,
+    columns: Mapping[str, Set[int]],
+    filters: Iterable[str],
+    parameters: Mapping[str, Any],
+    order: str = "id",
+) -> list[int]:
+    """Return the configurations with these ids in their columns that pass the filters."""
+    if not all(columns.values()):
+        return []
+    # Lists that do not fit into one value of SQLite are compared in Python.
+    long = [column for column, ids in columns.items() if len(ids) > IDS_AT_ONCE]
+    short = {column: next(json_pieces(columns[column])) for column in columns.keys() - {*long}}
+    tests = [f"{column} IN (SELECT value FROM json_each(:{column}))" for column in sorted(short)]
+    selected, where = ", ".join(["id", *long]), "\n  AND ".join([*tests, *filters]) or "1"
+    sql = f"SELECT {selected} FROM configurations WHERE {where} ORDER BY {order}"
+    rows: Iterable[tuple[Any, ...]] = select(conn, sql, **short, **parameters)
+    for position, column in enumerate(long, start=1):
+        rows = [row for row in rows if row[position] in columns[column]]
+    return [row[0] for row in rows]
+
+
+class Candidate(NamedTuple):
+    """A row of the table `configurations`; `keys` are the ids in the columns of `CONFIGURATION`.
+
+    `configurations` is the number of rows that it represents (`Candidates.groups`).
+    """
+
+    id: int
+    keys: tuple[int, ...]
+    spec_count: int
+    configurations: int = 1
+
+    def key(self, column: str) -> int:
+        """Return the id in a column."""
+        return self.keys[_PLACE[column]]
+
+
+_Rows = tuple[Candidate, ...]
+
+
+class Candidates:
+    """The configurations of packages, read at first use and cached, in the order of answers."""
+
+    def __init__(self, lookups: Lookups, scope: Conditions = ANYWHERE) -> None:
+        self.lookups = lookups
+        self._scope = scope
+        self._cache: dict[object, object] = {}
+
+    def once(self, key: object, read: Callable[[], T]) -> T:
+        """Return the result of `read`, which is called once for each key."""
+        if key not in self._cache:
+            self._cache[key] = read()
+        return cast("T", self._cache[key])
+
+    def rows(self, name: str | None) -> _Rows:
+        """Return the configurations of a package, or of all packages, in order."""
+        package = self.lookups.packages.get(name or "")
+        if name is not None and package is None:
+            return ()
+
+        order, late = preference(self.lookups, self._scope)
+        sql = (EVERY_ROW if package is None else ROWS_OF_PACKAGE).format(order)
+        return self.once(("rows", package), lambda: self._read(sql, package=package, **late))
+
+    def groups(self, columns: Iterable[str]) -> _Rows:
+        """Return one configuration for each group of configurations with equal columns."""
+        return self._read(GROUPS.format(", ".join(("spec_count > 0", *columns))))
+
+    def _read(self, sql: str, **values: Any) -> _Rows:
+        rows = [*select(self.lookups.conn, sql, **values)]
+        learn(self.lookups, rows)
+        return tuple(Candidate(row[0], row[1:-2], *row[-2:]) for row in rows)
+
+    def satisfying(self, condition: Condition, package: str | None) -> Set[int]:
+        """Return the ids of words that satisfy a condition; versions are of the package."""
+        of = self.lookups.packages.get(package or "") if condition.kind == "version" else None
+        key = condition.kind, condition.asked, of
+        return self.once(key, lambda: satisfying(self.lookups, condition, of))
+
+    def counts(self, places: Conditions, rows: Sequence[Candidate]) -> Mapping[int, int]:
+        """Return the number of specs that satisfy `places`, by the ids of configurations."""
+        if len({row.key("package") for row in rows}) == 1:
+            return {key: len(specs) for key, specs in self.specs_of(places, rows).items()}
+        return counts_in_scope(self.lookups, [row.id for row in rows], places)
+
+    def specs_of(self, places: Conditions, rows: Sequence[Candidate]) -> Mapping[int, list[Spec]]:
+        """Return the specs that satisfy `places`, by the ids of configurations.
+
+        All specs of a package are read once, because environments repeat the same packages.
+        """
+        packages = {row.key("package") for row in rows}
+        if len(packages) != 1:
+            return specs_in_scope(self.lookups.conn, [row.id for row in rows], places)
+        package = self.lookups.words["package"][packages.pop()]
+        where = only(places, "release", "stack")
+        ids = [row.id for row in self.rows(package)]
+        every = self.once((where, package), lambda: specs_in_scope(self.lookups.conn, ids, where))
+        specs_of_row = {row.id: every[row.id] for row in rows if row.id in every}
+        conditions = only(places, "hash", "specs")
+        if not conditions:
+            return specs_of_row
+        fitting = {
+            key: [spec for spec in specs if all(is_as_asked(spec, test) for test in conditions)]
+            for key, specs in specs_of_row.items()
+        }
+        return {key: specs for key, specs in fitting.items() if specs}
+
+    def configuration(self, row: Candidate) -> Configuration:
+        """Return the configuration of a row in words."""
+        return configuration_of(self.lookups, row.keys)
+
+
+@dataclass(frozen=True)
+class Misses:
+    """The conditions that each configuration of a package does not satisfy.
+
+    Attributes:
+        package: the package of the query; None for any.
+        rows: its configurations.
+        conditions: the query's conditions, without the package.
+        missed: a number for each row: bit i is set if its words do not satisfy condition i.
+    """
+
+    candidates: Candidates
+    package: str | None
+    rows: _Rows
+    conditions: Conditions
+    missed: tuple[int, ...]
+
+    def fitting(self, left_out: Iterable[int] = ()) -> dict[Candidate, int]:
+        """Return the number of specs of each row that satisfies all conditions but `left_out`."""
+        out = {*left_out}
+        considered = ~sum(1 << position for position in out)
+        fitting = [row for row, m in zip(self.rows, self.missed, strict=True) if not m & considered]
+        conditions = (condition for at, condition in enumerate(self.conditions) if at not in out)
+        places = only(tuple(conditions), *PLACES)
+        counts = self.candidates.counts(places, fitting) if places else None
+        spec_counts = {
+            row: row.spec_count if counts is None else counts.get(row.id, 0) for row in fitting
+        }
+        return {row: count for row, count in spec_counts.items() if count > 0}
+
+    def all_miss(self, position: int) -> bool:
+        """Return whether no configuration satisfies a condition by its words."""
+        return all(missed >> position & 1 for missed in self.missed)
+
+    def missing_least(self, out: Set[int]) -> tuple[int, Candidate] | None:
+        """Return the row that misses the fewest conditions, after these as a bit set.
+
+        Rows without a spec are skipped. The conditions at the positions `out` count as missed.
+        """
+        of_specs = [
+            pair for pair in enumerate(self.conditions) if pair[1].kind in ("hash", "specs")
+        ]
+        remaining = (condition for at, condition in enumerate(self.conditions) if at not in out)
+        where = only(tuple(remaining), "release", "stack")
+        counts = self.candidates.counts(where, self.rows) if where else None
+        rows = [
+            (missed | sum(1 << at for at in out), row)
+            for missed, row in zip(self.missed, self.rows, strict=True)
+            if (row.spec_count if counts is None else row.id in counts)
+        ]
+        if rows and of_specs:
+            fewest = min(missed.bit_count() for missed, _ in rows) + len(of_specs)
+            rows = [pair for pair in rows if pair[0].bit_count() <= fewest]
+            specs = self.candidates.specs_of(where, [row for _, row in rows])
+
+            def missed_by(spec: Spec) -> int:
+                return sum(
+                    1 << at for at, condition in of_specs if not is_as_asked(spec, condition)
+                )
+
+            rows = [
+                (missed | min(map(missed_by, specs[row.id]), key=int.bit_count), row)
+                for missed, row in rows
+            ]
+        return min(rows, key=lambda pair: pair[0].bit_count(), default=None)
+
+
+def is_as_asked(spec: Spec, condition: Condition) -> bool:
+    """Return whether a spec satisfies a condition on its hash or on its records."""
+    if isinstance(condition.asked, Verdict):
+        return spec.id in condition.asked.holds
+    return spec.hash.startswith(str(condition.asked))
+
+
+def misses_of(candidates: Candidates, conditions: Conditions) -> Misses:
+    """Return the conditions that the configurations of a package do not satisfy."""
+    package_word = asked(conditions, "package")
+    package = package_word.text if isinstance(package_word, Word) else None
+    remaining = tuple(dict.fromkeys(without(conditions, "package") if package else conditions))
+    columns = dict.fromkeys(
+        COLUMNS[condition.kind] for condition in remaining if condition.kind in COLUMNS
+    )
+    if package is None and all(condition.kind in COLUMNS for condition in remaining):
+        rows = candidates.groups(columns)
+    else:
+        rows = candidates.rows(package)
+    missed = [0] * len(rows)
+    for column in columns:
+        # A column has far fewer words than rows.
+        at = _PLACE[column]
+        words = dict.fromkeys({row.keys[at] for row in rows}, 0)
+        for position, condition in enumerate(remaining):
+            if COLUMNS.get(condition.kind) == column:
+                for key in words.keys() - candidates.satisfying(condition, package):
+                    words[key] |= 1 << position
+        missed = [bits | words[row.keys[at]] for bits, row in zip(missed, rows, strict=True)]
+    return Misses(candidates, package, rows, remaining, tuple(missed))
+
+
+# Compared by identity, because comparing contents would be slow.
+@dataclass(frozen=True, slots=True, eq=False)
+class ResultSet:
+    """The configurations that satisfy conditions, by their ids in order.
+
+    Attributes:
+        counts: the number of specs for each; None if it was not needed.
+    """
+
+    conditions: Conditions
+    ids: list[int]
+    counts: Mapping[int, int] | None = None
+
+
+def matching(lookups: Lookups, conditions: Conditions) -> ResultSet:
+    """Return the configurations that satisfy conditions, in the order of `preference`."""
+    ids = configuration_ids(lookups, conditions)
+    places = {condition.kind for condition in conditions if condition.kind in PLACES}
+    if len(places) < 2 and not is_of_specs(conditions):
+        return ResultSet(conditions, ids)
+    # Different specs of a configuration may satisfy one condition each, but none of them all.
+    counts = counts_in_scope(lookups, ids, conditions)
+    return ResultSet(conditions, [*filter(counts.__contains__, ids)], counts)
+
+
+def counted_part(lookups: Lookups, results: ResultSet, part: slice) -> list[Counted]:
+    """Return a slice of the configurations with their numbers of specs that satisfy conditions."""
+    ids = results.ids[part]
+    configurations = configurations_by_id(lookups, ids)
+    if not any(condition.kind in PLACES for condition in results.conditions):
+        return configurations
+    counts = results.counts
+    if counts is None:
+        counts = counts_in_scope(lookups, ids, results.conditions)
+    return [row._replace(spec_count=counts[row.id]) for row in configurations]
