@@ -15,7 +15,10 @@ from tests.commands import run
 from tests.pagetexts import SAMPLES
 from tests.processes import completed
 
-QUERY = ("sqlite3", "spack_cache_db.api", "spack_cache_db.query", "spack_cache_db.spack")
+QUERY = (
+    "sqlite3",
+    *(f"spack_cache_db.{name}" for name in ("api", "query.database", "spack.parser")),
+)
 HEAVY = {
     *("asyncio", "datasette", "httpx", "msgspec", "multiprocessing", "numpy", "sqlite_utils"),
     *("tarfile", "uvicorn", "yaml", "zstandard", *QUERY),
