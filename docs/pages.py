@@ -78,6 +78,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         ),
         markdown,
     )
+    # Without a prompt, all lines would look like output.
+    markdown = re.sub(r"^```console\n(?!\$ )", "```sh\n", markdown, flags=re.MULTILINE)
     for title, page in GENERATED.items():
         markdown = markdown.replace(f"*{title}*", f"[{title}]({page})")
     return re.sub(r"(?<!!)\[([^]]+)\]\(([^):#]+)(#[^)]*)?\)|(?<=\]\()docs/", _link, markdown)
