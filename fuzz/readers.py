@@ -31,7 +31,7 @@ from spack_cache_db.build.verification import verify
 from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.errors import TRACEBACK, BuilderError
 from spack_cache_db.sources.fetch.addresses import FetchFault, read_release_manifest
-from spack_cache_db.sources.fetch.remote_indexes import read_layers
+from spack_cache_db.sources.fetch.remote_files import read_layers
 from spack_cache_db.sources.fetch.stack_folder import stacks_of
 from spack_cache_db.sources.indexes import IndexFault, read_address, read_manifest
 from tests.indexes import (

@@ -55,7 +55,7 @@ WAYS_IN = {
     "site.download": ".open",
     "site.workers.execute": "sqlite3.connect",
     "site.sandbox.statements": "sqlite3.connect",
-    "sources.fetch.package_site": "tarfile.open",
+    "sources.fetch.remote_files": "tarfile.open",
     "sources.fetch.stack_folder": ".open",
     # Files of this package, and of the system.
     "cli.serve": "socket.create_server",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,44 +19,27 @@ if TYPE_CHECKING:
     from spack_cache_db.sources.fetch.addresses import Map
 
 
-def _maps(
-    ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
-) -> tuple[Map, ...]:
-    """Return the maps of addresses, FROM=TO."""
+def _map(text: str) -> Map:
+    """Return the map of URLs in a text FROM=TO."""
     from spack_cache_db.sources.fetch.addresses import parse_map
 
     try:
-        return tuple(map(parse_map, texts))
+        return parse_map(text)
     except ValueError as error:
-        raise click.BadParameter(str(error), ctx, parameter) from None
+        raise click.BadParameter(str(error)) from None
 
 
 _SECONDS = click.FloatRange(0, min_open=True)
-_LIMITS: dict[str, tuple[click.ParamType[Any], str | bool, str]] = {
-    "jobs": (click.IntRange(1), True, "Mirrors to download at the same time."),
-    "max_size": (ByteSize(), "1G", "Refuse larger indexes (bytes, or 64M, 1G)."),
-    "max_total": (ByteSize(), "64G", "Most bytes to download in one run (or 64M, 1G)."),
-    "max_mirrors": (click.IntRange(1), True, "Most mirrors that the URLs may name."),
-    "timeout": (_SECONDS, True, "Seconds without data before a connection is dropped."),
-    "deadline": (_SECONDS, True, "Seconds for one file, including retries."),
-    "retries": (click.IntRange(0), True, "Retries after a failure."),
-}
-"""Options that are fields of `FetchLimits`: their type, the default in the help, the help."""
 
 
-def _limit_options(command: F) -> F:
-    for name, (kind, shown_default, text) in reversed(_LIMITS.items()):
-        default, option = getattr(FetchLimits(), name), f"--{name.replace('_', '-')}"
-        metavar = "SECONDS" if kind is _SECONDS else None
-        command = click.option(
-            option,
-            type=kind,
-            metavar=metavar,
-            default=default,
-            show_default=shown_default,
-            help=text,
-        )(command)
-    return command
+def _limit(
+    name: str, kind: click.ParamType[Any], text: str, shown_default: str | bool = True
+) -> Callable[[F], F]:
+    """Return a decorator that adds an option which is a field of `FetchLimits`."""
+    default = getattr(FetchLimits(), name.strip("-").replace("-", "_"))
+    metavar = "SECONDS" if kind is _SECONDS else None
+    more = {"default": default, "show_default": shown_default}
+    return click.option(name, type=kind, metavar=metavar, help=text, **more)
 
 
 @click.command()
@@ -81,18 +65,16 @@ def _limit_options(command: F) -> F:
 @value_option("--release", "NAME", "Name of the release; from a manifest, only this release.")
 @value_option("--stack", "NAME", "Name of the stack; from a manifest, only this stack.")
 @click.option(
-    "--view",
-    "views",
+    *("--view", "views"),
     multiple=True,
     metavar="NAME",
     help="Also download this view of the mirror. Repeatable.",
 )
 @click.option(
-    "--map",
-    "maps",
-    metavar="FROM=TO",
-    callback=_maps,
+    *("--map", "maps"),
+    type=_map,
     multiple=True,
+    metavar="FROM=TO",
     help="Download FROM from TO: s3://bucket=https://host. Repeatable.",
 )
 @click.option(
@@ -104,7 +86,13 @@ def _limit_options(command: F) -> F:
 @flag("--sizes", "Also download the sizes of binaries: one small request for each new binary.")
 @flag("--keep-going", "Exit with status 0 if at least one mirror was downloaded.")
 @flag("--plain-http", "Use HTTP for OCI registries on this machine.")
-@_limit_options
+@_limit("--jobs", click.IntRange(1), "Mirrors to download at the same time.")
+@_limit("--max-size", ByteSize(), "Refuse larger indexes (bytes, or 64M, 1G).", "1G")
+@_limit("--max-total", ByteSize(), "Most bytes to download in one run (or 64M, 1G).", "64G")
+@_limit("--max-mirrors", click.IntRange(1), "Most mirrors that the URLs may name.")
+@_limit("--timeout", _SECONDS, "Seconds without data before a connection is dropped.")
+@_limit("--deadline", _SECONDS, "Seconds for one file, including retries.")
+@_limit("--retries", click.IntRange(0), "Retries after a failure.")
 def fetch(
     urls: tuple[str, ...],
     output: Path,
@@ -126,15 +114,15 @@ def fetch(
     """
     if not urls and options["packages"] is None and options["mirrors"] is None:
         raise click.UsageError("nothing to download: give a URL, --mirrors FILE or --packages URL")
-    names = None
     if packages_of is not None:
         from spack_cache_db.query.packages import package_names
 
-        names = package_names(packages_of)
-    limits = FetchLimits(**{name: options.pop(name) for name in _LIMITS})
-    fetch_options = FetchOptions(**options, package_names=names)
+        options["package_names"] = package_names(packages_of)
+    limits = {name: options.pop(name) for name in FetchLimits.__slots__ if name in options}
     with when_stopped(lambda: "run the same command again"), progress_bar("Fetching") as progress:
-        report = fetch_mirrors(urls, output, fetch_options, limits, progress)
+        report = fetch_mirrors(
+            urls, output, FetchOptions(**options), FetchLimits(**limits), progress
+        )
     say_notes(report.notes)
     advice = "remove the folder if you do not need it"
     say_notes(f"{folder}: its manifest no longer lists it; {advice}" for folder in report.vanished)

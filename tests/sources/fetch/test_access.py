@@ -11,7 +11,7 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.sources.fetch import FetchOptions, FetchReport, fetch
 from spack_cache_db.sources.fetch.addresses import Login, Mirror
-from spack_cache_db.sources.fetch.web import Access
+from spack_cache_db.sources.fetch.web import Web
 from spack_cache_db.sources.indexes import read_address
 from tests.indexes import MIRRORS, real
 from tests.sources.fetch.mirrors import (
@@ -94,20 +94,14 @@ def test_the_published_signature() -> None:
 )
 def test_addresses_of_objects(url: str, endpoint: str | None, address: str) -> None:
     """A bucket is a host of Amazon's, or a folder of another store; names are names as they are."""
-    access = Access([Mirror(url, endpoint=endpoint)])
-
-    assert access.request(url) == (address, None)
+    assert Web(QUICK, mirrors=[Mirror(url, endpoint=endpoint)]).address(url) == (address, None)
 
 
 def test_the_nearest_login() -> None:
     """Of several mirrors above an address the nearest counts, and none that only begins so."""
     outer, inner = Login("outer", "a"), Login("inner", "b")
-    access = Access(
-        [
-            Mirror("oci://host/a", login=outer),
-            Mirror("oci://host/a/b", login=inner),
-        ]
-    )
+    mirrors = [Mirror("oci://host/a", login=outer), Mirror("oci://host/a/b", login=inner)]
+    web = Web(QUICK, mirrors=mirrors)
 
     for url, login in {
         "oci://host/a": outer,
@@ -116,7 +110,7 @@ def test_the_nearest_login() -> None:
         "oci://host/ab": None,
         "oci://other/a": None,
     }.items():
-        assert access.login(url) == login, url
+        assert web.mirror(url).login == login, url
 
 
 @pytest.mark.slow

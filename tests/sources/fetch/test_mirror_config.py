@@ -130,7 +130,7 @@ def test_files(tmp_path: Path, text: str) -> None:
     ("text", "line", "message"),
     [
         ("{fetch: {}}", 3, "the mirror m has no url to fetch from, expected url: or fetch:"),
-        ("[a]", 3, "the mirror m cannot be read: Expected `object`, got `array`"),
+        ("[a]", 3, "the mirror m cannot be read: Expected `str | null`, got `array` - at"),
         ("{url: [a]}", 3, "the mirror m cannot be read: Expected `str | null`, got `array` - at"),
         ("{url: s3://b, profile: x}", 3, "the mirror m has a profile, which cannot be read"),
         (

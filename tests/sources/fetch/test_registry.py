@@ -10,7 +10,7 @@ import pytest
 
 from spack_cache_db.sources.fetch import FetchOptions, FetchReport, fetch
 from spack_cache_db.sources.fetch.addresses import FetchFault, Login
-from spack_cache_db.sources.fetch.remote_indexes import Registry, is_loopback
+from spack_cache_db.sources.fetch.remote_files import Registry, is_loopback
 from spack_cache_db.sources.fetch.web import Web
 from spack_cache_db.sources.indexes import read_address
 from tests.sources.fetch.mirrors import QUICK, files_in, index, litter, sha256

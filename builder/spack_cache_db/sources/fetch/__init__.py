@@ -1,7 +1,4 @@
-"""Downloads indexes of mirrors and package data. Read `batch` first.
-
-Importing this package is fast: `batch` is imported by the first call of `fetch`.
-"""
+"""Downloads indexes of mirrors and package data; `batch`, which runs it, is imported late."""
 
 from __future__ import annotations
 
@@ -69,8 +66,8 @@ class FetchOptions:
     plain_http: bool = False
     mirrors: AnyPath | None = None
     packages: str | None = None
-    package_names: tuple[str, ...] | None = None
     sizes: bool = False
+    package_names: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +118,8 @@ def fetch(
         ArgumentError: the output is not a path.
         OutputError: the folder cannot be made, or another run writes into it.
     """
-    url_list = [urls] if isinstance(urls, str) else [*urls]
     folder = checked_file("output", output, "the folder to write into")
-    from spack_cache_db.sources.fetch import batch
+    from spack_cache_db.sources.fetch.batch import Run
 
-    return batch.fetch(
-        url_list, folder, options or FetchOptions(), limits or FetchLimits(), progress
-    )
+    run = Run(folder, options or FetchOptions(), limits or FetchLimits())
+    return run.report([urls] if isinstance(urls, str) else urls, progress)

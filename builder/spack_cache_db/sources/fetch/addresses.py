@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import msgspec
-import yaml
 from msgspec import Struct
 
 from spack_cache_db.bounded_files import read_file, unreadable
-from spack_cache_db.bounded_yaml import NOTHING, compose, line_of, text_value
+from spack_cache_db.bounded_yaml import NOTHING, compose, entries_of, line_of, text_value
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import ROOT, is_name
 from spack_cache_db.sources import BROKEN, message_of, quoted
@@ -72,19 +71,11 @@ class Login:
 
 
 class Mirror(NamedTuple):
-    """One mirror, or package data, and the folder that its index goes into.
+    """One mirror, or package data, and the names of its folder; None if the URL gives them.
 
     Attributes:
-        url: its URL; `file://` for a path of this machine.
-        release: the folder below the output; None if the URL gives it.
-        stack: the folder below that of the release; None for `root`.
-        views: the views to fetch.
-        has_index: whether the mirror's own index is fetched too.
+        has_index: whether the mirror's own index is fetched too, beside the views.
         manifest: the URL of the manifest of releases that names the mirror, if one does.
-        is_package_data: whether it is package data instead of a mirror.
-        include_binary: specs whose binaries are included; empty for all.
-        exclude_binary: specs whose binaries are excluded.
-        login: its login; None for public mirrors.
         endpoint: URL of the object store of an `s3://` URL; None for Amazon's.
     """
 
@@ -106,13 +97,10 @@ class Mirror(NamedTuple):
         return f"{self.release}/{self.stack}"
 
     def placed(self, maps: Sequence[Map] = ()) -> Mirror:
-        """Return the mirror with its mapped URL, and the names that the URL gives.
+        """Return the mirror with its mapped URL, and with names that are safe for folders.
 
-        The default release is the last part of the path, or else the host. The URL of a view's
-        index is that of the view alone.
-
-        Raises:
-            FetchFault: the URL cannot be fetched, or a name is not safe as the name of a folder.
+        The default release is the last part of the path, or else the host; the default stack is
+        `root`. The URL of a view's index is that of the view alone.
         """
         url, view = mirror_place(self.url, maps)
         is_view = view is not None and self.has_index
@@ -122,33 +110,21 @@ class Mirror(NamedTuple):
             parts = urlsplit(_TAG.sub(r"\1", url) if url.startswith("oci:") else url)
             release = unquote(parts.path.rpartition("/")[2]) or str(parts.hostname)
         stack = ROOT if self.stack is None else self.stack
-        _require_folder_name(url, "release", release)
-        _require_folder_name(url, "stack", stack)
         # The name of a view may have slashes.
-        for part in (part for name in views for part in name.split("/")):
-            _require_folder_name(url, "view", part)
+        view_names = (("view", part) for name in views for part in name.split("/"))
+        for kind, name in (("release", release), ("stack", stack), *view_names):
+            fits = is_name(name) and len(name.encode(errors="replace")) <= _LONGEST_NAME
+            if name.startswith(".") or "/" in name or "\\" in name or not fits:
+                message = f"{quoted(name)} is not a name of a {kind}, expected one such as develop"
+                raise FetchFault(self.manifest or url, message)
+        has_index = self.has_index and not is_view
         return self._replace(
-            url=url,
-            release=release,
-            stack=stack,
-            views=views,
-            has_index=self.has_index and not is_view,
+            url=url, release=release, stack=stack, views=views, has_index=has_index
         )
 
 
-def _require_folder_name(url: str, kind: str, name: str) -> None:
-    fits = is_name(name) and len(name.encode(errors="replace")) <= _LONGEST_NAME
-    if name.startswith(".") or "/" in name or "\\" in name or not fits:
-        message = f"{quoted(name)} is not a name of a {kind}, expected one such as develop"
-        raise FetchFault(url, message)
-
-
 def mirror_place(text: str, maps: Sequence[Map] = ()) -> tuple[str, str | None]:
-    """Return a mirror's URL after mapping, and the view if the text is the URL of a view's index.
-
-    Raises:
-        FetchFault: the text is not a URL that can be fetched.
-    """
+    """Return a mirror's URL after mapping, and the view whose index it is, if any."""
     url = text
     fitting = [entry for entry in maps if f"{text}/".startswith(f"{entry.source}/")]
     if fitting:
@@ -220,18 +196,7 @@ def read_release_manifest(
     """Return the mirrors of a manifest, `{release: [{"label": stack, "url": index}]}`.
 
     Spack's `images/cache-indexer/cache_indexer.py` writes the public cache's; its URLs name indexes
-    or their blobs.
-
-    Args:
-        url: URL of the manifest.
-        data: its bytes.
-        maps: URL prefixes to replace.
-        release: the only release to select; None for all.
-        stack: the only stack to select; None for all.
-        max_mirrors: number of mirrors that it may name.
-
-    Raises:
-        FetchFault: the data is not a manifest, or has no selected mirror.
+    or their blobs. A release and a stack select mirrors.
     """
     try:
         manifest = _MANIFEST.decode(data)
@@ -247,7 +212,12 @@ def read_release_manifest(
     for name, entry in stacks:
         if release in (None, name) and stack in (None, entry.label):
             try:
-                mirrors.append(_named_mirror(url, name, entry, maps))
+                mirror = Mirror(entry.url, name, entry.label, manifest=url)
+                # A remote manifest must not select files of this machine.
+                if entry.url.startswith("file:") and not url.startswith("file:"):
+                    message = f"is named by {shown(url)}, expected no file from there"
+                    raise FetchFault(entry.url, message)
+                mirrors.append(mirror.placed(maps))
             except FetchFault as fault:
                 faults += fault.faults
     if not mirrors and not faults:
@@ -255,22 +225,12 @@ def read_release_manifest(
         names = sorted(manifest) or ["none"]
         first_names = ", ".join([*names[:10], *(["…"] if len(names) > 10 else [])])
         raise FetchFault(url, f"names no stack {filters}, it names {first_names}")
-    places = frozenset((name, entry.label) for name, entry in stacks)
-    return NamedMirrors(tuple(mirrors), tuple(faults), stacks=places)
-
-
-def _named_mirror(manifest: str, release: str, stack: _Stack, maps: Sequence[Map]) -> Mirror:
-    _require_folder_name(manifest, "release", release)
-    _require_folder_name(manifest, "stack", stack.label)
-    if stack.url.startswith("file:") and not manifest.startswith("file:"):
-        # A remote manifest must not select files of this machine.
-        raise FetchFault(stack.url, f"is named by {shown(manifest)}, expected no file from there")
-    return Mirror(stack.url, release, stack.label, manifest=manifest).placed(maps)
+    named = frozenset((name, entry.label) for name, entry in stacks)
+    return NamedMirrors(tuple(mirrors), tuple(faults), stacks=named)
 
 
 _MAX_CONFIGURATION = 2**22
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
-_EXPECTED = "expected Spack's configuration, lines of the form 'name: URL' under 'mirrors:'"
 
 
 class _Pair(Struct, frozen=True):
@@ -299,21 +259,19 @@ def read_mirror_config(path: Path, variables: Mapping[str, str]) -> NamedMirrors
 
     The rules are those of Spack 1.0 (`mirrors/mirror.py`, `schema/mirrors.py`). Secrets are in
     environment variables or, as before Spack 1.0, in the file itself.
-
-    Args:
-        path: the file.
-        variables: environment variables, for its secrets.
     """
     try:
         text = read_file(path, _MAX_CONFIGURATION).decode()
-        section = _section(compose(text))
+        root = compose(text)
+        top = {} if root is None else entries_of(root, "Spack's configuration")
+        top = entries_of(top["spack"], "an environment") if "spack" in top else top
+        section = entries_of(top["mirrors"], "mirrors") if "mirrors" in top else {}
     except (OSError, UnicodeDecodeError) as error:
         return NamedMirrors(faults=(Fault(str(path), 0, unreadable(error)),))
     except LineFault as fault:
         return NamedMirrors(faults=(Fault(str(path), fault.line, fault.message),))
     mirrors, faults, notes = list[Mirror](), list[Fault](), list[str]()
-    for key, node in section.value:
-        name = str(key.value).removesuffix(":")
+    for name, node in section.items():
         try:
             entry = _entry(_plain(text_value(node)))
             if not entry.binary:
@@ -321,23 +279,11 @@ def read_mirror_config(path: Path, variables: Mapping[str, str]) -> NamedMirrors
             else:
                 mirrors.append(_mirror(name, entry, path.absolute().parent, variables))
         except (ValueError, LineFault) as error:
-            faults.append(Fault(str(path), line_of(key), f"the mirror {name} {error}"))
+            faults.append(Fault(str(path), line_of(node), f"the mirror {name} {error}"))
     if not mirrors and not faults:
-        faults.append(Fault(str(path), 0, f"names no mirror with binaries, {_EXPECTED}"))
+        expected = "expected Spack's configuration, lines of the form 'name: URL' under 'mirrors:'"
+        faults.append(Fault(str(path), 0, f"names no mirror with binaries, {expected}"))
     return NamedMirrors(tuple(mirrors), tuple(faults), tuple(notes))
-
-
-def _section(root: yaml.Node | None) -> yaml.MappingNode:
-    """Return the mapping `mirrors`, at the top or in the section `spack` of an environment."""
-
-    def value(node: yaml.Node | None, name: str) -> yaml.Node | None:
-        pairs = node.value if isinstance(node, yaml.MappingNode) else []
-        return next((value for key, value in pairs if key.value in (name, f"{name}:")), None)
-
-    node = value(value(root, "spack") or root, "mirrors")
-    if not isinstance(node, yaml.MappingNode):
-        raise LineFault(0 if node is None else line_of(node), f"has no mirrors, {_EXPECTED}")
-    return node
 
 
 def _plain(value: Any) -> Any:
@@ -351,13 +297,11 @@ def _plain(value: Any) -> Any:
 
 def _entry(value: Any) -> _Mirror:
     """Return the keys of a mirror; those below its `fetch`, null included, override others."""
-    value = {"url": value} if isinstance(value, str) else value
-    override = value.get("fetch") if isinstance(value, dict) else None
-    override = {"url": override} if isinstance(override, str) else override or {}
+    keys = value if isinstance(value, dict) else {"url": value}
+    override = keys.get("fetch") or {}
+    keys |= override if isinstance(override, dict) else {"url": override}
     try:
-        if isinstance(override, dict):
-            return msgspec.convert(value | override if override else value, _Mirror, strict=False)
-        return msgspec.convert(override, _Mirror)
+        return msgspec.convert(keys, _Mirror, strict=False)
     except msgspec.ValidationError as error:
         raise ValueError(f"cannot be read: {error}") from None
 

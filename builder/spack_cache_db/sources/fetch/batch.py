@@ -1,6 +1,6 @@
 """Runs `fetch`: resolves URLs to mirrors, downloads each into the folder of its stack, and reports.
 
-`web` sends requests, `remote_indexes` finds the index of a mirror, `stack_folder` writes files. A
+`web` sends requests, `remote_files` finds the index of a mirror, `stack_folder` writes files. A
 fault stops one mirror only, and files of earlier runs remain.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from spack_cache_db.bounded_files import alone_in, checked_file
 from spack_cache_db.errors import Fault, InputError, faults_of, reason
@@ -26,75 +27,65 @@ from spack_cache_db.sources.fetch.addresses import (
     read_release_manifest,
     shown,
 )
-from spack_cache_db.sources.fetch.package_site import fetch_packages, package_request
-from spack_cache_db.sources.fetch.remote_indexes import (
+from spack_cache_db.sources.fetch.remote_files import (
     Registry,
     fetch_mirror,
+    fetch_packages,
     fetch_sizes,
     manifest_size,
 )
 from spack_cache_db.sources.fetch.stack_folder import StackFolder, opened, stacks_of
-from spack_cache_db.sources.fetch.web import Access, SilenceFault, Web
+from spack_cache_db.sources.fetch.web import SilenceFault, Web
 from spack_cache_db.sources.indexes.mirrors import Binary, binaries_left_out
 
-_MANIFEST_SIZE = 16 * 2**20
-"""Bytes of a manifest of releases; the public cache's has far less than 1 MB."""
 
-
-def fetch(
-    urls: Iterable[str],
-    output: Path,
-    options: FetchOptions,
-    limits: FetchLimits,
-    progress: Progress | None,
-) -> FetchReport:
-    """Download the indexes of mirrors into a folder (see `fetch` of this package)."""
-    started = time.monotonic()
-    with alone_in(output, "fetch"):
-        run = _Run(output, options, limits)
-        size = asyncio.run(run.download([*dict.fromkeys(urls)], progress))
-    return FetchReport(
-        run.downloaded + run.failed,
-        run.downloaded,
-        run.changed,
-        size,
-        time.monotonic() - started,
-        tuple(sorted(run.vanished)),
-        tuple(sorted(run.faults)),
-        tuple(sorted(run.notes)),
-    )
-
-
-class _Run:
-    """One run, and its counts."""
+class Run:
+    """One run into a folder, and its counts."""
 
     def __init__(self, output: Path, options: FetchOptions, limits: FetchLimits) -> None:
-        self.downloaded = self.changed = self.failed = 0
-        self.vanished: set[Path] = set()
-        self.faults: set[Fault] = set()
-        self.notes: list[str] = []
+        self._downloaded = self._changed = self._failed = 0
+        self._vanished: set[Path] = set()
+        self._faults: set[Fault] = set()
+        self._notes: list[str] = []
         self._output = output
         self._options = options
         self._limits = limits
         self._mirrors: dict[str, Mirror] = {}
 
-    async def download(self, urls: list[str], progress: Progress | None) -> int:
-        """Download all mirrors of the URLs; return the number of bytes received."""
+    def report(self, urls: Iterable[str], progress: Progress | None) -> FetchReport:
+        """Download all mirrors of the URLs, and return the report."""
+        started = time.monotonic()
+        with alone_in(self._output, "fetch"):
+            size = asyncio.run(self._download_all([*dict.fromkeys(urls)], progress))
+        return FetchReport(
+            self._downloaded + self._failed,
+            self._downloaded,
+            self._changed,
+            size,
+            time.monotonic() - started,
+            tuple(sorted(self._vanished)),
+            tuple(sorted(self._faults)),
+            tuple(sorted(self._notes)),
+        )
+
+    async def _download_all(self, urls: list[str], progress: Progress | None) -> int:
+        """Download all mirrors; return the number of bytes received."""
         options, configured = self._options, NamedMirrors()
         if options.mirrors is not None:
             configured = read_mirror_config(checked_file("mirrors", options.mirrors), os.environ)
             self._add_faults(configured.faults)
-            self.notes += configured.notes
-        accesses = []
+            self._notes += configured.notes
+        mapped = []
         for mirror in configured.mirrors:
             # Fetching it reports a text that is not a URL.
             with suppress(FetchFault):
                 url, _ = mirror_place(mirror.url, options.maps)
-                accesses.append(mirror._replace(url=url))
-        async with Web(self._limits, progress, Access(accesses, os.environ)) as web:
+                mapped.append(mirror._replace(url=url))
+        async with Web(self._limits, progress, mapped) as web:
             if options.packages is not None:
                 with self._faults_kept():
-                    self._add(package_request(options.packages, options.maps))
+                    url, _ = mirror_place(options.packages, options.maps)
+                    self._add(Mirror(url, "packages", urlsplit(url).hostname, is_package_data=True))
             await self._each(web, [*map(Mirror, urls), *configured.mirrors], self._resolve)
             await self._each(web, [*self._mirrors.values()], self._download)
             return web.received
@@ -116,13 +107,13 @@ class _Run:
         try:
             yield
         except InputError as error:
-            self.failed += 1
-            self.faults.update(error.faults)
+            self._failed += 1
+            self._faults.update(error.faults)
 
     def _add_faults(self, faults: tuple[Fault, ...]) -> None:
         """Record one fault for each of several mirrors."""
-        self.failed += len(faults)
-        self.faults.update(faults)
+        self._failed += len(faults)
+        self._faults.update(faults)
 
     async def _resolve(self, web: Web, mirror: Mirror) -> None:
         """Add the mirrors of a URL."""
@@ -135,7 +126,7 @@ class _Run:
             mirror = mirror._replace(release=release, stack=options.stack, views=views)
             self._add(mirror.placed(options.maps))
             return
-        maximum = self._limits.max_mirrors
+        maximum = self._limits.max_mirrors - len(self._mirrors)
         selected = options.release, options.stack
         manifest = read_release_manifest(url, data, options.maps, *selected, maximum)
         if options.views:
@@ -144,18 +135,14 @@ class _Run:
         for member in manifest.mirrors:
             with self._faults_kept():
                 self._add(member)
-        self.vanished |= {
+        self._vanished |= {
             folder
             for folder in stacks_of(self._output, url)
             if (folder.parent.name, folder.name) not in manifest.stacks
         }
 
     def _add(self, mirror: Mirror) -> None:
-        """Add a mirror; `FetchFault` if its folder is taken, or there are too many mirrors."""
-        maximum = self._limits.max_mirrors
-        if len(self._mirrors) >= maximum and mirror.folder not in self._mirrors:
-            message = f"is one of more than {maximum:,} mirrors, expected fewer (--max-mirrors)"
-            raise FetchFault(mirror.url, message)
+        """Add a mirror; `FetchFault` if its folder is taken."""
         first = self._mirrors.setdefault(mirror.folder, mirror)
         if first.url != mirror.url:
             message = f"goes to {mirror.folder} as {shown(first.url)} does"
@@ -169,10 +156,10 @@ class _Run:
             path = self._output / mirror.folder
             message = f"cannot be written: {reason(error)}"
             raise InputError([Fault(str(path), 0, message)]) from None
-        self.changed += folder.changed
-        self.downloaded += not folder.faults
+        self._changed += folder.changed
+        self._downloaded += not folder.faults
         if mirror.include_binary or mirror.exclude_binary:
-            self.notes += await asyncio.to_thread(binaries_left_out, folder.path)
+            self._notes += await asyncio.to_thread(binaries_left_out, folder.path)
         if folder.faults:
             raise InputError(fault for error in folder.faults for fault in error.faults)
 
@@ -191,7 +178,7 @@ class _Run:
             size_of = registry.size
             await registry.fetch(folder)
         if self._options.sizes and not folder.faults:
-            self.notes += await fetch_sizes(web, folder, url, size_of)
+            self._notes += await fetch_sizes(web, folder, url, size_of)
 
 
 async def _release_manifest(web: Web, url: str) -> bytes | None:
@@ -200,7 +187,7 @@ async def _release_manifest(web: Web, url: str) -> bytes | None:
     A mirror may return anything for its own URL, such as a list of files or an error.
     """
     try:
-        data = (await web.read(url, _MANIFEST_SIZE)).data or b""
+        data = await web.read(url)
     except SilenceFault:
         raise
     except FetchFault:

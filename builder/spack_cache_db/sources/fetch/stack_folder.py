@@ -19,7 +19,7 @@ from msgspec import Struct
 from spack_cache_db.bounded_files import FileFault, put_in_place, read_file, sha256_of
 from spack_cache_db.sources import ADDRESS_FILE, BROKEN, SIZES_FILE
 from spack_cache_db.sources.fetch.addresses import FetchFault, Mirror, shown
-from spack_cache_db.sources.fetch.web import NO_HEADERS, Body, Headers, MismatchFault, Web
+from spack_cache_db.sources.fetch.web import NO_HEADERS, Headers, MismatchFault, Web
 from spack_cache_db.sources.indexes import (
     MAX_ADDRESS,
     Address,
@@ -59,25 +59,25 @@ class StackFolder:
     """The folder of one stack, for one run; `opened` makes it.
 
     Attributes:
-        path: the folder.
         files: the recorded files by name.
+        kept: names of files that are part of the mirror; others are removed.
         changed: whether this run changed a file.
         faults: faults of views and of packages, which keep files of earlier runs.
     """
 
     def __init__(self, output: Path, mirror: Mirror) -> None:
-        """Read the record of the folder; `FetchFault` if it has the index of another mirror."""
         self.path = output / mirror.folder
         state = _read_state(self.path)
-        _require_same_mirror(self.path, state, mirror)
+        manifest = shown(mirror.manifest) if mirror.manifest else None
+        if not manifest or manifest != state.manifest:
+            _require_same_mirror(self.path, shown(mirror.url))
+        self.files = state.files
+        self.kept = {SIZES_FILE}
         self.changed = False
         self.faults: list[FetchFault] = []
-        self.files = state.files
-        self._manifest = shown(mirror.manifest) if mirror.manifest else None
-        self._kept = {SIZES_FILE}
+        self._manifest = manifest
+        address = Address(shown(mirror.url), mirror.include_binary, mirror.exclude_binary)
         # A folder with an address file would be read as a mirror.
-        filters = mirror.include_binary, mirror.exclude_binary
-        address = Address(shown(mirror.url), *filters)
         self._address = None if mirror.is_package_data else write_address(address)
 
     def unchanged(self, name: str, url: str) -> FetchedFile | None:
@@ -96,18 +96,6 @@ class StackFolder:
         """Return the content of a file; empty if it is missing."""
         return _read(self.path / name, limit) or b""
 
-    def keep(self, name: str) -> None:
-        """Mark a file as part of the mirror, so that it is not removed."""
-        self._kept.add(name)
-
-    async def read(self, web: Web, name: str, url: str, limit: int) -> Body:
-        """Return a small file, from this folder if it has not changed; `write` stores it."""
-        earlier = self.unchanged(name, url)
-        body = await web.read(url, limit, earlier.conditions if earlier else NO_HEADERS)
-        if earlier and body.data is None:
-            return Body(self.stored(name, limit), earlier.conditions)
-        return body
-
     async def download(
         self,
         web: Web,
@@ -116,61 +104,46 @@ class StackFolder:
         sha256: str | None = None,
         headers: Headers = NO_HEADERS,
     ) -> None:
-        """Download a file.
+        """Download a file with this checksum; without one, it must be a valid index.
 
-        Args:
-            web: the client.
-            name: path of the file in this folder.
-            url: URL of the file.
-            sha256: expected checksum. Without one, the file must be a valid index.
-            headers: headers of the request.
-
-        Raises:
-            MismatchFault: the file has another checksum, or is not an index.
-            FetchFault: the file cannot be downloaded.
+        Raises `MismatchFault` if the file is another, or `FetchFault` if it cannot be downloaded.
         """
         earlier = await asyncio.to_thread(self.unchanged, name, url)
+        self.kept.add(name)
         if earlier is not None and earlier.sha256 == sha256:
-            self.keep(name)
             return
         conditions = earlier.conditions if earlier and sha256 is None else NO_HEADERS
-        part = self.path / PART_FILE
+        part, path = self.path / PART_FILE, self.path / name
         try:
             with _new_file(part) as stream:
                 latest = await web.save(url, stream, web.limits.max_size, {**headers, **conditions})
-            if latest is None:
-                self.keep(name)
-                return
-            checksum = await asyncio.to_thread(_verified, part, url, sha256)
-            self._settle(name, FetchedFile(shown(url), checksum, {**latest}), earlier)
+            if latest is not None:
+                checksum = await asyncio.to_thread(_verified, part, url, sha256)
+                self._write(ADDRESS_FILE, self._address)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                put_in_place(part, path)
+                self._record(name, FetchedFile(shown(url), checksum, {**latest}), earlier)
         finally:
             part.unlink(missing_ok=True)
             _remove_empty(self.path, self.path.parent.parent)
 
     def write(self, name: str, data: bytes, url: str, conditions: Headers = NO_HEADERS) -> None:
         """Write a small file."""
-        file = FetchedFile(shown(url), hashlib.sha256(data).hexdigest(), {**conditions})
         earlier = self.unchanged(name, url)
-        if earlier == file:
-            self.keep(name)
-            return
-        with _new_file(self.path / PART_FILE) as stream:
-            stream.write(data)
-        self._settle(name, file, earlier)
-
-    def _settle(self, name: str, file: FetchedFile, earlier: FetchedFile | None) -> None:
-        """Rename a complete download, and record it."""
         self._write(ADDRESS_FILE, self._address)
-        path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        put_in_place(self.path / PART_FILE, path)
+        self._write(name, data)
+        checksum = hashlib.sha256(data).hexdigest()
+        self._record(name, FetchedFile(shown(url), checksum, {**conditions}), earlier)
+
+    def _record(self, name: str, file: FetchedFile, earlier: FetchedFile | None) -> None:
         self.changed |= earlier is None or earlier.sha256 != file.sha256
         self.files[name] = file
-        self.keep(name)
+        self.kept.add(name)
 
     def remove_old(self) -> None:
         """Remove files that the mirror no longer has, unless others changed them."""
-        for name in self.files.keys() - self._kept:
+        (self.path / PART_FILE).unlink(missing_ok=True)
+        for name in self.files.keys() - self.kept:
             if self._is_recorded(name):
                 (self.path / name).unlink()
                 _remove_empty((self.path / name).parent, self.path)
@@ -186,8 +159,7 @@ class StackFolder:
     def _write(self, name: str, data: bytes | None) -> None:
         path = self.path / name
         if data is not None and _read(path, _MAX_STATE) != data:
-            # Not `PART_FILE`, which may be a complete download that is renamed afterwards.
-            part = path.with_name(f".{name.lstrip('.')}.part")
+            part = path.with_name(f".{path.name.lstrip('.')}.part")
             with _new_file(part) as stream:
                 stream.write(data)
             put_in_place(part, path)
@@ -195,11 +167,7 @@ class StackFolder:
 
 @contextmanager
 def opened(output: Path, mirror: Mirror) -> Iterator[StackFolder]:
-    """Open the folder of a mirror; without a fault, files that the mirror dropped are removed.
-
-    Raises:
-        FetchFault: the folder has the index of another mirror.
-    """
+    """Open the folder of a mirror; without a fault, files that the mirror dropped are removed."""
     folder = StackFolder(output, mirror)
     try:
         yield folder
@@ -209,19 +177,15 @@ def opened(output: Path, mirror: Mirror) -> Iterator[StackFolder]:
         folder.save()
 
 
-def _require_same_mirror(path: Path, state: _State, mirror: Mirror) -> None:
-    if mirror.manifest and state.manifest == shown(mirror.manifest):
-        return
-    data = _read(path / ADDRESS_FILE, MAX_ADDRESS)
-    if data is None:
-        return
+def _require_same_mirror(folder: Path, url: str) -> None:
+    data = _read(folder / ADDRESS_FILE, MAX_ADDRESS)
     try:
-        url = read_address(data).url
+        earlier = url if data is None else read_address(data).url
     except IndexFault as error:
-        raise FetchFault(str(path / ADDRESS_FILE), str(error)) from None
-    if url != shown(mirror.url):
+        raise FetchFault(str(folder / ADDRESS_FILE), str(error)) from None
+    if earlier != url:
         advice = "name another with --release or --stack, or remove it"
-        raise FetchFault(mirror.url, f"{path} has the index of {url}: {advice}")
+        raise FetchFault(url, f"{folder} has the index of {earlier}: {advice}")
 
 
 def _verified(part: Path, url: str, sha256: str | None) -> str:

@@ -9,9 +9,8 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import aclosing
 from importlib.metadata import version
 from io import BytesIO
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -27,6 +26,9 @@ NO_HEADERS: Headers = MappingProxyType({})
 
 LONGEST_PAUSE = 120.0
 """Longest pause in seconds that a server may ask for; a longer one is an error."""
+
+SMALL = 2**24
+"""Bytes of a manifest, or of one package's file; the largest known have 2 MB."""
 
 _MOST_REDIRECTS = 10
 _RETRIED = (408, 425, 429, 500, 502, 503, 504)
@@ -67,49 +69,8 @@ class PassingTrouble(Exception):
         self.pause = pause
 
 
-class Access:
-    """Logins and endpoints of URLs, from the configured mirror with the longest matching URL.
-
-    Requests to object stores follow Amazon S3's "Virtual hosting of general purpose buckets" and
-    "Signature Version 4". The environment variables are those of Amazon's tools and Spack.
-    """
-
-    def __init__(
-        self, mirrors: Iterable[Mirror] = (), variables: Mapping[str, str] = NO_HEADERS
-    ) -> None:
-        self._mirrors = sorted(mirrors, key=lambda mirror: len(mirror.url), reverse=True)
-        self._variables = variables
-
-    def login(self, url: str) -> Login | None:
-        """Return the login for a URL; None without one."""
-        return self._mirror(url).login
-
-    def request(self, url: str) -> tuple[str, httpx.Auth | None]:
-        """Return the HTTP address of a URL, and the signature of its requests."""
-        if not url.startswith("s3://"):
-            # httpx reads a URL without a host as a relative URL.
-            return url.replace("file:///", "file://localhost/", 1), None
-        mirror, variable = self._mirror(url), self._variables.get
-        address = _object_url(url, mirror.endpoint or variable("S3_ENDPOINT_URL"))
-        names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-        user, secret, session = (variable(name) for name in names)
-        login = mirror.login or (Login(user, secret, session) if user and secret else None)
-        if login is None:
-            return address, None
-        # Imported late: it is slow to import.
-        from httpx_auth import AWS4Auth
-
-        region = variable("AWS_DEFAULT_REGION") or variable("AWS_REGION") or "us-east-1"
-        session = login.session
-        return address, AWS4Auth(login.user, login.secret, region, "s3", security_token=session)
-
-    def _mirror(self, url: str) -> Mirror:
-        above = (mirror for mirror in self._mirrors if f"{url}/".startswith(f"{mirror.url}/"))
-        return next(above, Mirror(url))
-
-
 def _object_url(url: str, endpoint: str | None) -> str:
-    """Return the HTTP URL of an object in an object store.
+    """Return the HTTP URL of an object (Amazon S3, "Virtual hosting of general purpose buckets").
 
     The path of an `s3://` URL is not percent-encoded. Amazon's certificates do not cover hosts of
     buckets with a dot in the name.
@@ -121,28 +82,22 @@ def _object_url(url: str, endpoint: str | None) -> str:
     return f"{(endpoint or 'https://s3.amazonaws.com').rstrip('/')}/{bucket}/{path}"
 
 
-class Body(NamedTuple):
-    """A small body, None if it has not changed, and the headers that ask for its next version."""
+class Web(httpx.AsyncClient):
+    """The HTTP client of a run.
 
-    data: bytes | None
-    conditions: Headers
-
-
-class Web:
-    """The HTTP client of a run; an asynchronous context manager."""
+    Logins and endpoints are those of the configured mirror with the longest matching URL, or of the
+    environment variables of Amazon's tools and Spack.
+    """
 
     def __init__(
-        self,
-        limits: FetchLimits,
-        progress: Progress | None = None,
-        access: Access | None = None,
+        self, limits: FetchLimits, progress: Progress | None = None, mirrors: Iterable[Mirror] = ()
     ) -> None:
         self.limits = limits
-        self.access = access or Access()
         self.received = 0
+        self._mirrors = sorted(mirrors, key=lambda mirror: len(mirror.url), reverse=True)
         self._expected = 0
         self._progress = progress
-        self._client = httpx.AsyncClient(
+        super().__init__(
             headers={
                 "User-Agent": f"spack-cache-db/{version('spack-cache-db')}",
                 # One KB of gzip expands to at most 1 MB, but one of zstd to gigabytes.
@@ -156,29 +111,43 @@ class Web:
             mounts={"file://": _FileTransport(limits.max_size)},
         )
 
-    async def __aenter__(self) -> Web:
-        return self
+    def mirror(self, url: str) -> Mirror:
+        """Return the configured mirror of a URL, or one without a login."""
+        above = (mirror for mirror in self._mirrors if f"{url}/".startswith(f"{mirror.url}/"))
+        return next(above, Mirror(url))
 
-    async def __aexit__(self, *error: object) -> None:
-        await self._client.aclose()
+    def address(self, url: str) -> tuple[str, httpx.Auth | None]:
+        """Return the HTTP address of a URL, and the signature of its requests."""
+        if not url.startswith("s3://"):
+            # httpx reads a URL without a host as a relative URL.
+            return url.replace("file:///", "file://localhost/", 1), None
+        mirror, variable = self.mirror(url), os.environ.get
+        address = _object_url(url, mirror.endpoint or variable("S3_ENDPOINT_URL"))
+        names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+        user, secret, session = (variable(name) for name in names)
+        login = mirror.login or (Login(user, secret, session) if user and secret else None)
+        if login is None:
+            return address, None
+        # Imported late: it is slow to import.
+        from httpx_auth import AWS4Auth
 
-    async def read(self, url: str, limit: int, headers: Headers = NO_HEADERS) -> Body:
+        region = variable("AWS_DEFAULT_REGION") or variable("AWS_REGION") or "us-east-1"
+        session = login.session
+        return address, AWS4Auth(login.user, login.secret, region, "s3", security_token=session)
+
+    async def read(self, url: str, headers: Headers = NO_HEADERS, limit: int = SMALL) -> bytes:
         """Return a small body; `FetchFault` if it is missing or larger than `limit` bytes."""
         stream = BytesIO()
-        conditions = await self.save(url, stream, limit, headers)
-        return Body(None if conditions is None else stream.getvalue(), conditions or {})
+        await self.save(url, stream, limit, headers)
+        return stream.getvalue()
 
     async def save(
         self, url: str, stream: BinaryIO, limit: int, headers: Headers = NO_HEADERS
     ) -> Headers | None:
         """Write a body to a stream, with retries after temporary errors.
 
-        Returns:
-            The headers that ask for the body only if it changed; None if it has not changed since
-            those of the request.
-
-        Raises:
-            FetchFault: it cannot be downloaded within the limits.
+        Returns the headers that ask for it only if it changed; None if it has not changed since
+        those of the request.
         """
         limits, message = self.limits, ""
         try:
@@ -205,13 +174,13 @@ class Web:
     ) -> Headers | None:
         """Send one request; raises `PassingTrouble` for a temporary error."""
         try:
-            address, signature = self.access.request(url)
-            request = self._client.build_request("GET", address, headers=headers)
+            address, signature = self.address(url)
+            request = self.build_request("GET", address, headers=headers)
             request.extensions |= {"asked": url, "first": request.url}
             # Otherwise a server that sends its headers byte by byte could take hours.
             async with asyncio.timeout(3 * self.limits.timeout):
                 auth = signature or httpx.USE_CLIENT_DEFAULT
-                response = await self._client.send(request, stream=True, auth=auth)
+                response = await self.send(request, stream=True, auth=auth)
             async with aclosing(response):
                 _require_good(url, response, headers)
                 if response.status_code == 304:
@@ -280,12 +249,8 @@ class Web:
 def _conditions(response: httpx.Response) -> Headers:
     """Return the headers that ask for a file only if it changed (RFC 9110 section 13.1)."""
     names = {"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"}
-    values = {name: response.headers.get(tag, "") for name, tag in names.items()}
-    return {
-        name: value
-        for name, value in values.items()
-        if value and value.isascii() and value.isprintable()
-    }
+    tags = {name: response.headers.get(tag, "") for name, tag in names.items()}
+    return {name: tag for name, tag in tags.items() if tag and tag.isascii() and tag.isprintable()}
 
 
 def require_size(url: str, size: int, limit: int) -> None:
@@ -300,24 +265,18 @@ async def _require_safe(request: httpx.Request) -> None:
     A signature is valid for one URL. httpx removes other logins from redirects to another origin.
     """
     asked, first = request.extensions["asked"], request.extensions["first"]
-    url = request.url
+    url, signed = request.url, [name for name in request.headers if name.startswith("x-amz-")]
     if url.scheme not in ("https", first.scheme):
         raise FetchFault(asked, f"leads to {url.scheme}://, expected {first.scheme}://")
     if url.port is not None and not 0 < url.port < 2**16:
         raise FetchFault(asked, f"leads to the port {url.port}, expected 1 to 65535")
-    signed = [name for name in request.headers if name.startswith("x-amz-")]
     if url != first and signed:
         for name in (*signed, "Authorization"):
             request.headers.pop(name, None)
 
 
 def _require_good(url: str, response: httpx.Response, headers: Headers) -> None:
-    """Raise unless a response has the status 200, or 304 if the request had a condition.
-
-    Raises:
-        PassingTrouble: for a temporary error.
-        FetchFault: for any other status.
-    """
+    """Raise unless a response has the status 200, or 304 if the request had a condition."""
     status, header = response.status_code, response.headers.get
     if status == 401:
         last = _origin(response.url)
@@ -348,27 +307,22 @@ def _origin(url: httpx.URL) -> str:
 
 
 class _FileTransport(httpx.AsyncBaseTransport):
-    """Returns local files as a server does, with tags."""
+    """Returns local files as a server does."""
 
     def __init__(self, max_size: int) -> None:
         self._max_size = max_size
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Return the file of a `file://` URL; 404 if it is missing or not a regular file."""
-        return await asyncio.to_thread(self._answer, request)
-
-    def _answer(self, request: httpx.Request) -> httpx.Response:
         try:
-            with open_regular(Path(request.url.path)) as stream:
-                status = os.fstat(stream.fileno())
-                tag = f'"{status.st_mtime_ns:x}-{status.st_size:x}"'
-                if request.headers.get("If-None-Match") == tag:
-                    return httpx.Response(304)
-                content = stream.read(self._max_size + 1)
+            return httpx.Response(200, content=await asyncio.to_thread(self._read, request))
         except (FileFault, FileNotFoundError, NotADirectoryError, ValueError):
             return httpx.Response(404)
         except PermissionError:
             return httpx.Response(403)
         except OSError as error:
             raise httpx.ReadError(reason(error)) from None
-        return httpx.Response(200, headers={"ETag": tag}, content=content)
+
+    def _read(self, request: httpx.Request) -> bytes:
+        with open_regular(request.url.path) as stream:
+            return stream.read(self._max_size + 1)

@@ -1,4 +1,4 @@
-"""Downloads the index of a mirror, and the sizes of its binaries.
+"""Downloads indexes of mirrors, sizes of binaries, and package data.
 
 The layouts are those of Spack 1.0 `url_buildcache.py`: layout 3 with its views, and layout 2. HTTP
 cannot list a mirror's files, so views are fetched only by name. In a registry, the index is the
@@ -11,9 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import io
 import ipaddress
 import re
-from collections.abc import Awaitable, Callable
+import tarfile
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -21,13 +25,25 @@ from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import parse_http_list, parse_keqv_list, url2pathname
 
 import msgspec
+import zstandard
 from msgspec import Meta, Struct
 
-from spack_cache_db.errors import counted, faults_of
-from spack_cache_db.sources import BROKEN, MAX_INDEX, SIZES_FILE, as_json, message_of
+from spack_cache_db.errors import Fault, InputError, counted, faults_of
+from spack_cache_db.sources import (
+    BROKEN,
+    MAX_INDEX,
+    SIZES_FILE,
+    File,
+    RawFile,
+    as_json,
+    is_archive,
+    message_of,
+)
+from spack_cache_db.sources.archives import read_archive
 from spack_cache_db.sources.fetch.addresses import FetchFault, Mirror
 from spack_cache_db.sources.fetch.stack_folder import StackFolder
 from spack_cache_db.sources.fetch.web import (
+    SMALL,
     Headers,
     LoginFault,
     MismatchFault,
@@ -50,11 +66,12 @@ from spack_cache_db.sources.indexes import (
     read_sizes,
 )
 from spack_cache_db.sources.indexes.mirrors import Binary, files_without_index, listed_binaries
+from spack_cache_db.sources.packages import is_package_data, read_facts
+from spack_cache_db.spack.lexer import is_package
 
 T = TypeVar("T")
 
 LAYOUT_3 = f"{MANIFESTS}/index.manifest.json"
-_SUM_SIZE = 1024
 _ADVICE = (
     "`spack buildcache update-index` makes one, --view names a view, "
     "and `spack-cache-db build FOLDER` reads a copy of the mirror without one"
@@ -65,19 +82,16 @@ _TRIES = 3
 
 
 async def fetch_mirror(web: Web, folder: StackFolder, mirror: Mirror) -> None:
-    """Download the index of a mirror, and its views; faults of views go to `folder.faults`.
-
-    Raises:
-        FetchFault: it has no index and no view was given, or its index cannot be fetched.
-    """
+    """Download the index of a mirror, and its views; faults of views go to `folder.faults`."""
     try:
         if mirror.has_index:
             await _steady(web, partial(_layout_3, web, folder, mirror.url, LAYOUT_3))
     except NotThereFault:
         if not mirror.views:
-            if names := await asyncio.to_thread(_local_names, mirror.url):
-                await _copy(web, folder, mirror.url, names)
-            else:
+            names = await asyncio.to_thread(_local_names, mirror.url)
+            for at, name in ((f"{mirror.url}/{quote(name)}", name) for name in names):
+                folder.write(name, await web.read(at, limit=web.limits.max_size), at)
+            if not names:
                 await _steady(web, partial(_layout_2, web, folder, mirror.url))
             return
     manifests = {view: f"{MANIFESTS}/{view}/index.manifest.json" for view in mirror.views}
@@ -90,14 +104,11 @@ async def fetch_mirror(web: Web, folder: StackFolder, mirror: Mirror) -> None:
         except FetchFault as fault:
             folder.faults.append(fault)
     # Views of earlier runs stay.
-    for name in folder.files.keys() - manifests.values() if mirror.has_index else ():
-        if name.startswith(f"{MANIFESTS}/") and name != LAYOUT_3:
-            try:
-                blob = _index_of(name, folder.stored(name, MAX_MANIFEST))
-            except FetchFault:
-                continue
-            folder.keep(name)
-            folder.keep(blob.path.as_posix())
+    for name in folder.files if mirror.has_index else ():
+        if name.startswith(f"{MANIFESTS}/") and name not in {LAYOUT_3, *folder.kept}:
+            with suppress(FetchFault):
+                blob = _blob_of(name, folder.stored(name, MAX_MANIFEST), INDEX)
+                folder.kept |= {name, blob.path.as_posix()}
 
 
 def _local_names(url: str) -> list[str]:
@@ -111,38 +122,28 @@ def _local_names(url: str) -> list[str]:
         return files_without_index(folder)
 
 
-async def _copy(web: Web, folder: StackFolder, url: str, names: list[str]) -> None:
-    for name in names:
-        at = f"{url}/{quote(name)}"
-        body = await web.read(at, web.limits.max_size)
-        folder.write(name, body.data or b"", at, body.conditions)
-
-
 async def _layout_3(web: Web, folder: StackFolder, url: str, name: str) -> None:
     """Download the index of a manifest, then store the manifest."""
     at = f"{url}/{name}"
-    body = await folder.read(web, name, at, MAX_MANIFEST)
-    blob = _index_of(at, body.data or b"")
+    manifest = await web.read(at)
+    blob = _blob_of(at, manifest, INDEX)
     require_size(at, blob.length, web.limits.max_size)
     path = blob.path.as_posix()
     try:
         await folder.download(web, path, f"{url}/{path}", blob.checksum)
     except NotThereFault as fault:
         raise MismatchFault(at, f"names {path}, which {fault}") from None
-    folder.write(name, body.data or b"", at, body.conditions)
+    folder.write(name, manifest, at)
 
 
-def _index_of(url: str, manifest: bytes) -> Blob:
-    return _blob_of(url, manifest, INDEX, f"index, expected one of media type {INDEX}…")
-
-
-def _blob_of(url: str, manifest: bytes, media_type: str, expected: str) -> Blob:
+def _blob_of(url: str, manifest: bytes, media_type: str) -> Blob:
     try:
         blob = read_manifest(manifest).blob(media_type)
     except IndexFault as fault:
         raise FetchFault(url, str(fault)) from None
     if blob is None:
-        raise FetchFault(url, f"names no {expected}")
+        kind = "index" if media_type == INDEX else "tarball"
+        raise FetchFault(url, f"names no {kind}, expected one of media type {media_type}…")
     return blob
 
 
@@ -150,7 +151,7 @@ async def _layout_2(web: Web, folder: StackFolder, url: str) -> None:
     """Download an index, and verify its checksum if it has one."""
     at, sha256 = f"{url}/{LAYOUT_2_INDEX}.hash", None
     try:
-        sha256 = ((await web.read(at, _SUM_SIZE)).data or b"").decode("latin-1").strip()
+        sha256 = (await web.read(at)).decode("latin-1").strip()
         if not is_sum(sha256):
             raise FetchFault(at, "is not a sha256, expected 64 hexadecimal digits")
     except NotThereFault:
@@ -175,23 +176,15 @@ async def _steady(web: Web, attempt: Callable[[], Awaitable[None]]) -> None:
     return await attempt()
 
 
-TAG = "index.spack"
-INDEX_NAME = "index.json"
-_ACCEPT = ", ".join(
-    (
-        "application/vnd.oci.image.manifest.v1+json",
-        "application/vnd.docker.distribution.manifest.v2+json",
-    )
+_ACCEPT = (
+    "application/vnd.oci.image.manifest.v1+json, "
+    "application/vnd.docker.distribution.manifest.v2+json"
 )
 _REFERENCE = re.compile(
     r"oci://(?P<host>[\w.-]+(?::\d+)?|\[[0-9a-f:]+\](?::\d+)?)"
     r"/(?P<name>[a-z0-9]+(?:(?:[._]|__|-+|/)[a-z0-9]+)*)(?::(?P<tag>\w[\w.-]{0,127}))?",
     re.ASCII,
 )
-_IMAGE_SIZE = 4 * 2**20
-"""Bytes of a manifest that registries accept (OCI Distribution Specification 1.1)."""
-
-_TOKEN_SIZE = 2**16
 
 
 class Layer(Struct, frozen=True):
@@ -239,14 +232,14 @@ class Registry:
         if image is None:
             expected = "expected oci://host/name or oci://host/name:tag"
             raise FetchFault(url, f"does not name an image, {expected}")
-        host, self._name, self._tag = image["host"], image["name"], image["tag"] or TAG
+        host, self._name, self._tag = image["host"], image["name"], image["tag"] or "index.spack"
         scheme = "http" if plain_http and is_loopback(f"//{host}") else "https"
         self.address = f"{scheme}://{host}/v2/{self._name}"
         self._web = web
         self._url = url
         self._basic: Headers = {}
         self._login: Headers = {}
-        if login := web.access.login(url):
+        if login := web.mirror(url).login:
             # RFC 7617.
             credentials = base64.b64encode(f"{login.user}:{login.secret}".encode()).decode()
             self._basic = {"Authorization": f"Basic {credentials}"}
@@ -262,7 +255,7 @@ class Registry:
         require_size(self._url, layers[0].size, self._web.limits.max_size)
         url = f"{self.address}/blobs/{layers[0].digest}"
         await self._allowed(
-            lambda login: folder.download(self._web, INDEX_NAME, url, sha256, login)
+            lambda login: folder.download(self._web, "index.json", url, sha256, login)
         )
 
     async def size(self, binary: Binary) -> int:
@@ -274,12 +267,12 @@ class Registry:
     async def _layers(self, tag: str) -> tuple[Layer, ...]:
         at = f"{self.address}/manifests/{tag}"
         try:
-            body = await self._allowed(
-                lambda login: self._web.read(at, _IMAGE_SIZE, {"Accept": _ACCEPT, **login})
+            image = await self._allowed(
+                lambda login: self._web.read(at, {"Accept": _ACCEPT, **login})
             )
         except NotThereFault as fault:
             raise FetchFault(self._url, f"has no tag {tag}: {fault}") from None
-        return read_layers(self._url, body.data or b"")
+        return read_layers(self._url, image)
 
     async def _allowed(self, ask: Callable[[Headers], Awaitable[T]]) -> T:
         """Send a request, and repeat it with a login or a token if the registry requires one."""
@@ -309,9 +302,9 @@ class Registry:
         query = {"service": fields.get("service", ""), "scope": fields.get("scope", scope)}
         parameters = urlencode({key: value for key, value in query.items() if value})
         at = f"{realm}{'&' if '?' in realm else '?'}{parameters}"
-        body = await self._web.read(at, _TOKEN_SIZE, self._basic)
+        answer = await self._web.read(at, self._basic)
         try:
-            token = msgspec.json.decode(body.data or b"", type=_Token)
+            token = msgspec.json.decode(answer, type=_Token)
         except BROKEN as error:
             raise FetchFault(realm, f"gives no token: {message_of(error)}") from None
         value = token.token or token.access_token
@@ -338,20 +331,15 @@ async def manifest_size(web: Web, url: str, binary: Binary) -> int:
     name = re.sub(r"[^A-Za-z0-9_+.-]", "_", "-".join(binary))
     name = name if url.startswith("s3:") else quote(name)
     at = f"{url}/v3/manifests/spec/{binary[0]}/{name}.spec.manifest.json"
-    manifest = (await web.read(at, MAX_MANIFEST)).data or b""
-    return _blob_of(at, manifest, TARBALL, "tarball, expected one").length
+    return _blob_of(at, await web.read(at), TARBALL).length
 
 
 async def fetch_sizes(
     web: Web, folder: StackFolder, url: str, size_of: Callable[[Binary], Awaitable[int]]
 ) -> list[str]:
-    """Add the sizes of new binaries to the recorded sizes, and drop those of removed binaries.
+    """Add the sizes of new binaries, and drop those of removed ones; return a note on others.
 
-    Returns:
-        A note if some are unknown.
-
-    Raises:
-        SilenceFault: the mirror stopped responding; the sizes so far are stored.
+    If the mirror stops responding, the sizes so far are stored.
     """
     if LAYOUT_2_INDEX in folder.files:
         return [f"{url}: a mirror of layout 2 does not record sizes"]
@@ -377,3 +365,102 @@ async def fetch_sizes(
         folder.write(SIZES_FILE, as_json(sizes).encode(), f"{url}/{SIZES_FILE}")
     count = counted(len(unknown), "binary", "binaries")
     return [f"{url}: the size of {count} is unknown: {fault}" for fault in unknown[:1]]
+
+
+_OF_THE_SITE = re.compile(r"(?:.*/)?(data/packages(?:/[^/]+)?\.json)")
+_LARGEST = 2**28
+"""Bytes of an archive or a list; the site's archive has 4 MB, the list 5 MB."""
+
+
+async def fetch_packages(
+    web: Web, folder: StackFolder, url: str, names: Sequence[str] | None
+) -> None:
+    """Download an archive or a list, recognized by its suffix, or files of a packages site.
+
+    Packages that the site lacks are skipped, because they may be private; faults of others go to
+    `folder.faults`.
+    """
+    if url.startswith("oci:"):
+        raise FetchFault(url, "is an image, expected the address of package data")
+    if is_archive(File(url, url)):
+        await _download(web, folder, "packages.tar.zst", url, _site_files)
+    elif url.endswith(".json"):
+        await _download(web, folder, "packages.json", url, _package_data)
+    elif names is None:
+        advice = "for a packages site, name a database: --packages-of FILE"
+        raise FetchFault(url, f"is neither an archive nor a list; {advice}")
+    else:
+        await _download_each(web, folder, url, names)
+
+
+async def _download_each(web: Web, folder: StackFolder, url: str, names: Sequence[str]) -> None:
+    count = 0
+
+    async def add(name: str) -> None:
+        nonlocal count
+        path = f"data/packages/{name}.json"
+        try:
+            await _download(web, folder, path, f"{url}/{path}", _package_data, SMALL)
+            count += 1
+        except SilenceFault:
+            raise
+        except FetchFault as fault:
+            folder.faults += [] if isinstance(fault, NotThereFault) else [fault]
+
+    await web.in_parallel(filter(is_package, names), add)
+    if not count and not folder.faults:
+        raise FetchFault(url, "has none of these packages, expected data/packages/<name>.json")
+
+
+async def _download(
+    web: Web,
+    folder: StackFolder,
+    name: str,
+    url: str,
+    convert: Callable[[str, bytes], bytes],
+    largest: int = _LARGEST,
+) -> None:
+    """Download and convert one file; `FetchFault` if it is not package data."""
+    earlier, stream = await asyncio.to_thread(folder.unchanged, name, url), io.BytesIO()
+    limit = min(largest, web.limits.max_size)
+    conditions = await web.save(url, stream, limit, earlier.conditions if earlier else {})
+    folder.kept.add(name)
+    if conditions is not None:
+        data = await asyncio.to_thread(convert, url, stream.getvalue())
+        folder.write(name, data, url, conditions)
+
+
+def _package_data(url: str, data: bytes) -> bytes:
+    """Return the data unchanged; `MismatchFault` if it is not package data that `build` reads."""
+    if not is_package_data(data):
+        raise MismatchFault(url, "is not package data, expected that of Spack or its packages site")
+    try:
+        read_facts(RawFile(url, url, data))
+    except InputError as error:
+        raise MismatchFault(url, error.faults[0].message) from None
+    return data
+
+
+def _site_files(url: str, data: bytes) -> bytes:
+    """Return an archive with only the package data of an archive, which may be a repository."""
+    packed, size = io.BytesIO(), 0
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        zstandard.ZstdCompressor().stream_writer(packed, closefd=False) as compressed,
+        tarfile.open(fileobj=compressed, mode="w|") as archive,
+    ):
+        path = Path(folder, Path(urlsplit(url).path).name)
+        path.write_bytes(data)
+        for file in read_archive(str(path), MAX_INDEX):
+            if isinstance(file, Fault):
+                raise MismatchFault(url, file.message)
+            size += len(file.data)
+            require_size(url, size, _LARGEST)
+            if inner := _OF_THE_SITE.fullmatch(file.path):
+                member = tarfile.TarInfo(inner[1])
+                member.size = len(file.data)
+                archive.addfile(member, io.BytesIO(file.data))
+        is_site = archive.offset > 0
+    if not is_site:
+        raise MismatchFault(url, "has no package data, expected data/packages/<name>.json")
+    return packed.getvalue()
