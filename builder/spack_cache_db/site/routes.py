@@ -39,14 +39,7 @@ from spack_cache_db.site.pages.filters import (
     package_links,
     page_number,
 )
-from spack_cache_db.site.pages.lists import (
-    PAGE_ROWS,
-    ListFilters,
-    classes,
-    list_rows,
-    load_releases,
-    load_stacks,
-)
+from spack_cache_db.site.pages.lists import PAGE_ROWS, ListFilters, list_rows, load_list
 from spack_cache_db.site.pages.names import having, load_close, load_names, named, suggested
 from spack_cache_db.site.pages.overviews import (
     CoverageFilters,
@@ -57,7 +50,6 @@ from spack_cache_db.site.pages.overviews import (
     load_stack,
 )
 from spack_cache_db.site.pages.package import load_badge, load_package
-from spack_cache_db.site.pages.package_status import load_package_list
 from spack_cache_db.site.pages.pasted_environment import (
     MOST_FORM_FIELDS,
     covered,
@@ -200,13 +192,10 @@ def stack(site: Site, request: Request, stack: str) -> Answer:
     return site.page(request, "stack.html", context | {"first_rows": PAGE_ROWS})
 
 
-LISTED = {"packages": load_package_list, "releases": load_releases, "stacks": load_stacks}
-
-
 def listed(site: Site, request: Request, kind: str, form: str | None) -> Answer:
     """Return `/packages`, `/releases` or `/stacks`, as a page, `.json` or `.csv`."""
     filters = ListFilters.parse(request.pairs)
-    page = LISTED[kind](site.lookups, filters)
+    page = load_list(site.lookups, kind, filters)
     if form is not None:
         if page.notices:
             return refused(" ".join(page.notices), form)
@@ -219,7 +208,6 @@ def listed(site: Site, request: Request, kind: str, form: str | None) -> Answer:
         "page": page,
         "filters": page.filters,
         "rows": list_rows(page, site.urls.path(f"/{kind.removesuffix('s')}/")),
-        "classes": classes,
         "links": DataLinks.of_page(f"/{kind}", filters.address()) if page.rows else None,
         "feed": Topic().feed if kind == "releases" else None,
     }

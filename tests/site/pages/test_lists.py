@@ -13,8 +13,8 @@ from spack_cache_db.site.pages.lists import (
     ListFilters,
     ListPage,
     list_rows,
+    load_list,
     load_packages,
-    load_releases,
 )
 
 
@@ -70,8 +70,8 @@ def test_a_long_list_comes_in_pages(lookups: Lookups, order: str) -> None:
     for number in range(1, page.window.page_count + 1):
         at = replace(page, filters=replace(page.filters, page=str(number)))
         shown += re.findall(r'href="/package/([^"?]+)', list_rows(at, "/package/"))
-        assert at.at_page(2) == f"?sort=name&order={order}&page=2"
-        assert at.at_page(1) == at.filters.address() == f"?sort=name&order={order}"
+        assert at.filters.at_page(2) == f"?sort=name&order={order}&page=2"
+        assert at.filters.at_page(1) == at.filters.address() == f"?sort=name&order={order}"
     assert shown == [row["name"] for row in page.in_order()]
     assert page.window.page_count > 1
 
@@ -89,10 +89,12 @@ def test_what_is_not_known_is_told(lookups: Lookups) -> None:
 
 def test_releases(lookups: Lookups) -> None:
     """Releases stand in the file's order, by kind and name as asked; dates may be missing."""
-    snapshots = load_releases(lookups, ListFilters(kind="snapshot", sort="date", order="asc"))
-    by_date = load_releases(lookups, ListFilters(sort="date"))
+    snapshots = load_list(
+        lookups, "releases", ListFilters(kind="snapshot", sort="date", order="asc")
+    )
+    by_date = load_list(lookups, "releases", ListFilters(sort="date"))
 
-    assert names(load_releases(lookups, ListFilters()))[0] == "develop"
+    assert names(load_list(lookups, "releases", ListFilters()))[0] == "develop"
     assert names(snapshots) == ["develop-2025-04-13", "develop-2025-04-20"]
     assert names(by_date)[:2] == ["develop-2025-04-20", "develop-2025-04-13"]
     assert by_date.total == len(by_date.rows) == 4

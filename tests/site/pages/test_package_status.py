@@ -13,8 +13,7 @@ from spack_cache_db.build import build
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.packages import behind
 from spack_cache_db.site.answers import SiteSettings
-from spack_cache_db.site.pages.lists import ListFilters, list_rows
-from spack_cache_db.site.pages.package_status import load_package_list
+from spack_cache_db.site.pages.lists import ListFilters, list_rows, load_packages
 from spack_cache_db.site.workers.worker import open_site
 from tests.package_data import published, write_packages
 from tests.pagetexts import page, spec, write
@@ -57,13 +56,13 @@ def test_the_list_is_that_of_the_command(file: Path) -> None:
     for release in (None, *RELEASES):
         for stack in (None, *STACKS):
             where = {"release": release or "", "stack": stack or ""}
-            found = load_package_list(lookups, ListFilters(**where, behind="1"))
+            found = load_packages(lookups, ListFilters(**where, behind="1"))
             assert {(row["name"], row["version"], row["behind"]) for row in found.rows} == {
                 (each.name, each.newest_version, each.versions_behind)
                 for each in behind(file, release=release, stack=stack)
             }
-            every = load_package_list(lookups, ListFilters(**where))
-            missing = load_package_list(lookups, ListFilters(**where, missing="1"))
+            every = load_packages(lookups, ListFilters(**where))
+            missing = load_packages(lookups, ListFilters(**where, missing="1"))
             assert {row["name"] for row in missing.rows} == {f"p{at}" for at in range(12)} - {
                 row["name"] for row in every.rows
             }
@@ -75,12 +74,12 @@ def test_most_comes_first(file: Path) -> None:
     """Unless another order is asked for; rows are text, and CSV has their columns."""
     conn = sqlite3.connect(file)
     lookups = read_lookups(conn)
-    found = load_package_list(lookups, ListFilters(behind="1"))
+    found = load_packages(lookups, ListFilters(behind="1"))
     counts = [row["behind"] for row in found.in_order()]
     assert counts == sorted(counts, reverse=True)
     asked = ListFilters(missing="1", q="p1", sort="name")
-    assert [row["name"] for row in load_package_list(lookups, asked).in_order()] == ["p10", "p11"]
-    rows = list_rows(load_package_list(lookups, asked), "/package/")
+    assert [row["name"] for row in load_packages(lookups, asked).in_order()] == ["p10", "p11"]
+    rows = list_rows(load_packages(lookups, asked), "/package/")
     assert "&lt;b&gt;What&lt;/b&gt; it is.<" in rows
     text = asked_of(open_site(SiteSettings(file.as_uri())), f"/packages.csv{asked.address()}").body
     assert text.startswith(b"name,latest,dependents,summary\np10,")
@@ -95,7 +94,7 @@ def test_what_cannot_be_compared_is_told(file: Path, samples_file: Path) -> None
         expected = f"missing and {other} exclude each other: ask for one of them."
         assert json.loads(refused)["error"] == expected
     conn = sqlite3.connect(samples_file)
-    found = load_package_list(read_lookups(conn), ListFilters(behind="1"))
+    found = load_packages(read_lookups(conn), ListFilters(behind="1"))
     assert found.rows
     assert found.faults == ("This database has no package data: it cannot be compared with Spack.",)
     conn.close()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import sqlite3
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from operator import contains
@@ -12,10 +13,10 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup
 
 from spack_cache_db.query.conditions import COLUMNS as CONFIGURATION_COLUMNS
-from spack_cache_db.query.database import Lookups, Release, select
+from spack_cache_db.query.database import Lookups, Release, Stack, select
+from spack_cache_db.query.packages import has_package_data, known_packages, versions_behind
 from spack_cache_db.query.totals import PACKAGES, Count, count_by, releases_with
 from spack_cache_db.site.pages.filters import (
-    LABELS,
     PLACES,
     AddressFields,
     Pagination,
@@ -25,9 +26,25 @@ from spack_cache_db.site.pages.filters import (
     paginated,
 )
 
+PAGE_ROWS = 200
+CONFIGURATION_FILTERS = ("host", "target", "compiler", "os")
+"""Filters of configurations, which a package's page has as well."""
+FAULTS = {
+    "release": "There is no release {}: all are shown.",
+    "stack": "There is no stack {}: all are shown.",
+    "host": "No package in this database runs on {}.",
+    "has": "No package in this database is for the target {}.",
+    "lacks": "No package in this database is for the target {}.",
+    "target": "No package in this database is for the target {}.",
+    "compiler": "No package in this database has the Compiler {}.",
+    "os": "No package in this database has the OS {}.",
+}
+"""Messages about filters with unknown names."""
 
-@dataclass(frozen=True, slots=True)
-class ListColumn:
+ListRow = dict[str, Any]
+
+
+class ListColumn(NamedTuple):
     """A column of a list.
 
     Attributes:
@@ -46,15 +63,26 @@ class ListColumn:
     is_minor: bool = False
     is_sortable: bool = True
 
+    @property
+    def classes(self) -> Markup:
+        """The class attribute of its cells."""
+        names = ["count"] * self.is_count + ["minor"] * self.is_minor
+        return Markup(f' class="{" ".join(names)}"' if names else "")
 
-PAGE_ROWS = 200
+    def of(self, record: Release | Stack) -> Any:
+        """Return the value of a record."""
+        return getattr(
+            record, f"{self.name.removesuffix('s')}_count" if self.is_count else self.name
+        )
 
 
-def _count(name: str, *, is_minor: bool = False) -> ListColumn:
-    return ListColumn(name, name.capitalize(), is_count=True, most_first=True, is_minor=is_minor)
+def _count(name: str, title: str = "", *, is_minor: bool = False) -> ListColumn:
+    title = title or name.capitalize()
+    return ListColumn(name, title, is_count=True, most_first=True, is_minor=is_minor)
 
 
-_SPECS = replace(_count("specs"), title="Binaries")
+_SPECS = _count("specs", "Binaries")
+_LATEST = ListColumn("latest", "Spack has", is_sortable=False)
 COLUMNS: Mapping[str, tuple[ListColumn, ...]] = {
     "packages": (
         ListColumn("name", "Package"),
@@ -63,6 +91,13 @@ COLUMNS: Mapping[str, tuple[ListColumn, ...]] = {
         _SPECS,
         _count("releases", is_minor=True),
         ListColumn("last_seen", "Last snapshot", most_first=True, is_minor=True),
+    ),
+    "behind": (_LATEST, _count("behind", "Versions behind")),
+    "missing": (
+        ListColumn("name", "Package"),
+        _LATEST,
+        _count("dependents", "Depend on it"),
+        ListColumn("summary", "Description", is_minor=True, is_sortable=False),
     ),
     "releases": (
         ListColumn("position", "Release"),
@@ -73,10 +108,6 @@ COLUMNS: Mapping[str, tuple[ListColumn, ...]] = {
     ),
     "stacks": (ListColumn("name", "Stack"), _count("releases"), _SPECS),
 }
-CONFIGURATION_FILTERS = ("host", "target", "compiler", "os")
-"""Filters of configurations, which a package's page has as well."""
-
-ListRow = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +116,8 @@ class ListFilters(AddressFields):
 
     Attributes:
         q: a part of the name, ignoring case.
-        release: only binaries of this release count.
-        stack: only binaries of this stack count; with a release, of the stack in that release.
         kind: only releases of this kind.
         host: the CPU target of a machine; only binaries that run on it count.
-        target: only binaries for this target count.
-        compiler: only binaries of this compiler count; without a version, of all its versions.
-        os: only binaries for this operating system count.
         has: a target, family or release for which a package must have a binary.
         lacks: a target, family or release for which a package must not have a binary.
         behind: any text: only packages of which Spack has a newer version.
@@ -114,14 +140,13 @@ class ListFilters(AddressFields):
     order: str = ""
     page: str = ""
 
-    @property
-    def narrowed(self) -> list[tuple[str, str]]:
-        """The filters as pairs, without order and page."""
-        return replace(self, sort="", order="", page="").pairs
+    def values(self, *names: str) -> dict[str, str]:
+        """Return the values of those of some filters that are set."""
+        return {name: value for name in names if (value := getattr(self, name))}
 
-    def address(self, **changes: str) -> str:
-        """Return the query string of the first page, with some changes."""
-        return "?" + self.query_string(**{"page": "", **changes})
+    def has_text(self, name: str) -> bool:
+        """Return whether a name has the text of the filter `q`."""
+        return self.q.strip().lower() in name.lower()
 
 
 class NewestRelease(NamedTuple):
@@ -155,10 +180,8 @@ class ListPage:
     @property
     def sort(self) -> ListColumn:
         """The column by which the rows are sorted."""
-        for column in self.columns:
-            if column.is_sortable and column.name == self.filters.sort:
-                return column
-        return self.columns[0]
+        matches = [item for item in self.columns if item.name == self.filters.sort]
+        return next((column for column in matches if column.is_sortable), self.columns[0])
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -190,15 +213,6 @@ class ListPage:
         """The part of the sorted rows that this page shows."""
         return paginated(len(self.rows), page_number(self.filters.page), PAGE_ROWS)
 
-    def at_page(self, page: int) -> str:
-        """Return the address of another page of the same rows."""
-        return self.filters.address(page=str(page) if page > 1 else "")
-
-    @property
-    def spec_count(self) -> int:
-        """The number of binaries in all rows."""
-        return sum(row["specs"] for row in self.rows)
-
     @property
     def csv_columns(self) -> list[str]:
         """The columns of the list as CSV, the name first."""
@@ -212,7 +226,37 @@ class ListPage:
         return rows + [row for row in self.rows if row[key] is None]
 
 
+def load_list(lookups: Lookups, kind: str, filters: ListFilters) -> ListPage:
+    """Return the list of packages, of releases, or of stacks without `root`."""
+    if kind == "packages":
+        return load_packages(lookups, filters)
+    records: Mapping[int, Release] | Mapping[int, Stack]
+    records = lookups.releases if kind == "releases" else lookups.stacks
+    rows = []
+    for record in records.values():
+        if filters.has_text(record.name) and filters.kind in ("", getattr(record, "kind", "")):
+            first, *others = ((column.name, column.of(record)) for column in COLUMNS[kind])
+            rows.append(dict([first, ("name", record.name), *others]))
+    return ListPage(kind, filters, tuple(rows), len(records), COLUMNS[kind])
+
+
 def load_packages(lookups: Lookups, filters: ListFilters) -> ListPage:
+    """Return the list of packages, compared with Spack by the filters `behind` and `missing`."""
+    page = _with_binary(lookups, filters)
+    if not filters.behind and not filters.missing:
+        return page
+    fault = None
+    if not has_package_data(lookups.conn):
+        fault = "This database has no package data: it cannot be compared with Spack."
+    elif filters.missing and (filters.behind or filters.lacks):
+        other = "behind" if filters.behind else "lacks"
+        fault = f"missing and {other} exclude each other: ask for one of them."
+    if fault is not None:
+        return replace(page, faults=(*page.faults, fault))
+    return _behind(lookups.conn, page) if filters.behind else _missing(lookups.conn, page)
+
+
+def _with_binary(lookups: Lookups, filters: ListFilters) -> ListPage:
     """Return the list of packages that have a binary."""
     columns = COLUMNS["packages"]
 
@@ -224,7 +268,7 @@ def load_packages(lookups: Lookups, filters: ListFilters) -> ListPage:
     every = lookups.once(PACKAGES, read)
     # If two sources disagree about the package of a hash, a listed package may have no binary.
     rows = matches = {name: row for name, row in every.items() if row["specs"]}
-    if any(getattr(filters, name) for name in (*PLACES, *CONFIGURATION_FILTERS, "has", "lacks")):
+    if filters.values(*PLACES, *CONFIGURATION_FILTERS, "has", "lacks"):
         counts = _counts(lookups, filters)
         lookups.learn({count.newest for count in counts.values()}, set())
         versions = lookups.words["version"]
@@ -235,7 +279,7 @@ def load_packages(lookups: Lookups, filters: ListFilters) -> ListPage:
         }
         # These two columns ignore the filters.
         columns = tuple(
-            replace(column, title=f"{column.title} overall")
+            column._replace(title=f"{column.title} overall")
             if column.name in ("releases", "last_seen")
             else column
             for column in columns
@@ -243,7 +287,7 @@ def load_packages(lookups: Lookups, filters: ListFilters) -> ListPage:
     return ListPage(
         "packages",
         filters,
-        tuple(row for row in matches.values() if _has_text(row, filters)),
+        tuple(row for row in matches.values() if filters.has_text(row["name"])),
         len(rows),
         columns,
         _faults(lookups, filters),
@@ -252,34 +296,65 @@ def load_packages(lookups: Lookups, filters: ListFilters) -> ListPage:
     )
 
 
+def _sorted_by(page: ListPage, column: ListColumn) -> ListFilters:
+    """Return the filters of a page, with a column to sort by unless they have one."""
+    return page.filters if page.filters.sort else replace(page.filters, sort=column.name)
+
+
+def _behind(conn: sqlite3.Connection, page: ListPage) -> ListPage:
+    """Return the rows whose newest version is older than Spack's latest."""
+    behind = versions_behind(conn)
+    rows = (
+        {**row, "latest": latest, "behind": newer}
+        for row in page.rows
+        for newer, latest in (behind.get((row["name"], row["version"]), (0, "")),)
+        if newer
+    )
+    columns = (*page.columns[:2], *COLUMNS["behind"], *page.columns[2:])
+    return replace(page, filters=_sorted_by(page, columns[3]), rows=tuple(rows), columns=columns)
+
+
+def _missing(conn: sqlite3.Connection, page: ListPage) -> ListPage:
+    """Return Spack's packages without a binary instead of the rows of a page."""
+    has_binary, packages = {row["name"] for row in page.rows}, [*known_packages(conn)]
+    rows = (
+        {"name": name, "latest": latest, "dependents": dependents, "summary": summary, "specs": 0}
+        for name, latest, dependents, summary in packages
+        if name not in has_binary and page.filters.has_text(name)
+    )
+    columns = COLUMNS["missing"]
+    filters = _sorted_by(page, columns[2])
+    return replace(page, filters=filters, rows=tuple(rows), total=len(packages), columns=columns)
+
+
 def newest_release(lookups: Lookups, filters: ListFilters) -> NewestRelease | None:
     """Return the newest release with matching packages; None if the filters name a release."""
-    names = [name for name in CONFIGURATION_FILTERS if getattr(filters, name)]
-    if filters.release or not names:
+    values = filters.values(*CONFIGURATION_FILTERS)
+    if filters.release or not values:
         return None
     candidates = set(lookups.releases)
-    for name in names:
-        column, condition = CONFIGURATION_COLUMNS[name], condition_of(name, getattr(filters, name))
-        values = filter(condition.holds, lookups.words[column].values())
-        candidates &= releases_with(lookups.conn, column, values)
+    for name, value in values.items():
+        column = CONFIGURATION_COLUMNS[name]
+        candidates &= releases_with(lookups.conn, column, _words_of(lookups, name, value))
     for key, release in lookups.releases.items():
         if key in candidates:
             counts = _counts(lookups, replace(filters, release=release.name))
             if counts:
-                subject = ", ".join(getattr(filters, name) for name in names)
-                return NewestRelease(subject, release.name, len(counts))
+                return NewestRelease(", ".join(values.values()), release.name, len(counts))
     return None
 
 
 def _package_query(lookups: Lookups, filters: ListFilters) -> str:
-    values = {name: getattr(filters, name) for name in (*PLACES, *CONFIGURATION_FILTERS)}
+    values = filters.values(*PLACES, *CONFIGURATION_FILTERS)
+    target = values.get("target", "")
     if _release_of(lookups, filters.has):
-        values["release"] = values["release"] or filters.has
-    elif filters.has and (not values["target"] or values["target"].endswith(":")):
+        values.setdefault("release", filters.has)
+    elif filters.has and (not target or target.endswith(":")):
         # Two conditions on the target: a single target is stricter than its family.
         is_family = filters.has in lookups.families.values()
         values["target"] = f"{filters.has}:" if is_family else filters.has
-    query = urlencode({name: value for name, value in values.items() if value})
+    order = (*PLACES, *CONFIGURATION_FILTERS)
+    query = urlencode(sorted(values.items(), key=lambda item: order.index(item[0])))
     return query and f"?{query}"
 
 
@@ -287,34 +362,42 @@ def _counts(lookups: Lookups, filters: ListFilters) -> dict[str, Count]:
     """Return the counts of each package that matches the filters, except `q`."""
     has, lacks = (_release_of(lookups, name) for name in (filters.has, filters.lacks))
     release, stack = lookups.release(filters.release) or has, lookups.stack(filters.stack)
-    tests: list[tuple[str, Callable[[Any], bool]]] = [
-        (CONFIGURATION_COLUMNS[name], condition_of(name, getattr(filters, name)).holds)
-        for name in CONFIGURATION_FILTERS
-        if getattr(filters, name)
-    ]
+    allowed: dict[str, set[str]] = {}
+    for name, value in filters.values(*CONFIGURATION_FILTERS).items():
+        column, words = CONFIGURATION_COLUMNS[name], _words_of(lookups, name, value)
+        allowed[column] = allowed.get(column, words) & words
     if filters.has and not has:
-        tests.append(("target", _target_test(lookups, filters.has)))
-    columns = [*dict.fromkeys([column for column, _ in tests] + ["target"] * bool(filters.lacks))]
-    allowed = [_words_passing(lookups, column, tests) for column in columns]
-    unwanted = _words_passing(lookups, "target", [("target", _target_test(lookups, filters.lacks))])
+        words = _targets_of(lookups, filters.has)
+        allowed["target"] = allowed.get("target", words) & words
+    unwanted = set() if lacks else _targets_of(lookups, filters.lacks)
+    if unwanted:
+        allowed.setdefault("target", {*lookups.words["target"].values()})
+    columns = [*allowed]
     counts: dict[str, Count] = {}
-    excluded = {name for (name,) in count_by(lookups, lacks, None, "package")} if lacks else set()
-    for (name, *words), count in count_by(lookups, release, stack, "package", *columns).items():
-        if filters.lacks and words[columns.index("target")] in unwanted:
-            excluded.add(name)
-        if all(map(contains, allowed, words)):
-            counts[name] = counts[name] + count if name in counts else count
+    excluded = _packages_in(lookups, lacks) if lacks else set()
+    for (package, *cells), count in count_by(lookups, release, stack, "package", *columns).items():
+        if unwanted and cells[columns.index("target")] in unwanted:
+            excluded.add(package)
+        if all(map(contains, allowed.values(), cells)):
+            counts[package] = counts[package] + count if package in counts else count
     if has and release != has:
-        excluded |= counts.keys() - {name for (name,) in count_by(lookups, has, None, "package")}
-    return {name: count for name, count in counts.items() if name not in excluded}
+        excluded |= counts.keys() - _packages_in(lookups, has)
+    return {package: count for package, count in counts.items() if package not in excluded}
 
 
-def _words_passing(
-    lookups: Lookups, column: str, tests: Iterable[tuple[str, Callable[[Any], bool]]]
-) -> set[str]:
-    """Return the words of a column that pass all tests of this column."""
-    holds = [test for name, test in tests if name == column]
-    return {word for word in lookups.words[column].values() if all(test(word) for test in holds)}
+def _packages_in(lookups: Lookups, release: Release) -> set[str]:
+    return {package for (package,) in count_by(lookups, release, None, "package")}
+
+
+def _words_of(lookups: Lookups, name: str, value: str) -> set[str]:
+    """Return the words of a column that satisfy a filter."""
+    holds: Callable[[Any], bool] = condition_of(name, value).holds
+    return set(filter(holds, lookups.words[CONFIGURATION_COLUMNS[name]].values()))
+
+
+def _targets_of(lookups: Lookups, name: str) -> set[str]:
+    """Return the targets with a name, or in a family with that name."""
+    return {target for target, family in lookups.families.items() if name in (target, family)}
 
 
 def _release_of(lookups: Lookups, name: str) -> Release | None:
@@ -323,73 +406,33 @@ def _release_of(lookups: Lookups, name: str) -> Release | None:
     return None if is_target else lookups.release(name)
 
 
-def _target_test(lookups: Lookups, name: str) -> Callable[[Any], bool]:
-    return lambda target: name in (target, lookups.families.get(target))
-
-
-def _has_text(row: ListRow, filters: ListFilters) -> bool:
-    return filters.q.lower() in row["name"].lower()
-
-
 def _faults(lookups: Lookups, filters: ListFilters) -> tuple[str, ...]:
     """Return messages about names in the filters that the database does not have."""
-    hosts = {name for names in hosts_of(lookups.families).values() for name in names}
-    families = {*lookups.families.values()}
+    families, releases = {*lookups.families.values()}, {*lookups.release_names(lookups.releases)}
     targets = {*lookups.families, *families, *(f"{name}:" for name in families)}
-    releases = {release.name for release in lookups.releases.values()}
-    faults = []
-    if filters.release and filters.release not in releases:
-        faults.append(f"There is no release {filters.release}: all are shown.")
-    if filters.stack and lookups.stack(filters.stack) is None:
-        faults.append(f"There is no stack {filters.stack}: all are shown.")
-    if filters.host and filters.host not in hosts:
-        faults.append(f"No package in this database runs on {filters.host}.")
-    for name in ("has", "lacks", "target"):
-        value = getattr(filters, name)
-        if value and value not in (targets if name == "target" else targets | releases):
-            faults.append(f"No package in this database is for the target {value}.")
-    for name in ("compiler", "os"):
-        value = getattr(filters, name)
-        if value and not any(map(condition_of(name, value).holds, lookups.words[name].values())):
-            faults.append(f"No package in this database has the {LABELS[name]} {value}.")
-    return tuple(faults)
-
-
-def load_releases(lookups: Lookups, filters: ListFilters) -> ListPage:
-    """Return the list of releases."""
-    rows = [
-        {
-            "position": release.position,
-            "name": release.name,
-            "kind": release.kind,
-            "date": release.date,
-            "packages": release.package_count,
-            "specs": release.spec_count,
-        }
-        for release in lookups.releases.values()
-    ]
-    matches = [row for row in rows if filters.kind in ("", row["kind"]) and _has_text(row, filters)]
-    return ListPage("releases", filters, tuple(matches), len(rows), COLUMNS["releases"])
-
-
-def load_stacks(lookups: Lookups, filters: ListFilters) -> ListPage:
-    """Return the list of stacks, without `root`."""
-    rows = [
-        {"name": stack.name, "releases": stack.release_count, "specs": stack.spec_count}
-        for stack in lookups.stacks.values()
-    ]
-    matches = [row for row in rows if _has_text(row, filters)]
-    return ListPage("stacks", filters, tuple(matches), len(rows), COLUMNS["stacks"])
+    known = {
+        "release": releases,
+        "stack": {stack.name for stack in lookups.stacks.values()},
+        "host": {name for names in hosts_of(lookups.families).values() for name in names},
+        "has": targets | releases,
+        "lacks": targets | releases,
+        "target": targets,
+    }
+    return tuple(
+        FAULTS[name].format(value)
+        for name, value in filters.values(*FAULTS).items()
+        if not (value in known[name] if name in known else _words_of(lookups, name, value))
+    )
 
 
 def list_rows(page: ListPage, start: str) -> Markup:
-    """Return the body of a list's table.
+    """Return the body of a list's table; three times as fast as a template.
 
     Args:
         start: the address of the folder that contains the pages of all names.
     """
     query = escape(page.package_query)
-    columns = [(item.name, item.is_count, f"<td{classes(item)}>") for item in page.columns[1:]]
+    columns = [(item.name, item.is_count, f"<td{item.classes}>") for item in page.columns[1:]]
     lines = []
     for row in page.in_order()[page.window.rows]:
         name = row["name"]
@@ -398,12 +441,6 @@ def list_rows(page: ListPage, start: str) -> Markup:
             value = row[column]
             text = "" if value is None else f"{value:,}" if is_count else escape(value)
             line += f"{opening}{text}</td>"
-        lines.append(line)
+        lines.append(f"{line}</tr>\n")
     # Names and texts are escaped or quoted above; numbers do not need it.
-    return Markup("</tr>\n".join([*lines, ""]))
-
-
-def classes(column: ListColumn) -> Markup:
-    """Return the class attribute of a column's cells."""
-    names = ["count"] * column.is_count + ["minor"] * column.is_minor
-    return Markup(f' class="{" ".join(names)}"' if names else "")
+    return Markup("".join(lines))
