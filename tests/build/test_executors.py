@@ -82,11 +82,12 @@ def test_a_worker_that_dies_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_worker_without_the_package_is_told(tmp_path: Path) -> None:
-    """It fails in its task, and is still there for others."""
-    with ProcessPoolExecutor(1, get_context("spawn"), forget) as processes:
-        with pytest.raises(BuilderError, match=r"; its workers need spack-cache-db \d[\d.]+$"):
-            build(SAMPLES, tmp_path / "x.db", executor=processes)
-        assert processes.submit(abs, -1).result() == 1
+    """The message names the version that it needs."""
+    with (
+        ProcessPoolExecutor(1, get_context("spawn"), forget) as processes,
+        pytest.raises(BuilderError, match=r"; its workers need spack-cache-db \d[\d.]+$"),
+    ):
+        build(SAMPLES, tmp_path / "x.db", executor=processes)
 
 
 @pytest.mark.parametrize("program", ["archspec", "spack-cache-db"])

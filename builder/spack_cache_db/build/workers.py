@@ -1,19 +1,15 @@
-"""Reads units of the input in processes of this machine or on the caller's executor.
-
-The executor may be any `concurrent.futures.Executor`, with workers on other machines.
-"""
+"""Reads units of the input in processes of this machine or on the caller's executor."""
 
 from __future__ import annotations
 
 import gc
 import os
-import pickle
 import signal
 import socket
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -21,7 +17,7 @@ from functools import partial
 from importlib import metadata
 from multiprocessing import connection, parent_process
 from types import ModuleType
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 
 from spack_cache_db.build import Input
 from spack_cache_db.errors import BuilderError, reason
@@ -30,7 +26,6 @@ from spack_cache_db.sources.columns import Columns
 from spack_cache_db.sources.readers import read, read_files
 
 T = TypeVar("T")
-Item = TypeVar("Item")
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -52,22 +47,87 @@ def read_units(
     return work_through(units, work, inputs)
 
 
+def read_unit(
+    unit: Unit, max_page_size: int, place: Place = ANYWHERE, share: Share | None = None
+) -> Columns:
+    """Return the columns of one unit, read in this process (`share` as in `read_units`)."""
+    return read_files(read(unit, max_page_size), place, share)
+
+
 def work_through(units: Sequence[Unit], work: Callable[[Unit], T], inputs: Input) -> Iterator[T]:
     """Yield the result of `work` for each unit, in the order of the units.
 
     Raises:
-        BuilderError: a worker process died, or the caller's executor failed (see `on_executor`).
+        BuilderError: a worker died, or has another version of this package or of archspec.
     """
-    if inputs.executor is not None:
-        yield from on_executor(inputs.executor, units, work, inputs.jobs)
-        return
     jobs = min(inputs.jobs, len(units))
-    if jobs < 2:
+    if inputs.executor is not None:
+        yield from _on_executor(inputs.executor, units, work, inputs.jobs)
+    elif jobs < 2:
         yield from map(work, units)
-        return
-    with _Processes(jobs, initializer=_prepare_worker) as pool:
+    else:
+        yield from _in_processes(units, work, jobs)
+
+
+def _in_order(
+    submit: Callable[[Unit], Future[T]], units: Sequence[Unit], jobs: int
+) -> Iterator[T]:
+    """Yield results in order; few units are submitted at once, so that results cannot pile up."""
+    waiting: deque[Future[T]] = deque()
+    try:
+        for unit in units:
+            waiting.append(submit(unit))
+            if len(waiting) > 2 * jobs:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def _on_executor(
+    executor: Executor, units: Sequence[Unit], work: Callable[[Unit], T], jobs: int
+) -> Iterator[T]:
+    versions = program_versions()
+
+    def submit(unit: Unit) -> Future[T]:
+        # As one argument: Dask would search a tuple for futures.
+        return executor.submit(partial(_checked_work, versions, work, unit))
+
+    try:
+        yield from _in_order(submit, units, jobs)
+    except BuilderError:
+        raise
+    except Exception as error:
+        # Executors differ in the errors that they raise for dead workers.
+        message = f"could not read the input: {type(error).__name__}: {reason(error)}"
+        needed = f"its workers need spack-cache-db {versions['spack-cache-db']}"
+        raise BuilderError(f"{type(executor).__name__} {message}; {needed}") from error
+
+
+def _checked_work(versions: dict[str, str], work: Callable[[Unit], T], unit: Unit) -> T:
+    for program, version in program_versions().items():
+        if version != versions[program]:
+            worker = f"the worker on {socket.gethostname()} (process {os.getpid()})"
+            raise BuilderError(f"{worker} has {program} {version}, expected {versions[program]}")
+    return work(unit)
+
+
+def program_versions() -> dict[str, str]:
+    """Return the versions of the programs that determine a database's content."""
+    return {program: metadata.version(program) for program in ("archspec", "spack-cache-db")}
+
+
+def _in_processes(units: Sequence[Unit], work: Callable[[Unit], T], jobs: int) -> Iterator[T]:
+    with ProcessPoolExecutor(jobs, initializer=_prepare_worker) as pool:
+
+        def submit(unit: Unit) -> Future[T]:
+            with _starting_processes():
+                return pool.submit(work, unit)
+
         try:
-            yield from in_order(pool, units, work, jobs)
+            yield from _in_order(submit, units, jobs)
         except BrokenProcessPool:
             message = "a worker process died (out of memory?); try again with fewer --jobs"
             raise BuilderError(message) from None
@@ -77,41 +137,12 @@ def work_through(units: Sequence[Unit], work: Callable[[Unit], T], inputs: Input
             raise
 
 
-class _Processes(ProcessPoolExecutor):
-    """Processes of this machine, which are started as units are submitted."""
-
-    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Submit as the base class does, with signals blocked: it may start a process."""
-        with _starting_processes():
-            return super().submit(fn, *args, **kwargs)
-
-
-def read_unit(
-    unit: Unit, max_page_size: int, place: Place = ANYWHERE, share: Share | None = None
-) -> Columns:
-    """Return the columns of one unit, read in this process (`share` as in `read_units`)."""
-    return read_files(read(unit, max_page_size), place, share)
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Disable the garbage collector: reading creates no reference cycles, and it is slow."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 @contextmanager
 def _starting_processes() -> Iterator[None]:
     """Hide the script and block signals while processes are started.
 
-    A worker that is not forked runs its parent's `__main__` first (Python docs, multiprocessing,
-    "Safe importing of main module"): a script that does not check `__name__` would build again in
-    each worker. A worker also inherits the handling of signals.
+    A worker that is not forked runs its parent's `__main__` first, so a script that does not check
+    `__name__` would build again in each worker. A worker also inherits the handling of signals.
     """
     with _STARTING:
         script = sys.modules["__main__"]
@@ -125,91 +156,29 @@ def _starting_processes() -> Iterator[None]:
 
 
 def _prepare_worker() -> None:
-    """Make this worker end when the build is killed; otherwise it would wait forever.
-
-    A terminal sends Ctrl-C to all processes; only the parent reports it.
-    """
+    """Make this worker ignore Ctrl-C, which its parent reports, and end with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     gc.disable()
-    parent = parent_process()
-    if parent is not None:
-        sentinel = parent.sentinel
-
-        def watch() -> None:
-            connection.wait([sentinel])
-            os._exit(1)
-
-        threading.Thread(target=watch, daemon=True).start()
+    if (parent := parent_process()) is not None:
+        threading.Thread(target=_end_with, args=[parent.sentinel], daemon=True).start()
 
 
-def program_versions() -> dict[str, str]:
-    """Return the versions of the programs that determine a database's content."""
-    return {program: metadata.version(program) for program in ("archspec", "spack-cache-db")}
+def _end_with(sentinel: int) -> None:
+    connection.wait([sentinel])
+    os._exit(1)
 
 
-def in_order(
-    executor: Executor, units: Iterable[Item], work: Callable[[Item], T], jobs: int
-) -> Iterator[T]:
-    """Yield the result of `work` for each unit, in the order of the units.
-
-    Only a few units are submitted at once, so that finished results cannot pile up.
-    """
-    waiting: deque[Future[T]] = deque()
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Disable the garbage collector: reading creates no reference cycles, and it is slow."""
+    was_enabled = gc.isenabled()
+    gc.disable()
     try:
-        for unit in units:
-            waiting.append(executor.submit(work, unit))
-            if len(waiting) > 2 * jobs:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        yield
     finally:
-        for future in waiting:
-            future.cancel()
-
-
-def on_executor(
-    executor: Executor, units: Sequence[Unit], work: Callable[[Unit], T], jobs: int
-) -> Iterator[T]:
-    """Yield the results of `work` for each unit, from the workers of a caller's executor.
-
-    Raises:
-        BuilderError: a worker died, or has another version of this package or of archspec.
-    """
-    versions = program_versions()
-    # Sent as bytes, so that a worker without this package fails in its task; a Dask worker would
-    # end otherwise.
-    tasks = (pickle.dumps(_Task(unit, work, versions)) for unit in units)
-    try:
-        yield from in_order(executor, tasks, pickle.loads, jobs)
-    except BuilderError:
-        raise
-    except Exception as error:
-        # Executors differ in the errors that they raise for dead workers.
-        message = f"{type(error).__name__}: {reason(error)}"
-        needed = f"its workers need spack-cache-db {versions['spack-cache-db']}"
-        executor_name = type(executor).__name__
-        message = f"{executor_name} could not read the input: {message}; {needed}"
-        raise BuilderError(message) from error
-
-
-class _Task(NamedTuple):
-    """A unit and the work on it; unpickling does the work."""
-
-    unit: Unit
-    work: Callable[[Unit], object]
-    versions: dict[str, str]
-
-    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
-        return _worked, tuple(self)
-
-
-def _worked(unit: Unit, work: Callable[[Unit], T], versions: dict[str, str]) -> T:
-    for program, version in program_versions().items():
-        if version != versions[program]:
-            worker = f"the worker on {socket.gethostname()} (process {os.getpid()})"
-            raise BuilderError(f"{worker} has {program} {version}, expected {versions[program]}")
-    return work(unit)
+        if was_enabled:
+            gc.enable()
