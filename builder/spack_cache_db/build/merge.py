@@ -8,20 +8,18 @@ the input was divided; `ids` assigns the final numbers, which do not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain, groupby, pairwise
-from operator import itemgetter
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spack_cache_db.build import NO_SNAPSHOTS, Snapshots
+from spack_cache_db.build.documents import Tables, consistent_documents, dated, in_order
 from spack_cache_db.build.frames import (
     Frame,
-    Mask,
     Numbers,
     first_places,
     group_starts,
@@ -33,10 +31,8 @@ from spack_cache_db.build.frames import (
     places,
     varying,
 )
-from spack_cache_db.build.history import Tables, dated
 from spack_cache_db.build.known_packages import distinct_facts
 from spack_cache_db.errors import Fault
-from spack_cache_db.releases import sort_releases
 from spack_cache_db.sources.columns import (
     DOCUMENTS,
     TABLES,
@@ -52,6 +48,8 @@ from spack_cache_db.sources.columns import (
     Texts,
     tarball_url,
 )
+
+_OPTIONAL = [name for name, meaning in TABLES["listings"].items() if meaning.is_optional]
 
 
 class Difference(NamedTuple):
@@ -82,7 +80,6 @@ class Merged:
             that document, its `stacks` in all releases, and `is_listed` if a release lists it.
         other_dependencies: records and edges of documents that give a spec other dependencies.
         packages: package data, sorted by package, with at most one of each form.
-        modules: environment modules.
         origins: the options of databases in the input.
         left_out: the documents that these databases left out.
         snapshots: the snapshots that are new and those that are thinned.
@@ -113,16 +110,9 @@ class Merge:
     """Collects the columns of units; `merged` joins them at the end."""
 
     def __init__(self) -> None:
+        self.units: list[Columns] = []
+        """The units without their tables and texts."""
         self._documents: list[Document] = []
-        self._faults: list[Fault] = []
-        self._packages: list[PackageFacts] = []
-        self._old_packages: list[PackageFacts] = []
-        self._modules: list[ModuleFacts] = []
-        self._old_modules: list[ModuleFacts] = []
-        self.origins: list[Origin] = []
-        # The numbers of each database's documents, and the documents that it left out.
-        self._left_out: list[tuple[range, list[tuple[str, str]]]] = []
-        self._bytes_read = 0
         self._texts = Texts()
         self._parts: dict[str, list[Frame]] = {
             table: [Frame(**dict.fromkeys(columns, np.zeros(0, np.uint32)))]
@@ -133,31 +123,15 @@ class Merge:
         """Add the columns of one unit."""
         before = len(self._documents)
         self._documents += columns.documents
-        self._faults += columns.faults
-        added = range(before + 1, len(self._documents) + 1)
-        if columns.origins:
-            self._old_packages += columns.packages
-            self._old_modules += columns.modules
-            self._left_out.append((added, columns.left_out))
-        else:
-            self._packages += columns.packages
-            self._modules += columns.modules
-        self.origins += columns.origins
-        self._bytes_read += columns.bytes_read
-        values = {
-            DOCUMENTS: added,
-            **{
-                name: map(getattr(self._texts, name).__getitem__, texts)
-                for name, texts in columns.things.items()
-            },
-        }
-        new = {name: np.array([0, *row_numbers], np.uint32) for name, row_numbers in values.items()}
+        new = {DOCUMENTS: np.arange(before, len(self._documents) + 1, dtype=np.uint32)}
+        for name, values in columns.things.items():
+            number = getattr(self._texts, name).__getitem__
+            new[name] = np.array([0, *map(number, values)], np.uint32)
         for table, arrays in columns.tables.items():
             if arrays["document"]:
-                arrays_by_name = {
-                    name: np.asarray(array, np.uint32) for name, array in arrays.items()
-                }
-                self._parts[table].append(Frame(**arrays_by_name).renumbered(TABLES[table], new))
+                frame = {name: np.asarray(array, np.uint32) for name, array in arrays.items()}
+                self._parts[table].append(Frame(**frame).renumbered(TABLES[table], new))
+        self.units.append(replace(columns, things={}, tables={}))
 
     def merged(self, first: str | None = None, snapshots: Snapshots = NO_SNAPSHOTS) -> Merged:
         """Return all units as one; a document that contradicts another one is refused.
@@ -166,218 +140,86 @@ class Merge:
             first: the release that comes before all others.
             snapshots: the options about snapshots.
         """
-        documents, replaced = self._documents, set[int]()
+        documents, replaced, texts = self._documents, set[int](), self._texts
         frames: Tables = {table: joined(self._parts.pop(table)) for table in TABLES}
+        # A unit with an origin is a database of an earlier build.
+        is_old = [bool(unit.origins) for unit in self.units for _ in unit.documents]
         if snapshots != NO_SNAPSHOTS:
-            old = {number for numbers, _ in self._left_out for number in numbers}
+            old = {*np.flatnonzero(is_old) + 1}
             documents, frames, snapshots, replaced = dated(documents, frames, old, snapshots)
-        chosen, refusals = kept_documents(documents, frames["listings"], self._texts.hashes.things)
-        chosen, releases = _in_order(documents, chosen, first)
+        chosen, refusals = consistent_documents(documents, frames["listings"], texts.hashes.things)
+        chosen, releases = in_order(documents, chosen, first)
         document_number = places(numbers(chosen), len(documents))
         documents = [documents[number - 1] for number in chosen]
-        forms = {facts.form for facts in self._packages if snapshots.day}
-        old_packages = (facts for facts in self._old_packages if facts.form not in forms)
-        packages, refused = distinct_facts([*old_packages, *self._packages])
-        listed_today = {module.release for module in self._modules if snapshots.day}
-        old_modules = (
-            module for module in self._old_modules if not listed_today & {module.release, None}
-        )
-        left_out = [rows for numbers, rows in self._left_out if replaced.isdisjoint(numbers)]
+        packages, refused = distinct_facts(self._package_facts(snapshots))
         release_number = {name: at for at, name in enumerate(releases, start=1)}
         document_release = numbers(
-            [0, *[release_number[document.release] for document in documents]]
+            [0, *(release_number[document.release] for document in documents)]
         )
         frames = {table: of_documents(frame, document_number) for table, frame in frames.items()}
         edges, other_dependencies = first_dependencies(frames["records"], frames["edges"])
-        sorted_listings = _by_release_and_spec(frames["listings"], document_release)
+        stated = _by_release_and_spec(frames["listings"], document_release)
         unlisted = frames["unlisted"]
         unlisted = unlisted.where(np.argsort(unlisted["document"], kind="stable"))
-        specs = _specs(
-            sorted_listings, [unlisted, frames["unrecorded"]], document_release, self._texts
-        )
-        deviating = [_deviating(frame, specs) for frame in (sorted_listings, unlisted)]
-        sorted_listings = _of_own_configurations(sorted_listings, specs, self._texts)
-        listings, differences = fold(sorted_listings, self._texts.stack_sets)
+        specs = _specs(stated, [unlisted, frames["unrecorded"]], document_release, texts)
+        deviating = [_deviating(frame, specs) for frame in (stated, unlisted)]
+        stated = _of_own_configurations(stated, specs, texts)
+        listings, differences = fold(stated, texts.stack_sets)
+        records = frames["records"]
+        listed_keys = packed(stated["document"], stated["spec"])
+        is_listed = np.isin(packed(records["document"], records["spec"]), listed_keys)
         return Merged(
             documents=documents,
             releases=releases,
             document_release=document_release,
-            texts=self._texts,
+            texts=texts,
             listings=listings,
-            document_listings=_of_documents(sorted_listings, listings, documents),
-            records=_with_listed(frames["records"], sorted_listings),
+            document_listings=_of_documents(stated, listings, documents),
+            records=records.having(is_listed=is_listed.astype(np.uint8)),
             edges=edges,
             specs=specs,
             differences=[*deviating, *differences],
             other_dependencies=other_dependencies,
             packages=packages,
-            modules=[*self._modules, *old_modules],
-            origins=self.origins,
-            left_out=[*chain.from_iterable(left_out)],
+            modules=self._modules(snapshots),
+            origins=[origin for unit in self.units for origin in unit.origins],
+            left_out=self._left_out(replaced),
             snapshots=snapshots,
-            faults=self._faults,
+            faults=[fault for unit in self.units for fault in unit.faults],
             refusals=[*refusals, *refused],
-            bytes_read=self._bytes_read,
+            bytes_read=sum(unit.bytes_read for unit in self.units),
         )
 
+    def _package_facts(self, snapshots: Snapshots) -> list[PackageFacts]:
+        """Return all package data; on a day, a form of today replaces that of databases."""
+        new = [facts for unit in self.units if not unit.origins for facts in unit.packages]
+        forms = {facts.form for facts in new if snapshots.day}
+        old = (facts for unit in self.units if unit.origins for facts in unit.packages)
+        return [*new, *(facts for facts in old if facts.form not in forms)]
 
-def is_tree(document: Document) -> bool:
-    """Return whether a document is the index of an installed tree."""
-    return document.index_facts is not None and document.index_facts.is_installed
+    def _modules(self, snapshots: Snapshots) -> list[ModuleFacts]:
+        """Return all modules; on a day, those of a release today replace those of databases."""
+        new = [module for unit in self.units if not unit.origins for module in unit.modules]
+        today = {module.release for module in new if snapshots.day}
+        old = (module for unit in self.units if unit.origins for module in unit.modules)
+        return [*new, *(module for module in old if not today & {module.release, None})]
 
-
-def installed_releases(documents: Iterable[Document]) -> set[str]:
-    """Return the releases that are installed trees."""
-    return {document.release for document in documents if is_tree(document)}
-
-
-def kept_documents(
-    documents: Sequence[Document], listings: Frame, hashes: Sequence[str]
-) -> tuple[list[int], list[Refusal]]:
-    """Return the numbers of the kept documents, and the refusals of the others.
-
-    A release has one page of a package, and one package that lists a spec. A stack of a release has
-    one index, because an index lists the whole stack. Indexes of one mirror belong together, and so
-    do installations whose release has a name: one may be the upstream of the other. The first
-    document by path is kept, but an index with the address of its mirror comes before others. A
-    document with the same bytes is skipped.
-    """
-    chosen: list[int] = []
-    refusals: list[Refusal] = []
-    claimed: dict[_Claim, Document] = {}
-    for number, document in sorted(enumerate(documents, 1), key=lambda row: _preference(row[1])):
-        claim = _claim(document)
-        first = document if claim is None else claimed.setdefault(claim, document)
-        if first is document or _belong_together(first, document):
-            chosen.append(number)
-        elif first.sha256 != document.sha256:
-            refusals.append(_not_alone(document, first))
-    refused = _with_shared_hashes(documents, chosen, listings, hashes)
-    refused |= _among_trees(documents, chosen)
-    return [number for number in chosen if number not in refused], [*refusals, *refused.values()]
-
-
-def _preference(document: Document) -> tuple[object, ...]:
-    """Return the sort key by which the first of several documents is kept."""
-    facts = document.index_facts
-    return facts is not None and facts.url is None, document.path, document.location
-
-
-_Claim = tuple[str, str | None, str | None]
-
-
-def _claim(document: Document) -> _Claim | None:
-    """Return the release, package and stack that a document describes in full; None if in part."""
-    facts = document.index_facts
-    if document.page:
-        return document.release, document.page.package, None
-    return None if facts is None or facts.whole is None else (document.release, None, facts.stack)
-
-
-def _not_alone(document: Document, first: Document) -> Refusal:
-    """Return the refusal of a document with the same claim as the first one."""
-    if document.page:
-        what, rule = f"page of {document.page.package}", "page per package and release"
-    elif is_tree(document) and is_tree(first):
-        before = f"another installation called {document.release} than"
-        after = "; name each (--installation NAME=PATH), or both alike if one is an upstream"
-        return Refusal(document, first, before, after)
-    else:
-        stack = document.index_facts.stack if document.index_facts else ""
-        what = f"index of the stack {stack}"
-        rule = "index per release and stack (--release, --stack)"
-    before = f"another {what} in {document.release} than"
-    return Refusal(document, first, before, f", expected one {rule}")
-
-
-def _belong_together(one: Document, other: Document) -> bool:
-    """Return whether two documents are of one mirror, or two installations."""
-    facts, more = one.index_facts, other.index_facts
-    if facts is None or more is None:
-        return False
-    if is_tree(one) and is_tree(other) and facts.is_named and more.is_named:
-        return one.sha256 != other.sha256
-    return facts.whole == more.whole
-
-
-def _among_trees(documents: Sequence[Document], chosen: list[int]) -> dict[int, Refusal]:
-    """Return refusals of documents in an installation's release that are not installations."""
-    chosen_documents = [documents[number - 1] for number in chosen]
-    trees = {document.release: document for document in chosen_documents if is_tree(document)}
-    refused: dict[int, Refusal] = {}
-    if not trees:
-        return refused
-    for number, document in zip(chosen, chosen_documents, strict=True):
-        if document.release in trees and not is_tree(document):
-            before = f"is of the release {document.release}, as is the installed tree"
-            after = "; expected another release (--release)"
-            refused[number] = Refusal(document, trees[document.release], before, after)
-    return refused
-
-
-def _with_shared_hashes(
-    documents: Sequence[Document], chosen: list[int], listings: Frame, hashes: Sequence[str]
-) -> dict[int, Refusal]:
-    """Return refusals of pages with a hash that another package lists in the same release."""
-    varies = varying(listings["spec"], listings["configuration"], len(hashes))
-    doubtful, chosen_numbers = listings.where(varies[listings["spec"]]), {*chosen}
-    rows = sorted(
-        (page.release, page.page.package, _preference(page), number, hashes[spec - 1])
-        for number, spec in doubtful.rows("document", "spec")
-        if number in chosen_numbers and (page := documents[number - 1]).page
-    )
-    owner: dict[tuple[str, str], Document] = {}
-    refused: dict[int, Refusal] = {}
-    for number, group in groupby(rows, key=itemgetter(3)):
-        page = documents[number - 1]
-        claims = [(page.release, row[-1]) for row in group]
-        shared = next((key for key in claims if key in owner), None)
-        if shared:
-            after = " lists in the same release; expected one package"
-            refused[number] = Refusal(
-                page, owner[shared], f"lists the spec {shared[1]}, which", after
-            )
-        else:
-            owner.update(dict.fromkeys(claims, page))
-    return refused
-
-
-def _in_order(
-    documents: Sequence[Document], chosen: list[int], first: str | None
-) -> tuple[list[int], list[str]]:
-    """Return the documents that are kept, and their releases, sorted as in `Merged`.
-
-    Installed trees come before build caches.
-    """
-    trees = installed_releases(documents[number - 1] for number in chosen)
-    foremost = [*([first] if first else []), *sorted(trees)]
-    releases = sort_releases({documents[number - 1].release for number in chosen}, foremost)
-    position = {name: at for at, name in enumerate(releases)}
-
-    def order(number: int) -> tuple[object, ...]:
-        document = documents[number - 1]
-        at = position[document.release]
-        if document.page:
-            return False, at, document.page.package
-        return True, at, document.path, document.sha256, document.location
-
-    return sorted(chosen, key=order), releases
+    def _left_out(self, replaced: set[int]) -> list[tuple[str, str]]:
+        """Return the documents that databases left out, unless a document of them is replaced."""
+        rows, before = list[tuple[str, str]](), 0
+        for unit in self.units:
+            after = before + len(unit.documents)
+            if replaced.isdisjoint(range(before + 1, after + 1)):
+                rows += unit.left_out
+            before = after
+        return rows
 
 
 def _by_release_and_spec(listings: Frame, document_release: Numbers) -> Frame:
     """Return listings with their `release`, in the order of release, spec and document."""
     listings = listings.having(release=document_release[listings["document"]])
     keys = packed(listings["release"], listings["spec"])
-    order = np.argsort(keys)
-    if len(group_starts(keys[order])) < len(keys):
-        order = np.lexsort((listings["document"], keys))
-    return listings.where(order)
-
-
-def _with_listed(records: Frame, listings: Frame) -> Frame:
-    """Return records with `is_listed`: whether their documents list the specs."""
-    keys, listed_keys = (packed(frame["document"], frame["spec"]) for frame in (records, listings))
-    return records.having(is_listed=np.isin(keys, listed_keys).astype(np.uint8))
+    return listings.where(np.lexsort((listings["document"], keys)))
 
 
 def _of_documents(stated: Frame, listings: Frame, documents: Sequence[Document]) -> Frame:
@@ -391,17 +233,15 @@ def _of_documents(stated: Frame, listings: Frame, documents: Sequence[Document])
         listings: the folded listings.
         documents: all documents.
     """
-    keys = packed(stated["release"], stated["spec"])
-    starts = group_starts(keys)
-    sizes = np.diff(np.append(starts, len(keys)))
+    starts = group_starts(packed(stated["release"], stated["spec"]))
+    sizes = np.diff(np.append(starts, len(stated)))
     is_shared = np.repeat(sizes > 1, sizes)
     shared = stated.where(is_shared)
     folded = listings.where(np.repeat(np.arange(len(starts)), sizes)[is_shared])
     is_page = np.array([False, *(document.page is not None for document in documents)])
     is_stated = is_page[shared["document"]]
-    for name, meaning in TABLES["listings"].items():
-        if meaning.is_optional:
-            is_stated |= shared[name] != folded[name]
+    for name in _OPTIONAL:
+        is_stated |= shared[name] != folded[name]
     shared = shared.where(is_stated)
     return shared.where(np.lexsort((shared["spec"], shared["document"])))
 
@@ -416,20 +256,19 @@ def fold(listings: Frame, stack_sets: Interned[Stacks]) -> tuple[Frame, list[Dif
         listings: in the order of release, spec and document.
         stack_sets: unions that are new are added.
     """
-    keys = packed(listings["release"], listings["spec"])
-    starts = group_starts(keys)
-    if len(starts) == len(keys):
+    starts = group_starts(packed(listings["release"], listings["spec"]))
+    rows = np.arange(len(listings))
+    if len(starts) == len(rows):
         return listings, []
-    group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(keys))))
+    group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
     folded = listings.where(starts)
-    folded = folded.having(stacks=unions(stack_sets, listings["stacks"], starts))
+    folded = folded.having(stacks=_unions(stack_sets, listings["stacks"], starts))
     differences = []
-    for name, meaning in TABLES["listings"].items():
-        if not meaning.is_optional:
-            continue
+    for name in _OPTIONAL:
         column = listings[name]
         has_value = column > 0
-        first = _first(has_value, starts)
+        first = np.minimum.reduceat(np.where(has_value, rows, len(rows)), starts)
+        first = np.where(first < len(rows), first, starts)
         folded = folded.having(**{name: column[first]})
         # 0 means that a document lacks the value, which contradicts nothing. A binary may be in two
         # mirrors, so two tarballs do not contradict each other either.
@@ -440,20 +279,10 @@ def fold(listings: Frame, stack_sets: Interned[Stacks]) -> tuple[Frame, list[Dif
     return folded, differences
 
 
-def _first(has_value: Mask, starts: Numbers) -> Numbers:
-    """Return the first row of each group that has a value; the group's start if none has."""
-    none = len(has_value)
-    first = np.minimum.reduceat(np.where(has_value, np.arange(none), none), starts)
-    return np.where(first < none, first, starts)
+def _unions(stack_sets: Interned[Stacks], sets: Numbers, starts: Numbers) -> Numbers:
+    """Return the union of the sets of stacks of each group, which begins at `starts`.
 
-
-def unions(stack_sets: Interned[Stacks], sets: Numbers, starts: Numbers) -> Numbers:
-    """Return the union of the sets of stacks of each group.
-
-    Args:
-        stack_sets: the numbers of all sets; unions that are new are added.
-        sets: numbers of sets, group after group.
-        starts: the first row of each group.
+    Unions that are new are added to `stack_sets`.
     """
 
     @cache
@@ -483,21 +312,20 @@ def _specs(
     names = ("document", "spec", "configuration", "stacks")
     frame = Frame(**{name: listings[name] for name in names})
     rows = joined([frame, unlisted.having(stacks=no_stacks)])
-    foremost = first_places(rows["spec"], len(texts.hashes))
     spec = np.flatnonzero(np.bincount(rows["spec"], minlength=1))
-    foremost = foremost[spec]
-    stacks, document = rows["stacks"][foremost], rows["document"][foremost]
+    first = first_places(rows["spec"], len(texts.hashes))[spec]
+    stacks, document = rows["stacks"][first], rows["document"][first]
     varies = varying(rows["spec"], rows["stacks"], len(texts.hashes))
     different = rows.where(varies[rows["spec"]])
     spec_of_set, sets, _ = pairs(different["spec"], different["stacks"])
-    stacks[varies[spec]] = unions(texts.stack_sets, sets, group_starts(spec_of_set))
+    stacks[varies[spec]] = _unions(texts.stack_sets, sets, group_starts(spec_of_set))
     return Frame(
         spec=spec,
         document=document,
         release=document_release[document],
-        configuration=rows["configuration"][foremost],
+        configuration=rows["configuration"][first],
         stacks=stacks,
-        is_listed=(foremost < len(listings)).astype(np.uint8),
+        is_listed=(first < len(listings)).astype(np.uint8),
     )
 
 
@@ -520,9 +348,9 @@ def _of_own_configurations(listings: Frame, specs: Frame, texts: Texts) -> Frame
         dag_hash = texts.hashes.things[spec - 1]
         url = tarball_url(texts.tarballs.things[number - 1], configurations[stated - 1], dag_hash)
         tarball[row] = texts.tarballs[parts.split(url, configuration, dag_hash)]
-    return Frame(
-        **{name: listings[name] for name in listings.columns if name != "configuration"}
-    ).having(tarball=tarball)
+    columns = listings.columns | {"tarball": tarball}
+    del columns["configuration"]
+    return Frame(**columns)
 
 
 def first_dependencies(records: Frame, edges: Frame) -> tuple[Frame, tuple[Frame, Frame]]:
@@ -534,19 +362,14 @@ def first_dependencies(records: Frame, edges: Frame) -> tuple[Frame, tuple[Frame
     order = np.argsort(keys)
     keys = keys[order]
     of = np.searchsorted(keys, packed(edges["spec"], edges["document"]))
+    # A set of edges is identified by the sum of their hashes.
+    hashes = packed(edges["dependency"], edges["use"]).astype(np.uint64)
+    # The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit depends on every other.
+    hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     sums = np.zeros(len(keys), np.uint64)
-    np.add.at(sums, of, _mixed(edges))
+    np.add.at(sums, of, hashes ^ (hashes >> np.uint64(31)))
     begins = np.diff(keys >> 32, prepend=-1) != 0
     first = np.maximum.accumulate(np.where(begins, np.arange(len(keys)), 0))
     odd = sums != sums[first]
     return edges.where(begins[of]), (records.where(order[odd]), edges.where(odd[of]))
-
-
-def _mixed(edges: Frame) -> npt.NDArray[np.uint64]:
-    """Return a hash of each edge; sums of these identify a set of edges."""
-    key = packed(edges["dependency"], edges["use"]).astype(np.uint64)
-    # The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit depends on every other.
-    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: npt.NDArray[np.uint64] = key ^ (key >> np.uint64(31))
-    return mixed

@@ -22,7 +22,8 @@ from spack_cache_db.build.known_packages import (
     package_problems,
     package_rows,
 )
-from spack_cache_db.build.merge import Merge, Merged, installed_releases
+from spack_cache_db.build.documents import installed_releases
+from spack_cache_db.build.merge import Merge, Merged
 from spack_cache_db.build.modules import Modules, matched, placed, unplaced
 from spack_cache_db.build.problems import problems
 from spack_cache_db.build.rows import table_rows
@@ -194,7 +195,8 @@ def read(inputs: Input) -> tuple[Merged, Input]:
         merge.add(columns)
         done += 1
         share(0)
-    inputs = _as_databases(inputs, merge.origins)
+    origins = [origin for unit in merge.units for origin in unit.origins]
+    inputs = _as_databases(inputs, origins)
     merged = merge.merged(inputs.first, inputs.snapshots)
     if not (merged.documents or merged.packages or merged.faults or merged.left_out):
         raise InputError(

@@ -14,7 +14,7 @@ from spack_cache_db.build.counts import Counts
 from spack_cache_db.build.frames import Frame, Mask, Numbers, numbers, places
 from spack_cache_db.build.ids import Numbered
 from spack_cache_db.build.known_packages import PackageCatalogue, versions_behind
-from spack_cache_db.build.merge import installed_releases
+from spack_cache_db.build.documents import installed_releases
 from spack_cache_db.build.modules import Modules
 from spack_cache_db.records import INSTALLED, ROOT, Problem
 from spack_cache_db.releases import release_date, release_kind, snapshot_branches

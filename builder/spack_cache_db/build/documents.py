@@ -1,0 +1,229 @@
+"""Chooses the documents that are built: no contradictions, and the snapshots of a history."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+
+import numpy as np
+
+from spack_cache_db.build import Snapshots
+from spack_cache_db.build.frames import (
+    Frame,
+    Numbers,
+    joined,
+    numbers,
+    of_documents,
+    packed,
+    places,
+    varying,
+)
+from spack_cache_db.releases import release_kind, snapshot_branches, sort_releases, thinned_out
+from spack_cache_db.sources.columns import Document, Refusal
+
+Tables = Mapping[str, Frame]
+
+
+def is_tree(document: Document) -> bool:
+    """Return whether a document is the index of an installation."""
+    return document.index_facts is not None and document.index_facts.is_installed
+
+
+def installed_releases(documents: Iterable[Document]) -> set[str]:
+    """Return the releases that are installations."""
+    return {document.release for document in documents if is_tree(document)}
+
+
+def dated(
+    documents: Sequence[Document], tables: Tables, old: Collection[int], snapshots: Snapshots
+) -> tuple[list[Document], Tables, Snapshots, set[int]]:
+    """Return documents with today's snapshots and without those that are thinned.
+
+    The databases of an input are its past, and all other sources are its present. On a day, a
+    release of the present replaces the same release of the past, and its mirrors are listed in a
+    snapshot as well, unless the newest snapshot before has the same binaries.
+
+    Documents count from 1; `old` has the numbers of those from databases. Returned are also the
+    snapshots that were added and removed, and the former numbers of replaced documents.
+    """
+    past: dict[str, list[int]] = {}
+    present: dict[str, list[int]] = {}
+    for number, document in enumerate(documents, start=1):
+        releases = past if number in old or not snapshots.day else present
+        releases.setdefault(document.release, []).append(number)
+    replaced = {number for name in present for number in past.pop(name, ())}
+    copies: dict[int, Document] = {}
+    for name, found in present.items():
+        snapshot, known = f"{name}-{snapshots.day}", past | present
+        mirrors = [number for number in found if _is_mirror(documents[number - 1])]
+        if not mirrors or release_kind(name) == "snapshot" or snapshot in present:
+            continue
+        dates = snapshot_branches(known).get(name, ())
+        before = next((release for release in dates if release < snapshot), "")
+        then = [] if snapshot in past else known.get(before, [])
+        if then and np.array_equal(_binaries(tables, mirrors), _binaries(tables, then)):
+            continue
+        replaced.update(past.pop(snapshot, ()))
+        copies |= {at: documents[at - 1]._replace(release=snapshot) for at in mirrors}
+    names = {*past, *present, *(copy.release for copy in copies.values())}
+    removed = thinned_out(names, snapshots.keep) if snapshots.keep else set[str]()
+    copies = {number: copy for number, copy in copies.items() if copy.release not in removed}
+    chosen = [
+        number
+        for number, document in enumerate(documents, start=1)
+        if number not in replaced and document.release not in removed
+    ]
+    first, second = (places(numbers(rows), len(documents)) for rows in (chosen, copies))
+    second[second > 0] += np.uint32(len(chosen))
+    added = {copy.release for copy in copies.values()}
+    return (
+        [*(documents[number - 1] for number in chosen), *copies.values()],
+        {
+            name: joined([of_documents(frame, first), of_documents(frame, second)])
+            for name, frame in tables.items()
+        },
+        snapshots._replace(
+            added=(*sorted(added),),
+            removed=(*sorted(removed & (past.keys() | present.keys())),),
+        ),
+        replaced,
+    )
+
+
+def _is_mirror(document: Document) -> bool:
+    facts = document.index_facts
+    return facts is not None and facts.whole is not None and not facts.is_installed
+
+
+def _binaries(tables: Tables, documents: Sequence[int]) -> Numbers:
+    """Return the distinct binaries that these documents list, with their stacks."""
+    listings = tables["listings"]
+    rows = listings.where(np.isin(listings["document"], documents))
+    return np.unique(packed(rows["spec"], rows["stacks"]))
+
+
+def consistent_documents(
+    documents: Sequence[Document], listings: Frame, hashes: Sequence[str]
+) -> tuple[list[int], list[Refusal]]:
+    """Return the numbers of the documents that are built, and the refusals of others.
+
+    A release has one page of a package, and one package that lists a spec. A stack of a release has
+    one index, because an index lists the whole stack. Indexes of one mirror belong together, and so
+    do installations whose release has a name: one may be the upstream of the other. The first
+    document by path is chosen, but an index with the address of its mirror comes before others. A
+    document with the same bytes is skipped.
+    """
+    chosen: list[int] = []
+    refusals: list[Refusal] = []
+    claimed: dict[tuple[str, str | None, str | None], Document] = {}
+    for number, document in sorted(enumerate(documents, 1), key=lambda row: _preference(row[1])):
+        facts, first = document.index_facts, document
+        if document.page:
+            first = claimed.setdefault((document.release, document.page.package, None), document)
+        elif facts is not None and facts.whole is not None:
+            first = claimed.setdefault((document.release, None, facts.stack), document)
+        if first is document or _belong_together(first, document):
+            chosen.append(number)
+        elif first.sha256 != document.sha256:
+            refusals.append(_not_alone(document, first))
+    refused = _with_shared_hashes(documents, chosen, listings, hashes)
+    refused |= _among_trees(documents, chosen)
+    return [number for number in chosen if number not in refused], [*refusals, *refused.values()]
+
+
+def _preference(document: Document) -> tuple[object, ...]:
+    """Return the sort key by which the first of several documents is chosen."""
+    facts = document.index_facts
+    return facts is not None and facts.url is None, document.path, document.location
+
+
+def _belong_together(first: Document, second: Document) -> bool:
+    """Return whether two documents are of one mirror, or two installations."""
+    facts, more = first.index_facts, second.index_facts
+    if facts is None or more is None:
+        return False
+    if is_tree(first) and is_tree(second) and facts.is_named and more.is_named:
+        return first.sha256 != second.sha256
+    return facts.whole == more.whole
+
+
+def _not_alone(document: Document, first: Document) -> Refusal:
+    """Return the refusal of a second page of a package, or a second index of a stack."""
+    what = after = ""
+    if document.page:
+        what = f"page of {document.page.package} in"
+        after = ", expected one page per package and release"
+    elif is_tree(document) and is_tree(first):
+        what = "installation called"
+        after = "; name each (--installation NAME=PATH), or both alike if one is an upstream"
+    elif document.index_facts:
+        what = f"index of the stack {document.index_facts.stack} in"
+        after = ", expected one index per release and stack (--release, --stack)"
+    return Refusal(document, first, f"another {what} {document.release} than", after)
+
+
+def _among_trees(documents: Sequence[Document], chosen: list[int]) -> dict[int, Refusal]:
+    """Return refusals of documents in an installation's release that are not installations."""
+    trees = {
+        documents[number - 1].release: documents[number - 1]
+        for number in chosen
+        if is_tree(documents[number - 1])
+    }
+    return {
+        number: Refusal(
+            document,
+            trees[document.release],
+            f"is of the release {document.release}, as is the installed tree",
+            "; expected another release (--release)",
+        )
+        for number in chosen
+        if (document := documents[number - 1]).release in trees and not is_tree(document)
+    }
+
+
+def _with_shared_hashes(
+    documents: Sequence[Document], chosen: list[int], listings: Frame, hashes: Sequence[str]
+) -> dict[int, Refusal]:
+    """Return refusals of pages with a hash that another package lists in the same release."""
+    varies = varying(listings["spec"], listings["configuration"], len(hashes))
+    doubtful, chosen_numbers = listings.where(varies[listings["spec"]]), {*chosen}
+    rows = sorted(
+        (page.release, page.page.package, _preference(page), number, hashes[spec - 1])
+        for number, spec in doubtful.rows("document", "spec")
+        if number in chosen_numbers and (page := documents[number - 1]).page
+    )
+    owner: dict[tuple[str, str], Document] = {}
+    refused: dict[int, Refusal] = {}
+    for number, group in groupby(rows, key=itemgetter(3)):
+        page = documents[number - 1]
+        claims = [(page.release, row[-1]) for row in group]
+        if shared := next((claim for claim in claims if claim in owner), None):
+            before = f"lists the spec {shared[1]}, which"
+            after = " lists in the same release; expected one package"
+            refused[number] = Refusal(page, owner[shared], before, after)
+        else:
+            owner.update(dict.fromkeys(claims, page))
+    return refused
+
+
+def in_order(
+    documents: Sequence[Document], chosen: list[int], first: str | None
+) -> tuple[list[int], list[str]]:
+    """Return the chosen documents and their releases, sorted as in `Merged`.
+
+    Installations come before build caches.
+    """
+    trees = installed_releases(documents[number - 1] for number in chosen)
+    foremost = [*([first] if first else []), *sorted(trees)]
+    releases = sort_releases({documents[number - 1].release for number in chosen}, foremost)
+    position = {name: at for at, name in enumerate(releases)}
+
+    def order(number: int) -> tuple[object, ...]:
+        document = documents[number - 1]
+        at = position[document.release]
+        if document.page:
+            return False, at, document.page.package
+        return True, at, document.path, document.sha256, document.location
+
+    return sorted(chosen, key=order), releases
