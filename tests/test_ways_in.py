@@ -48,10 +48,8 @@ WAYS_IN = {
     # Tasks come from its server, through a pipe.
     "site.workers.worker": "os.open pickle.load sqlite3.connect sys.stdin",
     # What this program has just written, or sends as it is.
-    "build.publication": "sqlite3.connect",
     # It also reads the descriptions of tables in this package.
     "build.sqlite_file": ".read_text sqlite3.connect tomllib.loads",
-    "build.workers": "pickle.loads",
     "site.download": ".open",
     "site.workers.execute": "sqlite3.connect",
     "site.sandbox.statements": "sqlite3.connect",

@@ -1,4 +1,4 @@
-"""build.merge: what has one page, or one index, has no second one."""
+"""build.documents: what has one page, or one index, has no second one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build
+from spack_cache_db.build.documents import consistent_documents
 from spack_cache_db.build.frames import Frame, numbers
-from spack_cache_db.build.merge import kept_documents
 from spack_cache_db.build.verification import verify
 from spack_cache_db.errors import InputError
 from spack_cache_db.query.database import info
@@ -36,7 +36,7 @@ def test_pages_that_contradict_each_other_are_told(order: tuple[int, ...]) -> No
     """Whichever comes first, the first by path is kept, and the message names both."""
     pages = [page("a", sha256="1"), page("b", sha256="2"), page("c", sha256="1")]
     documents = [pages[at] for at in order]
-    kept, refusals = kept_documents(documents, listings(), HASHES)
+    kept, refusals = consistent_documents(documents, listings(), HASHES)
     assert [documents[at - 1].path for at in kept] == ["a"]
     assert [str(each.fault) for each in refusals] == [
         "in/b: another page of zlib in develop than in/a, expected one page per package and release"
@@ -47,7 +47,7 @@ def test_a_spec_is_of_one_package_in_a_release() -> None:
     """The later package by name is refused; the message names the first such spec."""
     documents = [page("a", "zstd"), page("b", "zlib"), page("c", "zlib", "v0.20")]
     found = listings((1, 1, 5), (1, 2, 5), (2, 1, 6), (2, 2, 6), (3, 1, 5))
-    kept, refusals = kept_documents(documents, found, HASHES)
+    kept, refusals = consistent_documents(documents, found, HASHES)
     assert kept == [2, 3]
     assert [str(each.fault) for each in refusals] == [
         "in/a: lists the spec a, which in/b lists in the same release; expected one package"

@@ -1,4 +1,4 @@
-"""build.history: a facility's nights become snapshots, and the branch is the mirror of today."""
+"""build.documents: a facility's nights become snapshots, and the branch is the mirror of today."""
 
 from __future__ import annotations
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.build.problems import differing
 from tests.conftest import Build
 from tests.pagetexts import page, spec, spec_hash, write
 
@@ -132,9 +131,3 @@ def test_problems_of_a_page_come_before_those_with_other_pages(built: Build) -> 
     ]  # fmt: skip
     assert [row[4] for row in rows[:2]] == [7, ["zen3"]]
     assert {row[4]["target"] for row in rows[2:]} == {"zen2"}
-
-
-def test_a_part_that_one_source_does_not_say_is_told() -> None:
-    """A record may get a field that only some sources know."""
-    said, stored = {"a": None, "b": "x", "c": ("+x",)}, {"a": "y", "b": "x", "c": ()}
-    assert differing(said, stored) == "a None, not y; c +x, not without"

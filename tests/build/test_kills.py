@@ -50,8 +50,8 @@ def new(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         "spack_cache_db.build.sqlite_file.insert",
         "spack_cache_db.build.sqlite_file.index_text",
         "spack_cache_db.build.sqlite_file.finish",
-        "spack_cache_db.build.publication.inspect",
-        "spack_cache_db.build.publication.publish",
+        "spack_cache_db.build.sqlite_file.inspect",
+        "spack_cache_db.build.sqlite_file.publish",
     ],
 )
 def test_a_kill_at_each_stage_leaves_a_whole_file(

@@ -1,4 +1,4 @@
-"""build.search_words: words find what docs/site.md says that they mean, and no more."""
+"""build.rows: words find what docs/site.md says that they mean, and no more."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from datasette.utils import escape_fts
 
 from spack_cache_db.build import build
-from spack_cache_db.build.search_words import configuration_tokens
+from spack_cache_db.build.rows import configuration_tokens
 from tests.configurations import configuration
 from tests.pagetexts import page, spec, write
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from datasette.plugins import pm
 
-from spack_cache_db.build.publication import inspect_path
+from spack_cache_db.build.sqlite_file import inspect_path
 from spack_cache_db.cli.server import SiteOptions, datasette, read_metadata, served, site_settings
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.site import site_folder

@@ -6,7 +6,7 @@ Only binaries are counted, not specs that are in no release.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -52,17 +52,41 @@ def count(numbered: Numbered) -> Counts:
     configurations, specs = len(ids["configurations"]), len(numbered.hashes)
     binaries = numbered.specs["configuration"][numbered.specs["is_listed"] > 0]
     in_releases = pairs(listings["configuration"], listings["release"])
-    in_stacks = _in_stacks(numbered)
-    package_releases = _package_releases(numbered, in_releases)
+    sets = pairs(numbered.specs["configuration"], numbered.specs["stacks"])
+    index, stack = numbered.stack_members.of(sets.second)
+    in_stacks = pairs(sets.first[index], stack, sets.counts[index])
+    # Pages without specs count as well.
+    package_releases = pairs(
+        np.concatenate([package_of[in_releases.first], numbered.pages["package"]]),
+        np.concatenate([in_releases.second, numbered.pages["release"]]),
+    )
     facets = _facet_counts(numbered, in_releases, in_stacks)
     stack_releases = Counter(
         value for release, facet, value, *_ in facets if release and facet == "stack"
     )
-    dates = _Dates(ids["releases"])
     before = releases_before(ids["releases"])
     previous = numbers(
         [0, *(ids["releases"].get(before.get(name, ""), 0) for name in ids["releases"])]
     )
+    dates = [release_date(release) for release in ids["releases"]]
+    days = [*sorted({date for date in dates if date}), None]
+    # The index of a release's date, or -1, which is that of None.
+    day_of = numbers([-1, *(days.index(date) if date else -1 for date in dates)])
+
+    def seen(column: Numbers, release: Numbers, size: int) -> dict[str, list[Any]]:
+        """Return number and dates of the releases of each id; the columns are distinct pairs."""
+        day = day_of[release]
+        dated = day >= 0
+        first, last = np.full(size + 1, len(days) - 1), np.full(size + 1, -1)
+        np.minimum.at(first, column[dated], day[dated])
+        np.maximum.at(last, column[dated], day[dated])
+        return {
+            "release_count": _times(column, size),
+            "first_seen": [days[at] for at in first[1:].tolist()],
+            "last_seen": [days[at] for at in last[1:].tolist()],
+        }
+
+    current = np.bincount(listings["spec"][day_of[listings["release"]] < 0], minlength=specs + 1)
     columns: dict[str, dict[str, list[Any]]] = {
         "releases": {
             "previous": [release or None for release in previous[1:].tolist()],
@@ -72,7 +96,7 @@ def count(numbered: Numbered) -> Counts:
         "packages": {
             "spec_count": _times(package_of[binaries], packages),
             "configuration_count": _times(package_of[np.unique(binaries)], packages),
-            **dates.seen(package_releases.first, package_releases.second, packages),
+            **seen(package_releases.first, package_releases.second, packages),
         },
         "stacks": {
             "release_count": [stack_releases[name] for name in ids["stacks"]],
@@ -80,11 +104,11 @@ def count(numbered: Numbered) -> Counts:
         },
         "configurations": {
             "spec_count": _times(binaries, configurations),
-            **dates.seen(in_releases.first, in_releases.second, configurations),
+            **seen(in_releases.first, in_releases.second, configurations),
         },
         "specs": {
-            "is_current": dates.undated(listings["spec"], listings["release"], specs),
-            **dates.seen(listings["spec"], listings["release"], specs),
+            "is_current": (current[1:] > 0).tolist(),
+            **seen(listings["spec"], listings["release"], specs),
         },
     }
     tables = {
@@ -95,6 +119,12 @@ def count(numbered: Numbered) -> Counts:
         "release_packages": _release_packages(numbered, in_releases),
     }
     return Counts(columns, tables, facets)
+
+
+def _times(ids: Numbers, size: int) -> list[int]:
+    """Return the number of occurrences of each id from 1 to `size`."""
+    counts: list[int] = np.bincount(ids, minlength=size + 1)[1:].tolist()
+    return counts
 
 
 def _history(listings: Frame, in_releases: Pairs, previous: Numbers) -> Frame:
@@ -134,15 +164,15 @@ def _history(listings: Frame, in_releases: Pairs, previous: Numbers) -> Frame:
 
 def _release_packages(numbered: Numbered, in_releases: Pairs) -> Frame:
     """Return the counts and the newest version of each package in each release."""
-    release_and_package = packed(
-        in_releases.second, numbered.configurations["package"][in_releases.first]
-    )
+    configuration = in_releases.first
     keys, group, configurations = np.unique(
-        release_and_package, return_inverse=True, return_counts=True
+        packed(in_releases.second, numbered.configurations["package"][configuration]),
+        return_inverse=True,
+        return_counts=True,
     )
     # The preferred version of a package has the largest id.
     newest = np.zeros(len(keys), np.int64)
-    np.maximum.at(newest, group, numbered.configurations["version"][in_releases.first])
+    np.maximum.at(newest, group, numbered.configurations["version"][configuration])
     release, package = unpacked(keys)
     return Frame(
         release=release,
@@ -153,69 +183,8 @@ def _release_packages(numbered: Numbered, in_releases: Pairs) -> Frame:
     )
 
 
-def _package_releases(numbered: Numbered, in_releases: Pairs) -> Pairs:
-    """Return the distinct (package, release), including those of pages without specs."""
-    package = numbered.configurations["package"][in_releases.first]
-    return pairs(
-        np.concatenate([package, numbered.pages["package"]]),
-        np.concatenate([in_releases.second, numbered.pages["release"]]),
-    )
-
-
-def _in_stacks(numbered: Numbered) -> Pairs:
-    """Return the distinct (configuration, stack), with the specs that are in it in any release."""
-    specs = numbered.specs
-    stack_sets = pairs(specs["configuration"], specs["stacks"])
-    index, stack = numbered.stack_members.of(stack_sets.second)
-    return pairs(stack_sets.first[index], stack, stack_sets.counts[index])
-
-
-def _times(ids: Numbers, size: int) -> list[int]:
-    """Return the number of occurrences of each id from 1 to `size`."""
-    counts: list[int] = np.bincount(ids, minlength=size + 1)[1:].tolist()
-    return counts
-
-
-class _Dates:
-    """Compares the dates of releases as numbers."""
-
-    def __init__(self, releases: Iterable[str]) -> None:
-        dates = [release_date(release) for release in releases]
-        self._dates = [*sorted({date for date in dates if date}), None]
-        # None is the last date, which index -1 returns for releases without a date.
-        self._number = numbers([-1, *(self._dates.index(date) if date else -1 for date in dates)])
-
-    def undated(self, ids: Numbers, releases: Numbers, size: int) -> list[bool]:
-        """Return whether each id from 1 to `size` is in a release without a date."""
-        flags = np.zeros(size + 1, bool)
-        flags[ids[self._number[releases] < 0]] = True
-        are_undated: list[bool] = flags[1:].tolist()
-        return are_undated
-
-    def seen(self, ids: Numbers, releases: Numbers, size: int) -> dict[str, list[Any]]:
-        """Return the number of releases, and the first and last date, of each id up to `size`.
-
-        `ids` and `releases` are the columns of distinct pairs.
-        """
-        number = self._number[releases]
-        dated = number >= 0
-        first, last = np.full(size + 1, len(self._dates) - 1), np.full(size + 1, -1)
-        np.minimum.at(first, ids[dated], number[dated])
-        np.maximum.at(last, ids[dated], number[dated])
-        return {
-            "release_count": _times(ids, size),
-            "first_seen": [self._dates[number] for number in first[1:].tolist()],
-            "last_seen": [self._dates[number] for number in last[1:].tolist()],
-        }
-
-
-class _Cells(NamedTuple):
-    """Parallel arrays: the specs of a package with a value in a release (0 for all releases)."""
-
-    release: Numbers
-    package: Numbers
-    value: Numbers
-    specs: Numbers
+_Cells = tuple[Numbers, Numbers, Numbers, Numbers]
+"""Parallel arrays: release (0 for all), package, value, and the number of specs."""
 
 
 def _facet_counts(numbered: Numbered, in_releases: Pairs, in_stacks: Pairs) -> list[FacetCount]:
@@ -231,13 +200,13 @@ def _facet_counts(numbered: Numbered, in_releases: Pairs, in_stacks: Pairs) -> l
     }
     specs = np.zeros((len(ids["releases"]) + 1) * len(values), dtype=np.int64)
     packages = np.zeros_like(specs)
-    for cells in chain(
+    for release, package, value, counts in chain(
         _stack_cells(numbered, in_stacks, code_of["stack"]),
-        (_configuration_cells(numbered, in_releases, code_of[facet], facet) for facet in FACETS),
+        _configuration_cells(numbered, in_releases, code_of),
     ):
-        key = cells.release * len(values) + cells.value
-        specs += summed(key, cells.specs, len(specs))
-        packages += np.bincount(pairs(key, cells.package).first, minlength=len(packages))
+        key = release * len(values) + value
+        specs += summed(key, counts, len(specs))
+        packages += np.bincount(pairs(key, package).first, minlength=len(packages))
     return [
         (
             key // len(values) or None,
@@ -250,30 +219,33 @@ def _facet_counts(numbered: Numbered, in_releases: Pairs, in_stacks: Pairs) -> l
 
 
 def _configuration_cells(
-    numbered: Numbered, in_releases: Pairs, codes: Numbers, column: str
-) -> _Cells:
-    """Return the cells of one column; `codes` has the value of each of its ids."""
-    codes = codes[numbered.configurations[column]]
+    numbered: Numbered, in_releases: Pairs, code_of: dict[str, Numbers]
+) -> Iterator[_Cells]:
+    """Yield the cells of each facet that is a column of configurations."""
     binaries = numbered.specs["configuration"][numbered.specs["is_listed"] > 0]
-    specs = np.bincount(binaries, minlength=len(codes))
+    specs = np.bincount(binaries)
     used = np.flatnonzero(specs)
     configuration = np.concatenate([used, in_releases.first])
-    return _Cells(
-        np.concatenate([np.zeros_like(used), in_releases.second]),
-        numbered.configurations["package"][configuration],
-        codes[configuration],
-        np.concatenate([specs[used], in_releases.counts]),
-    )
+    release = np.concatenate([np.zeros_like(used), in_releases.second])
+    package = numbered.configurations["package"][configuration]
+    counts = np.concatenate([specs[used], in_releases.counts])
+    for facet in FACETS:
+        yield (
+            release,
+            package,
+            code_of[facet][numbered.configurations[facet][configuration]],
+            counts,
+        )
 
 
 def _stack_cells(numbered: Numbered, in_stacks: Pairs, codes: Numbers) -> Iterator[_Cells]:
     """Yield the cells of the stacks; `codes` has the value of each stack's id."""
     package_of, listings = numbered.configurations["package"], numbered.listings
     configuration, stack, specs = in_stacks
-    yield _Cells(np.zeros_like(configuration), package_of[configuration], codes[stack], specs)
+    yield np.zeros_like(configuration), package_of[configuration], codes[stack], specs
     packages = len(numbered.ids["packages"]) + 1
     release_and_package = listings["release"] * packages + package_of[listings["configuration"]]
     stack_sets = pairs(release_and_package, listings["stacks"])
     index, stack = numbered.stack_members.of(stack_sets.second)
     release, package = np.divmod(stack_sets.first[index], packages)
-    yield _Cells(release, package, codes[stack], stack_sets.counts[index])
+    yield release, package, codes[stack], stack_sets.counts[index]

@@ -1,8 +1,8 @@
-"""Chooses the documents that are built: no contradictions, and the snapshots of a history."""
+"""Chooses the documents that are built, and adds and removes the snapshots of a history."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 
@@ -19,8 +19,9 @@ from spack_cache_db.build.frames import (
     places,
     varying,
 )
+from spack_cache_db.errors import Fault
 from spack_cache_db.releases import release_kind, snapshot_branches, sort_releases, thinned_out
-from spack_cache_db.sources.columns import Document, Refusal
+from spack_cache_db.sources.columns import Document, ModuleFacts, Refusal
 
 Tables = Mapping[str, Frame]
 
@@ -227,3 +228,25 @@ def in_order(
         return True, at, document.path, document.sha256, document.location
 
     return sorted(chosen, key=order), releases
+
+
+def placed(modules: Iterable[ModuleFacts], trees: Collection[str]) -> list[ModuleFacts]:
+    """Return the modules of these installations, each once; unnamed ones are of the only one."""
+    only = next(iter(trees)) if len(trees) == 1 else None
+    named = {module._replace(release=module.release or only) for module in modules}
+    return [module for module in named if module.release in trees]
+
+
+def unplaced(lists: Iterable[tuple[str | None, str]], trees: Collection[str]) -> Iterator[Fault]:
+    """Yield a fault for each list of modules that is not of an installation."""
+    names = ", ".join(sorted(trees))
+    for release, path in lists:
+        if release in trees or (release is None and len(trees) == 1):
+            continue
+        message = f"has modules of {release}, which is not an installation"
+        if release is None:
+            message = f"has modules of one of {len(trees)} installations"
+        if names:
+            yield Fault(path, 0, f"{message}: use --modules NAME=PATH with one of {names}")
+        else:
+            yield Fault(path, 0, "has modules, but no installation is built: give one as well")

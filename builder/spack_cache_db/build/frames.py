@@ -14,6 +14,7 @@ import numpy.typing as npt
 from spack_cache_db.sources.columns import Meaning
 
 ROWS_AT_ONCE = 4_000
+"""Number of rows that are Python objects at a time, which take five times as much memory."""
 
 Numbers = npt.NDArray[np.integer[Any]]
 Mask = npt.NDArray[np.bool_]
@@ -49,15 +50,12 @@ class Frame:
             numbers: the new number of each old one, by dictionary, and 0 for 0; other dictionaries
                 are unchanged.
         """
-        numbers_of_column = {
-            name: numbers.get(meaning.of or "") for name, meaning in meanings.items()
+        new = {
+            name: numbers[meaning.of][self[name]]
+            for name, meaning in meanings.items()
+            if meaning.of in numbers and name in self.columns
         }
-        return Frame(
-            **{
-                name: column if (new := numbers_of_column.get(name)) is None else new[column]
-                for name, column in self.columns.items()
-            }
-        )
+        return self.having(**new)
 
     def rows(self, *names: str, **values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """Yield the rows as tuples.
@@ -66,7 +64,6 @@ class Frame:
             names: the columns, by default all.
             values: the values of a column's numbers: `values[column][number]`.
         """
-        # A few thousand at a time, because Python objects take five times as much memory.
         for start in range(0, len(self), ROWS_AT_ONCE):
             parts: list[Iterable[Any]] = []
             for name in names or self.columns:
@@ -105,18 +102,21 @@ class Members(NamedTuple):
         """Return the index of the set and the member, for each member of each set."""
         starts = self.starts[sets]
         sizes = self.starts[sets + 1] - starts
-        return np.repeat(np.arange(len(sets)), sizes), self.numbers[ranges(starts, sizes)]
-
-
-def numbers(values: Iterable[int]) -> Numbers:
-    """Return an array of numbers."""
-    return np.fromiter(values, dtype=np.int64)
+        # The places of all members: `start, start + 1, …` of each set, one set after the other.
+        before = np.cumsum(sizes) - sizes
+        at = np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))
+        return np.repeat(np.arange(len(sets)), sizes), self.numbers[at]
 
 
 def members(sets: Sequence[Sequence[int]]) -> Members:
     """Return sets of numbers as arrays."""
     starts = np.cumsum([0, *map(len, sets)])
     return Members(starts, numbers(number for numbers in sets for number in numbers))
+
+
+def numbers(values: Iterable[int]) -> Numbers:
+    """Return an array of numbers."""
+    return np.fromiter(values, dtype=np.int64)
 
 
 def packed(first: Numbers, second: Numbers) -> Numbers:
@@ -147,12 +147,6 @@ def summed(groups: Numbers, weights: Numbers, size: int = 0) -> Numbers:
     """Return the sum of the weights of each group, for at least `size` groups."""
     # NumPy sums in floating point, which is exact below 2**53.
     return np.bincount(groups, weights, size).astype(np.int64)
-
-
-def ranges(starts: Numbers, sizes: Numbers) -> Numbers:
-    """Return `start, start + 1, …` of each range, one range after the other."""
-    before = np.cumsum(sizes) - sizes
-    return np.repeat(starts - before, sizes) + np.arange(int(sizes.sum()))
 
 
 def group_starts(keys: Numbers) -> Numbers:

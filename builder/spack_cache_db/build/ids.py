@@ -8,18 +8,20 @@ current ones come first.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spack_cache_db.build.frames import Frame, Members, Numbers, members, packed, places
 from spack_cache_db.build.merge import Merged
-from spack_cache_db.records import Configuration
+from spack_cache_db.errors import counted
+from spack_cache_db.records import Configuration, Problem
 from spack_cache_db.schema import CONFIGURATION
-from spack_cache_db.sources.columns import TABLES, Document, Texts
+from spack_cache_db.sources.columns import TABLES, Document, ModuleFacts, Texts
 from spack_cache_db.spack.normal_forms import split_compiler
 from spack_cache_db.spack.versions import preference, version_key
 
@@ -78,55 +80,52 @@ def number(merged: Merged) -> Numbered:
     specs = specs.where(np.lexsort((by_hash, specs["release"], specs["configuration"])))
     new["hashes"] = places(specs["spec"], len(texts.hashes))
     listings = merged.listings.renumbered(TABLES["listings"], new)
-    document_listings = merged.document_listings.renumbered(TABLES["listings"], new)
-    by_document = np.lexsort((document_listings["spec"], document_listings["document"]))
     listings = listings.having(configuration=specs["configuration"][listings["spec"] - 1])
+    in_documents = merged.document_listings.renumbered(TABLES["listings"], new)
     records = merged.records.renumbered(TABLES["records"], new)
-    packages = [
-        ids["packages"][merged_frame.page.package]
-        for merged_frame in merged.documents
-        if merged_frame.page
-    ]
+    pages = [document.page for document in merged.documents if document.page]
+    rows = [(0,) * len(CONFIGURATION), *_configuration_rows(ids, ids["configurations"])]
     stacks = ids["stacks"]
     return Numbered(
         ids=ids,
         texts=texts,
         documents=merged.documents,
         pages=Frame(
-            release=merged.document_release[1 : len(packages) + 1], package=np.array(packages, int)
+            release=merged.document_release[1 : len(pages) + 1],
+            package=np.array([ids["packages"][page.package] for page in pages], int),
         ),
         hashes=[hashes[number - 1] for number in specs["spec"].tolist()],
         specs=specs,
         listings=listings.where(np.argsort(packed(listings["release"], listings["spec"]))),
-        document_listings=document_listings.where(by_document),
+        document_listings=in_documents.where(
+            np.lexsort((in_documents["spec"], in_documents["document"]))
+        ),
         records=records.where(np.argsort(packed(records["spec"], records["document"]))),
         edges=_distinct(merged.edges.renumbered(TABLES["edges"], new)),
-        configurations=_configurations(ids),
+        configurations=Frame(
+            **dict(zip(CONFIGURATION, np.array(rows, dtype=np.int64).T, strict=True))
+        ),
         stack_members=members(
-            [(), *([stacks[merged_frame] for merged_frame in names] for names in ids["stack_sets"])]
+            [(), *([stacks[name] for name in names] for names in ids["stack_sets"])]
         ),
     )
 
 
 def _ids(merged: Merged) -> Ids:
     """Return the ids of all names, and of the values of `_DICTIONARIES` that are in use."""
-    texts, specs = merged.texts, merged.specs
+    texts, specs, documents = merged.texts, merged.specs, merged.documents
     listings, in_documents = merged.listings, merged.document_listings
     configurations = _in_use(texts.configurations.things, specs["configuration"])
     stack_columns = listings["stacks"], specs["stacks"], in_documents["stacks"]
     stack_sets = _in_use(texts.stack_sets.things, *stack_columns)
     tarballs = _in_use(texts.tarballs.things, listings["tarball"], in_documents["tarball"])
-    names: dict[str, set[Any]] = {
-        table: {*_names(column, configurations)} for column, table in CONFIGURATION.items()
-    }
-    names["packages"].update(
-        document.page.package for document in merged.documents if document.page
-    )
-    orders = {table: _ORDERS.get(column) for column, table in CONFIGURATION.items()}
     ids: Ids = {
-        table: _sorted(names_of_table, orders[table]) for table, names_of_table in names.items()
+        table: _sorted(_names(column, configurations), _ORDERS.get(column))
+        for column, table in CONFIGURATION.items()
     }
-    stacks = {document.index_facts.stack for document in merged.documents if document.index_facts}
+    packages = {document.page.package for document in documents if document.page}
+    ids["packages"] = _sorted([*ids["packages"], *packages])
+    stacks = {document.index_facts.stack for document in documents if document.index_facts}
     rows = zip(_configuration_rows(ids, configurations), configurations, strict=True)
     return {
         **ids,
@@ -152,17 +151,10 @@ def _configuration_rows(
     return [*zip(*columns, strict=True)]
 
 
-def _configurations(ids: Ids) -> Frame:
-    """Return the ids in the columns of configurations, by their ids; row 0 is unused."""
-    rows = [(0,) * len(CONFIGURATION), *_configuration_rows(ids, ids["configurations"])]
-    return Frame(**dict(zip(CONFIGURATION, np.array(rows, dtype=np.int64).T, strict=True)))
-
-
 def _names(column: str, configurations: Iterable[Configuration]) -> Iterator[Any]:
     """Yield the names in a column; those of versions include the package."""
-    return map(
-        attrgetter(*("package", "version") if column == "version" else (column,)), configurations
-    )
+    names = ("package", "version") if column == "version" else (column,)
+    return map(attrgetter(*names), configurations)
 
 
 def _compiler_order(name: str) -> Any:
@@ -170,19 +162,14 @@ def _compiler_order(name: str) -> Any:
     return compiler, version_key(version or ""), name
 
 
-def _version_order(name: tuple[str, str]) -> Any:
-    package, version = name
-    return package, preference(version)
-
-
 _ORDERS: Mapping[str, Callable[[Any], Any]] = {
-    "version": _version_order,
+    "version": lambda name: (name[0], preference(name[1])),
     "compiler": _compiler_order,
 }
 """The sort keys of columns whose names are not sorted by text."""
 
 
-def _none_first(value: Any) -> Any:
+def none_first(value: Any) -> Any:
     """Return a key that sorts by text, part by part, and None first."""
     if isinstance(value, tuple):
         return [(part is not None, part) for part in value]
@@ -190,7 +177,7 @@ def _none_first(value: Any) -> Any:
 
 
 def _sorted(values: Iterable[Any], order: Callable[[Any], Any] | None = None) -> dict[Any, int]:
-    ordered = sorted(set(values), key=order or _none_first)
+    ordered = sorted(set(values), key=order or none_first)
     return {value: number for number, value in enumerate(ordered, start=1)}
 
 
@@ -207,3 +194,65 @@ def _distinct(edges: Frame) -> Frame:
     keys, edges = keys[order], edges.where(order)
     repeats = (np.diff(keys) == 0) & (np.diff(edges["use"]) == 0)
     return edges.where(np.append(True, ~repeats)[: len(keys)])
+
+
+class Modules(NamedTuple):
+    """All environment modules in the order of their ids.
+
+    Attributes:
+        modules: the modules.
+        loading: the id of the module that loads a spec, by the spec and its index's number.
+        problems: modules that may load one of several specs, with the paths of their files.
+        note: the numbers of modules, in words.
+    """
+
+    modules: list[ModuleFacts]
+    loading: dict[tuple[int, int], int]
+    problems: list[tuple[str, Problem]]
+    note: str
+
+
+def matched(numbered: Numbered, modules: Collection[ModuleFacts]) -> Modules:
+    """Return which modules load which installed specs.
+
+    A name and a version that several specs have are not guessed, unless the module's folder names
+    the compiler of one of them alone. Of several modules of a spec, one that has its hash is taken,
+    then one that is not hidden, then the shortest.
+    """
+    by_hash: dict[tuple[str, str], set[tuple[int, int]]] = defaultdict(set)
+    by_name: dict[tuple[str, ...], dict[tuple[int, int], str]] = defaultdict(dict)
+    configurations = [*numbered.ids["configurations"]]
+    installed = numbered.records.where(numbered.records["install"] > 0)
+    for spec, document in installed.rows("spec", "document") if modules else ():
+        release = numbered.documents[document - 1].release
+        configuration = configurations[numbered.specs["configuration"][spec - 1] - 1]
+        by_hash[release, numbered.hashes[spec - 1]].add((spec, document))
+        key = release, _folded(configuration.package), configuration.version.lower()
+        by_name[key][spec, document] = configuration.compiler
+    ordered = sorted(modules, key=none_first)
+    best: dict[tuple[int, int], tuple[bool, bool, int, int]] = {}
+    problems, unmatched = list[tuple[str, Problem]](), 0
+    for number, module in enumerate(ordered, start=1):
+        release, package = str(module.release), module.package.rpartition("/")[2]
+        loaded = by_hash.get((release, str(module.hash)), set())
+        if module.hash is None:
+            named = by_name.get((release, _folded(package), module.version.lower()), {})
+            own = {place for place, compiler in named.items() if compiler == module.compiler}
+            loaded = own or {*named}
+        specs = {spec for spec, _ in loaded}
+        unmatched += not specs
+        if len(specs) > 1:
+            words = f"the module {module.name} of {release} may load any of {len(specs):,} specs"
+            problems.append((module.path, Problem("ambiguous_module", words)))
+            continue
+        rank = module.hash is None, module.is_hidden, len(module.name), number
+        best |= {place: min(best.get(place, rank), rank) for place in loaded}
+    matching = len(ordered) - len(problems) - unmatched
+    note = f"{matching:,} of {counted(len(ordered), 'module')} load an installed spec"
+    note += f", {len(problems):,} may load one of several (see the table problems)" * bool(problems)
+    note += f", {unmatched:,} load none" * bool(unmatched)
+    return Modules(ordered, {place: rank[-1] for place, rank in best.items()}, problems, note)
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("_", "-")

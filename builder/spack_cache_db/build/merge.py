@@ -1,4 +1,4 @@
-"""Merges the columns of all units: each value once, each spec of a release once.
+"""Merges the columns of all units, and reports their contradictions.
 
 If documents contradict each other, the first document with a value wins, in the order of releases
 and documents; the other values become differences. A hash has one configuration: that of the first
@@ -8,11 +8,14 @@ the input was divided; `ids` assigns the final numbers, which do not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +36,7 @@ from spack_cache_db.build.frames import (
 )
 from spack_cache_db.build.known_packages import distinct_facts
 from spack_cache_db.errors import Fault
+from spack_cache_db.records import Problem
 from spack_cache_db.sources.columns import (
     DOCUMENTS,
     TABLES,
@@ -40,6 +44,7 @@ from spack_cache_db.sources.columns import (
     Document,
     Interned,
     ModuleFacts,
+    NodeFacts,
     Origin,
     PackageFacts,
     Refusal,
@@ -48,6 +53,7 @@ from spack_cache_db.sources.columns import (
     Texts,
     tarball_url,
 )
+from spack_cache_db.spack.normal_forms import FLAG_NAMES
 
 _OPTIONAL = [name for name, meaning in TABLES["listings"].items() if meaning.is_optional]
 
@@ -110,7 +116,7 @@ class Merge:
     """Collects the columns of units; `merged` joins them at the end."""
 
     def __init__(self) -> None:
-        self.units: list[Columns] = []
+        self._units: list[Columns] = []
         """The units without their tables and texts."""
         self._documents: list[Document] = []
         self._texts = Texts()
@@ -131,7 +137,7 @@ class Merge:
             if arrays["document"]:
                 frame = {name: np.asarray(array, np.uint32) for name, array in arrays.items()}
                 self._parts[table].append(Frame(**frame).renumbered(TABLES[table], new))
-        self.units.append(replace(columns, things={}, tables={}))
+        self._units.append(replace(columns, things={}, tables={}))
 
     def merged(self, first: str | None = None, snapshots: Snapshots = NO_SNAPSHOTS) -> Merged:
         """Return all units as one; a document that contradicts another one is refused.
@@ -143,7 +149,7 @@ class Merge:
         documents, replaced, texts = self._documents, set[int](), self._texts
         frames: Tables = {table: joined(self._parts.pop(table)) for table in TABLES}
         # A unit with an origin is a database of an earlier build.
-        is_old = [bool(unit.origins) for unit in self.units for _ in unit.documents]
+        is_old = [bool(unit.origins) for unit in self._units for _ in unit.documents]
         if snapshots != NO_SNAPSHOTS:
             old = {*np.flatnonzero(is_old) + 1}
             documents, frames, snapshots, replaced = dated(documents, frames, old, snapshots)
@@ -182,32 +188,37 @@ class Merge:
             other_dependencies=other_dependencies,
             packages=packages,
             modules=self._modules(snapshots),
-            origins=[origin for unit in self.units for origin in unit.origins],
+            origins=self.origins,
             left_out=self._left_out(replaced),
             snapshots=snapshots,
-            faults=[fault for unit in self.units for fault in unit.faults],
+            faults=[fault for unit in self._units for fault in unit.faults],
             refusals=[*refusals, *refused],
-            bytes_read=sum(unit.bytes_read for unit in self.units),
+            bytes_read=sum(unit.bytes_read for unit in self._units),
         )
+
+    @property
+    def origins(self) -> list[Origin]:
+        """The options of databases in the input."""
+        return [origin for unit in self._units for origin in unit.origins]
 
     def _package_facts(self, snapshots: Snapshots) -> list[PackageFacts]:
         """Return all package data; on a day, a form of today replaces that of databases."""
-        new = [facts for unit in self.units if not unit.origins for facts in unit.packages]
+        new = [facts for unit in self._units if not unit.origins for facts in unit.packages]
         forms = {facts.form for facts in new if snapshots.day}
-        old = (facts for unit in self.units if unit.origins for facts in unit.packages)
+        old = (facts for unit in self._units if unit.origins for facts in unit.packages)
         return [*new, *(facts for facts in old if facts.form not in forms)]
 
     def _modules(self, snapshots: Snapshots) -> list[ModuleFacts]:
         """Return all modules; on a day, those of a release today replace those of databases."""
-        new = [module for unit in self.units if not unit.origins for module in unit.modules]
+        new = [module for unit in self._units if not unit.origins for module in unit.modules]
         today = {module.release for module in new if snapshots.day}
-        old = (module for unit in self.units if unit.origins for module in unit.modules)
+        old = (module for unit in self._units if unit.origins for module in unit.modules)
         return [*new, *(module for module in old if not today & {module.release, None})]
 
     def _left_out(self, replaced: set[int]) -> list[tuple[str, str]]:
         """Return the documents that databases left out, unless a document of them is replaced."""
         rows, before = list[tuple[str, str]](), 0
-        for unit in self.units:
+        for unit in self._units:
             after = before + len(unit.documents)
             if replaced.isdisjoint(range(before + 1, after + 1)):
                 rows += unit.left_out
@@ -373,3 +384,113 @@ def first_dependencies(records: Frame, edges: Frame) -> tuple[Frame, tuple[Frame
     first = np.maximum.accumulate(np.where(begins, np.arange(len(keys)), 0))
     odd = sums != sums[first]
     return edges.where(begins[of]), (records.where(order[odd]), edges.where(odd[of]))
+
+
+def problems(merged: Merged) -> list[tuple[int, Problem]]:
+    """Return (number of the document, problem), in the order of the documents."""
+    within = [
+        (number, problem)
+        for number, document in enumerate(merged.documents, start=1)
+        for problem in document.problems
+    ]
+    between = [
+        problem for difference in merged.differences for problem in _differing(merged, difference)
+    ]
+    between += [*_other_dependencies(merged), *_other_records(merged)]
+    return sorted([*within, *sorted(between)], key=itemgetter(0))
+
+
+def _differing(merged: Merged, difference: Difference) -> Iterator[tuple[int, Problem]]:
+    """Yield the problems of documents that contradict the stored values, with their values."""
+    column, texts = difference.column, merged.texts
+    values = texts.things()[TABLES["listings"][column].of]
+    names = ("document", "spec", column)
+    rows = zip(difference.stated.rows(*names), difference.stored.rows(*names), strict=True)
+    for (document, spec, number), (other, _, other_number) in rows:
+        dag_hash, path = texts.hashes.things[spec - 1], merged.documents[other - 1].path
+        value, stored = values[number - 1], values[other_number - 1]
+        words = f"{value}, not {stored}"
+        if column == "configuration":
+            value = value._asdict()
+            words = _differences(value, stored._asdict())
+        message = f"the spec {dag_hash} has another {column} here than in {path}: {words}"
+        yield document, Problem(f"two_{column}s", message, dag_hash, json.dumps(value))
+
+
+def _differences(stated: dict[str, Any], stored: dict[str, Any]) -> str:
+    """Return the differences between two configurations in words, with both values."""
+    return "; ".join(
+        f"{column} {_words(stated[column], stored[column])}, not {_words(stored[column], value)}"
+        for column, value in stated.items()
+        if value != stored[column]
+    )
+
+
+def _words(value: Any, other: Any) -> str:
+    """Return a value as text; variants without those that are in `other`."""
+    if not isinstance(value, tuple):
+        return str(value)
+    return " ".join(variant for variant in value if variant not in other) or "without"
+
+
+def _other_dependencies(merged: Merged) -> Iterator[tuple[int, Problem]]:
+    """Yield the problems of documents whose dependencies of a spec differ from the stored ones.
+
+    The value is a list of edges: the hash, the types and the virtual packages of each.
+    """
+    texts, (records, edges) = merged.texts, merged.other_dependencies
+    edges_stated: dict[tuple[int, int], list[list[Any]]] = defaultdict(list)
+    for document, spec, dependency, use in edges.rows("document", "spec", "dependency", "use"):
+        edge = [texts.hashes.things[dependency - 1], *texts.uses.things[use - 1]]
+        edges_stated[document, spec].append(edge)
+    for document, spec in records.rows("document", "spec"):
+        dag_hash = texts.hashes.things[spec - 1]
+        message = f"the spec {dag_hash} has other dependencies here"
+        value = json.dumps(sorted(edges_stated[document, spec]))
+        yield document, Problem("two_dependencies", message, dag_hash, value)
+
+
+def _other_records(merged: Merged) -> Iterator[tuple[int, Problem]]:
+    """Yield the problems of indexes whose record of a spec contradicts the first record.
+
+    The table `records` has all records. A missing value contradicts nothing.
+    """
+    records, texts = merged.records, merged.texts
+    records = records.where(np.lexsort((records["document"], records["spec"])))
+    starts = group_starts(records["spec"])
+    first = records.where(np.repeat(starts, np.diff(np.append(starts, len(records)))))
+    odd = (records["node"] != first["node"]) | (records["build_spec"] != first["build_spec"])
+    nodes = lru_cache(maxsize=4096)(lambda number: _node_values(texts.nodes.things[number - 1]))
+
+    def values(node: int, build_spec: int) -> dict[str, Any]:
+        spliced = texts.hashes.things[build_spec - 1] if build_spec else None
+        return nodes(node) | {"build_spec": spliced}
+
+    names = ("document", "spec", "node", "build_spec")
+    rows = zip(records.where(odd).rows(*names), first.where(odd).rows(*names), strict=True)
+    for (document, spec, *stated), (other, _, *stored) in rows:
+        if differences := "; ".join(_contradictions(values(*stated), values(*stored))):
+            dag_hash, path = texts.hashes.things[spec - 1], merged.documents[other - 1].path
+            message = f"the spec {dag_hash} has another record here than in {path}: {differences}"
+            yield document, Problem("two_records", message, dag_hash)
+
+
+def _node_values(node: NodeFacts) -> dict[str, Any]:
+    """Return a node's values that are not in its configuration, by name; None if missing."""
+    parameters = json.loads(node.parameters)
+    return {
+        "namespace": node.namespace,
+        "package hash": node.package_hash,
+        "external": node.external or "none",
+        **{name: parameters.get(name, []) for name in sorted(FLAG_NAMES)},
+        # Their first characters are in the configuration, which `_differing` compares.
+        "patches of the variant": parameters.get("patches"),
+    }
+
+
+def _contradictions(stated: dict[str, Any], stored: dict[str, Any]) -> Iterator[str]:
+    for name, value in stated.items():
+        if None not in (value, stored[name]) and value != stored[name]:
+            values = (value, stored[name])
+            words = (" ".join(item) if isinstance(item, list) else item for item in values)
+            yield "{} {}, not {}".format(name, *(text or "none" for text in words))

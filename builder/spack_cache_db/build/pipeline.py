@@ -7,31 +7,25 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import fields
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from spack_cache_db.bounded_files import sha256_of
-from spack_cache_db.build import Input, Report, Snapshots, publication, sqlite_file
+from spack_cache_db.build import Input, Report, Snapshots, sqlite_file
 from spack_cache_db.build.counts import count
-from spack_cache_db.build.ids import Numbered, number
+from spack_cache_db.build.documents import installed_releases, placed, unplaced
+from spack_cache_db.build.ids import Modules, Numbered, matched, number
 from spack_cache_db.build.known_packages import (
     PackageCatalogue,
     package_catalogue,
     package_problems,
     package_rows,
 )
-from spack_cache_db.build.documents import installed_releases
-from spack_cache_db.build.merge import Merge, Merged
-from spack_cache_db.build.modules import Modules, matched, placed, unplaced
-from spack_cache_db.build.problems import problems
-from spack_cache_db.build.rows import table_rows
-from spack_cache_db.build.search_words import (
-    configuration_tokens,
-    known_package_tokens,
-    package_tokens,
-)
+from spack_cache_db.build.merge import Merge, Merged, problems
+from spack_cache_db.build.rows import full_text, table_rows
 from spack_cache_db.build.workers import program_versions, read_units, uncollected
 from spack_cache_db.errors import ArgumentError, BuilderError, Fault, InputError
 from spack_cache_db.records import FILTERED, Problem
@@ -52,11 +46,11 @@ MOST_NAMED = 5
 def build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Report:
     """Build `output` (see `spack_cache_db.build.build`)."""
     clock = _Clock()
-    publication.require_replaceable(output, inputs.every_path, force=force)
+    sqlite_file.require_replaceable(output, inputs.every_path, force=force)
     # If it is a folder, only the inspect file cannot be written, and `publish` reports that.
-    inspect_path = publication.inspect_path(output)
+    inspect_path = sqlite_file.inspect_path(output)
     if not os.path.isdir(inspect_path):  # noqa: PTH112 - Path.is_dir raises for a long name
-        publication.require_replaceable(inspect_path, inputs.every_path, force=force)
+        sqlite_file.require_replaceable(inspect_path, inputs.every_path, force=force)
     mark = None
     if inputs.snapshots.day:
         inputs = inputs._replace(paths=_begun(inputs, output))
@@ -76,31 +70,23 @@ def build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Repo
         leave_out_paths(merged.texts)
         modules = [*{module._replace(tree=None) for module in modules}]
     clock.stage("read")
-    numbered, bytes_read = number(merged), merged.bytes_read
+    numbered, bytes_read, snapshots = number(merged), merged.bytes_read, merged.snapshots
     loading = matched(numbered, modules)
     contradictions = problems(merged)
-    old = tuple(f"{origin.location}/" for origin in merged.origins)
-    notes = {
-        f"{location}: {problem.message}"
-        for document, problem in contradictions
-        if problem.code == FILTERED
-        and not (location := merged.documents[document - 1].location).startswith(old)
-    }
-    notes |= {loading.note} if inputs.modules else set()
-    snapshots = merged.snapshots
+    notes = {*_notes(merged, contradictions), *([loading.note] if inputs.modules else [])}
     every: list[tuple[int | str, Problem]] = [*contradictions]
     every += [(facts.path, problem) for facts, problem in package_problems(packages)]
     every += [*refused(merged, inputs.every_path), *loading.problems]
     del merged  # Its arrays are large, and nothing needs them from here on.
     clock.stage("number")
-    with publication.replacing(output) as temporary:
+    with sqlite_file.replacing(output) as temporary:
         counts = _fill(temporary, inputs, numbered, packages, loading, every, clock)
         del numbered  # The checks map the whole file into memory.
         sqlite_file.require_intact(temporary)
         clock.stage("check")
         counts |= {"package_entries": sum(map(len, packages.facts.values()))}
         record = {"input": mark, "day": snapshots.day, "counts": counts}
-        sha256, is_same = publication.publish(temporary, output, record if not faults else {})
+        sha256, is_same = sqlite_file.publish(temporary, output, {} if faults else record)
     clock.stage("publish")
     return Report(
         **counts,
@@ -114,6 +100,19 @@ def build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Repo
         snapshots=snapshots,
         is_unchanged=is_same,
     )
+
+
+class _Clock:
+    """Wall time by stage, in seconds."""
+
+    def __init__(self) -> None:
+        self.start = self.last = time.perf_counter()
+        self.stages: dict[str, float] = {}
+
+    def stage(self, name: str) -> None:
+        now = time.perf_counter()
+        self.stages[name] = round(now - self.last, 3)
+        self.last = now
 
 
 def _begun(inputs: Input, output: Path) -> list[str]:
@@ -152,8 +151,8 @@ def _fingerprint(inputs: Input, output: Path) -> str | None:
 def _unchanged(mark: str, snapshots: Snapshots, output: Path, clock: _Clock) -> Report | None:
     """Return the report of a build whose input did not change; None if it did."""
     try:
-        inspected = publication.current_inspection(output)[publication.NAME]
-        record = inspected[publication.RECORD]
+        inspected = sqlite_file.current_inspection(output)[sqlite_file.NAME]
+        record = inspected[sqlite_file.RECORD]
         if mark != record["input"] or snapshots.day < record["day"]:
             return None
     except (BuilderError, KeyError, TypeError):
@@ -168,15 +167,15 @@ def _unchanged(mark: str, snapshots: Snapshots, output: Path, clock: _Clock) -> 
 def check(inputs: Input) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
     """Return (faults, problems) of the input (see `spack_cache_db.build.check`)."""
     merged, inputs = read(inputs)
-    contradictions = [
-        Fault(merged.documents[document - 1].location, 0, problem.message)
-        for document, problem in problems(merged)
+    located = [
+        (merged.documents[document - 1].location, problem) for document, problem in problems(merged)
     ]
-    contradictions += [
-        Fault(facts.location, 0, problem.message)
+    located += [
+        (facts.location, problem)
         for facts, problem in package_problems(package_catalogue(merged.packages))
     ]
-    return faults_of(merged), tuple(sorted(contradictions))
+    contradictions = sorted(Fault(location, 0, problem.message) for location, problem in located)
+    return faults_of(merged), tuple(contradictions)
 
 
 def read(inputs: Input) -> tuple[Merged, Input]:
@@ -195,8 +194,7 @@ def read(inputs: Input) -> tuple[Merged, Input]:
         merge.add(columns)
         done += 1
         share(0)
-    origins = [origin for unit in merge.units for origin in unit.origins]
-    inputs = _as_databases(inputs, origins)
+    inputs = _as_databases(inputs, merge.origins)
     merged = merge.merged(inputs.first, inputs.snapshots)
     if not (merged.documents or merged.packages or merged.faults or merged.left_out):
         raise InputError(
@@ -214,36 +212,51 @@ def read(inputs: Input) -> tuple[Merged, Input]:
 
 
 def _as_databases(inputs: Input, origins: Sequence[Origin]) -> Input:
-    """Return the options; options that are not set come from the input's databases.
-
-    Raises:
-        InputError: two databases were built with options that differ.
-    """
-    places: dict[str, dict[str, str]] = {}
-    for origin in sorted(origins, key=lambda origin: origin.location):
-        options = {f"--recipes {namespace}=": url for namespace, url in origin.recipes.items()}
-        for option, value in (options | {"--first ": origin.first or ""}).items():
-            if value:
-                places.setdefault(option, {}).setdefault(value, origin.location)
-    ours = {f"--recipes {namespace}=": url for namespace, url in inputs.recipes.items()}
-    ours |= {"--first ": inputs.first} if inputs.first else {}
-    for option in places.keys() - ours.keys():
-        (value, location), *other_values = places[option].items()
-        if other_values:
-            message = f"was built with another {option}… than {location}; give that option"
-            raise InputError([Fault(other_values[0][1], 0, message)])
-        ours[option] = value
-    first = ours.pop("--first ", None)
+    """Return the options; options that are not set come from the input's databases."""
+    origins = sorted(origins, key=lambda origin: origin.location)
+    names = {*inputs.recipes, *(name for origin in origins for name in origin.recipes)}
+    recipes = {
+        name: inputs.recipes.get(name)
+        or _agreed(
+            f"--recipes {name}=",
+            [(url, origin.location) for origin in origins if (url := origin.recipes.get(name))],
+        )
+        for name in names
+    }
+    firsts = [(origin.first, origin.location) for origin in origins if origin.first]
     return inputs._replace(
-        first=first,
-        recipes={option[len("--recipes ") : -1]: url for option, url in ours.items()},
+        first=inputs.first or (_agreed("--first ", firsts) if firsts else None),
+        recipes=recipes,
         without_paths=inputs.without_paths or any(origin.without_paths for origin in origins),
     )
+
+
+def _agreed(option: str, values: Sequence[tuple[str, str]]) -> str:
+    """Return the value of an option that databases have; `InputError` if they differ.
+
+    Args:
+        option: the option, for the message.
+        values: each value with the location of its database.
+    """
+    value, location = values[0]
+    if other := next((place for different, place in values if different != value), None):
+        message = f"was built with another {option}… than {location}; give that option"
+        raise InputError([Fault(other, 0, message)])
+    return value
 
 
 def faults_of(merged: Merged) -> tuple[Fault, ...]:
     """Return the faults of the input, sorted, without duplicates."""
     return tuple(sorted({*merged.faults, *(refusal.fault for refusal in merged.refusals)}))
+
+
+def _notes(merged: Merged, contradictions: Iterable[tuple[int, Problem]]) -> Iterator[str]:
+    """Yield the number of binaries that the filters of each mirror leave out, in words."""
+    databases = tuple(f"{origin.location}/" for origin in merged.origins)
+    for document, problem in contradictions:
+        location = merged.documents[document - 1].location
+        if problem.code == FILTERED and not location.startswith(databases):
+            yield f"{location}: {problem.message}"
 
 
 def refused(merged: Merged, paths: Iterable[str]) -> Problems:
@@ -254,18 +267,14 @@ def refused(merged: Merged, paths: Iterable[str]) -> Problems:
         paths: the input's paths as typed.
     """
     rows = {refusal.recorded for refusal in merged.refusals} | {*merged.left_out}
+    tops = [path.rstrip(os.sep) for path in paths]
     for fault in merged.faults:
+        above = [top for top in tops if f"{fault.path}/".startswith(top + os.sep)]
+        top = max(above, key=len, default="")
+        path = fault.path[len(top) :].lstrip(os.sep) or os.path.basename(top)  # noqa: PTH119
         line = f"line {fault.line}: " if fault.line else ""
-        rows.add((_within(fault.path, paths), line + fault.message))
+        rows.add((path, line + fault.message))
     return [(path, Problem("refused", message)) for path, message in sorted(rows)]
-
-
-def _within(location: str, paths: Iterable[str]) -> str:
-    """Return a location relative to the input path that contains it."""
-    tops = (path.rstrip(os.sep) for path in paths)
-    above = [top for top in tops if location == top or location.startswith(top + os.sep)]
-    top = max(above, key=len, default="")
-    return location[len(top) :].lstrip(os.sep) if location != top else os.path.basename(location)  # noqa: PTH119
 
 
 def _fill(
@@ -278,8 +287,7 @@ def _fill(
     clock: _Clock,
 ) -> dict[str, int]:
     """Write the database and return its counts."""
-    db = sqlite_file.create(path)
-    try:
+    with closing(sqlite_file.create(path)) as db:
         sqlite_file.insert(db, "origin", origin_rows(inputs, numbered))
         sqlite_file.insert(db, "recipes", sorted(inputs.recipes.items()))
         for table, rows in table_rows(numbered, count(numbered), packages, modules, problem_rows):
@@ -288,42 +296,15 @@ def _fill(
         for table, rows in package_rows(packages, types):
             sqlite_file.insert(db, table, rows)
         clock.stage("count and insert")
-        sqlite_file.index_text(
-            db,
-            {
-                "configurations": map(configuration_tokens, numbered.ids["configurations"]),
-                "packages": map(package_tokens, numbered.ids["packages"]),
-                "known_packages": (
-                    known_package_tokens(name, package.texts.get("description", ""))
-                    for name, package in packages.packages.items()
-                ),
-            },
-        )
+        sqlite_file.index_text(db, full_text(numbered, packages))
         clock.stage("full text")
         sqlite_file.finish(db)
         clock.stage("index")
-        reported = {field.name for field in fields(Report)}
-        return {name: _count(db, rows) for name, rows in COUNTED.items() if name in reported}
-    finally:
-        db.close()
-
-
-def _count(db: Any, rows: str) -> int:
-    (count,) = db.execute(f"SELECT count(*) FROM {rows}").fetchone()  # noqa: S608 - our own names
-    return int(count)
-
-
-class _Clock:
-    """Wall time by stage, in seconds."""
-
-    def __init__(self) -> None:
-        self.start = self.last = time.perf_counter()
-        self.stages: dict[str, float] = {}
-
-    def stage(self, name: str) -> None:
-        now = time.perf_counter()
-        self.stages[name] = round(now - self.last, 3)
-        self.last = now
+        counts = {}
+        for name in (field.name for field in fields(Report) if field.name in COUNTED):
+            sql = f"SELECT count(*) FROM {COUNTED[name]}"  # noqa: S608 - our own names
+            (counts[name],) = db.execute(sql).fetchone()
+        return counts
 
 
 def origin_rows(inputs: Input, numbered: Numbered) -> Iterator[tuple[str, str]]:

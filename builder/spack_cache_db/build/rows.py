@@ -1,8 +1,10 @@
-"""Yields the rows of every table from numbered columns, in the schema's order of columns."""
+"""Yields the rows of every table, and the words of full-text search, from numbered columns."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -11,15 +13,14 @@ import numpy as np
 
 from spack_cache_db import schema
 from spack_cache_db.build.counts import Counts
-from spack_cache_db.build.frames import Frame, Mask, Numbers, numbers, places
-from spack_cache_db.build.ids import Numbered
-from spack_cache_db.build.known_packages import PackageCatalogue, versions_behind
 from spack_cache_db.build.documents import installed_releases
-from spack_cache_db.build.modules import Modules
-from spack_cache_db.records import INSTALLED, ROOT, Problem
+from spack_cache_db.build.frames import Frame, Mask, Numbers, numbers, places
+from spack_cache_db.build.ids import Modules, Numbered
+from spack_cache_db.build.known_packages import PackageCatalogue, versions_behind
+from spack_cache_db.records import INSTALLED, ROOT, Configuration, Problem
 from spack_cache_db.releases import release_date, release_kind, snapshot_branches
 from spack_cache_db.sources import as_json
-from spack_cache_db.sources.columns import TABLES, Document
+from spack_cache_db.sources.columns import TABLES
 from spack_cache_db.spack import targets
 from spack_cache_db.spack.normal_forms import Variant, readable_variant, split_compiler
 from spack_cache_db.spack.versions import newest_version, version_key
@@ -29,6 +30,9 @@ TableRows = tuple[str, Iterable[tuple[Any, ...]]]
 
 _MEANINGS = {name: meaning for columns in TABLES.values() for name, meaning in columns.items()}
 """The meaning of each column name, which is the same in every table of `sources.columns`."""
+
+_MOST_PARTS = 8
+"""Maximum of prefixes of a version; their total length is the square of their number."""
 
 
 def table_rows(
@@ -47,17 +51,199 @@ def table_rows(
         modules: the environment modules, and the specs that they load.
         problems: problems, each with the number of its document or the path of its file.
     """
-    mirrors = _mirror_ids(numbered.documents)
+    documents = enumerate(numbered.documents, start=1)
+    indexes = [number for number, document in documents if document.index_facts]
+    mirrors = places(numbers(indexes), len(numbered.documents))
     yield from _name_rows(numbered, packages)
-    yield from _stack_set_rows(numbered)
-    yield from _variant_rows(numbered)
+    yield from _set_rows(numbered)
     yield from _listing_rows(numbered, mirrors)
-    yield _page_rows(numbered)
-    yield _mirror_rows(numbered)
+    yield from _document_rows(numbered)
     yield from _record_rows(numbered, mirrors, modules)
     yield from _dependency_rows(numbered)
-    yield _problem_rows(numbered, mirrors, problems)
+    yield "problems", _problem_rows(numbered, mirrors, problems)
     yield from _counted_rows(numbered, counts)
+
+
+def _rows(table: str, **columns: Iterable[Any]) -> TableRows:
+    """Return the rows of a table from its columns, with ids that count from 1."""
+    _, *names = schema.table(table).columns
+    first, *columns_after = (columns[column.name] for column in names)
+    first = [*first]
+    return table, zip(range(1, len(first) + 1), first, *columns_after, strict=True)
+
+
+def _frame_rows(numbered: Numbered, table: str, frame: Frame, **values: Sequence[Any]) -> TableRows:
+    """Return the rows of a table from a frame that has its columns; 0 becomes NULL.
+
+    Args:
+        values: the values by number, for columns that are not in `sources.columns.TABLES`.
+    """
+    columns = schema.table(table).columns
+    for column in columns:
+        if column.nullable and column.name not in values:
+            of = _MEANINGS[column.name].of
+            ids = numbered.ids.get(of)
+            values[column.name] = [
+                None,
+                *(numbered.texts.things()[of] if ids is None else ids.values()),
+            ]
+    return table, frame.rows(*(column.name for column in columns), **values)
+
+
+def _name_rows(numbered: Numbered, packages: PackageCatalogue) -> Iterator[TableRows]:
+    """Yield the rows of the tables that name a configuration's words, except tables with counts."""
+    ids = numbered.ids
+    versions, compilers = ids["versions"], [*map(split_compiler, ids["compilers"])]
+    oldest_first = sorted(versions, key=lambda version: (version[0], version_key(version[1])))
+    positions = {
+        version: position
+        for _, group in groupby(oldest_first, itemgetter(0))
+        for position, version in enumerate(group, start=1)
+    }
+    extra_columns: Mapping[str, dict[str, Iterable[Any]]] = {
+        "versions": {
+            "package": [ids["packages"][package] for package, _ in versions],
+            "name": [name for _, name in versions],
+            "position": map(positions.__getitem__, versions),
+            "versions_behind": versions_behind(packages, versions),
+        },
+        "compilers": {
+            "compiler": ids["compilers"],
+            "name": [name for name, _ in compilers],
+            "version": [version for _, version in compilers],
+        },
+        "targets": {"family": map(targets.family, ids["targets"])},
+    }
+    for table in schema.CONFIGURATION.values():
+        if table not in ("packages", "variant_sets"):
+            yield _rows(table, **{"name": ids[table], **extra_columns.get(table, {})})
+    hosts = sorted({*targets.known_targets(), *ids["targets"]})
+    runs_on = [
+        (host, at)
+        for host in hosts
+        for name, at in ids["targets"].items()
+        if targets.runs_on(name, host)
+    ]
+    yield "target_runs_on", runs_on
+
+
+def _set_rows(numbered: Numbered) -> Iterator[TableRows]:
+    """Yield the rows of the tables of stack sets, variants and variant sets."""
+    stacks, sets = numbered.ids["stacks"], numbered.ids["stack_sets"]
+    without_root = ([name for name in names if name != ROOT] for names in sets)
+    yield _rows("stack_sets", stacks=map(as_json, sets), shown=map(as_json, without_root))
+    yield "stack_set_members", [(at, stacks[name]) for names, at in sets.items() for name in names]
+    variants, sets = numbered.ids["variants"], numbered.ids["variant_sets"]
+    parsed = [readable_variant(text) or Variant(text, ("",), "single") for text in variants]
+    yield _rows(
+        "variants",
+        name=[variant.name for variant in parsed],
+        value=[variant.value for variant in parsed],
+        text=variants,
+    )
+    values = (sorted(set(variant.values)) for variant in parsed)
+    yield "variant_values", [(at, value) for at, names in enumerate(values, 1) for value in names]
+    yield _rows("variant_sets", text=map(" ".join, sets))
+    members = [(at, variants[text]) for texts, at in sets.items() for text in texts]
+    yield "variant_set_members", members
+
+
+def _listing_rows(numbered: Numbered, mirrors: Numbers) -> Iterator[TableRows]:
+    tarballs = numbered.ids["tarballs"]
+    yield _rows(
+        "tarball_prefixes",
+        url=[tarball.url for tarball in tarballs],
+        is_whole=[tarball.is_whole for tarball in tarballs],
+    )
+    yield _frame_rows(numbered, "listings", numbered.listings)
+    listings, document = numbered.document_listings, numbered.document_listings["document"]
+    mirror = mirrors[document]
+    listings = listings.having(
+        id=np.arange(1, len(listings) + 1), page=np.where(mirror > 0, 0, document), mirror=mirror
+    )
+    ids = [None, *range(1, len(mirrors) + 1)]
+    yield _frame_rows(numbered, "document_listings", listings, page=ids, mirror=ids)
+
+
+def _document_rows(numbered: Numbered) -> Iterator[TableRows]:
+    """Yield the rows of pages and mirrors."""
+    ids, documents, pages = numbered.ids, numbered.documents, numbered.pages
+    spec_counts = np.bincount(numbered.listings["document"], minlength=len(pages) + 1)
+    yield _rows(
+        "pages",
+        release=pages["release"].tolist(),
+        package=pages["package"].tolist(),
+        path=[document.path for document in documents[: len(pages)]],
+        sha256=[document.sha256 for document in documents[: len(pages)]],
+        format=[document.page.format for document in documents if document.page],
+        spec_count=spec_counts[1 : len(pages) + 1].tolist(),
+    )
+    recorded = np.bincount(numbered.records["document"], minlength=len(documents) + 1).tolist()
+    indexes = [
+        (number, document, document.index_facts)
+        for number, document in enumerate(documents, start=1)
+        if document.index_facts
+    ]
+    yield _rows(
+        "mirrors",
+        release=[ids["releases"][document.release] for _, document, _ in indexes],
+        stack=[ids["stacks"][facts.stack] for *_, facts in indexes],
+        path=[document.path for _, document, _ in indexes],
+        sha256=[document.sha256 for _, document, _ in indexes],
+        format=[facts.format for *_, facts in indexes],
+        url=[facts.url for *_, facts in indexes],
+        is_named=[facts.is_named for *_, facts in indexes],
+        record_count=[recorded[number] for number, *_ in indexes],
+        spec_count=[facts.binaries for *_, facts in indexes],
+    )
+
+
+def _record_rows(numbered: Numbered, mirrors: Numbers, modules: Modules) -> Iterator[TableRows]:
+    yield "nodes", [(at, *node) for node, at in numbered.ids["nodes"].items()]
+    records = numbered.records.having(mirror=mirrors[numbered.records["document"]])
+    yield _frame_rows(numbered, "records", records)
+    installs = records.where(records["install"] > 0)
+    installs_of_input = numbered.texts.installs.things
+    yield (
+        "installs",
+        [
+            (spec, mirror, *installs_of_input[at - 1], modules.loading.get((spec, document)))
+            for spec, mirror, document, at in installs.rows("spec", "mirror", "document", "install")
+        ],
+    )
+    releases = numbered.ids["releases"]
+    yield (
+        "modules",
+        [
+            (at, module.path, releases[str(module.release)], *module[2:])
+            for at, module in enumerate(modules.modules, start=1)
+        ],
+    )
+    yield _frame_rows(numbered, "splices", records.where(records["build_spec"] > 0))
+
+
+def _dependency_rows(numbered: Numbered) -> Iterator[TableRows]:
+    uses, use = numbered.ids["uses"], numbered.edges["use"]
+    values: dict[str, list[Any]] = {"direct": [None, *(use.direct for use in uses)]}
+    for column in ("types", "virtuals"):
+        texts = [",".join(getattr(use, column)) for use in uses]
+        ids = {text: at for at, text in enumerate(sorted({*texts}), start=1)}
+        values[column] = [0, *(ids[text] for text in texts)]
+        yield _rows(f"dependency_{column}", **{column: ids})
+    edges = numbered.edges.having(types=use, virtuals=use, direct=use)
+    yield _frame_rows(numbered, "dependencies", edges, **values)
+
+
+def _problem_rows(
+    numbered: Numbered, mirrors: Numbers, problems: Iterable[tuple[int | str, Problem]]
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of `problems`, each with its source."""
+    for at, (source, problem) in enumerate(problems, start=1):
+        if isinstance(source, str):
+            yield at, source, None, None, *problem
+        else:
+            document, mirror = numbered.documents[source - 1], int(mirrors[source]) or None
+            yield at, document.path, None if mirror else source, mirror, *problem
 
 
 def _counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
@@ -106,240 +292,98 @@ def _are_external(numbered: Numbered, records: Frame) -> Mask:
     return is_external[1:]
 
 
-def _rows(table: str, **columns: Iterable[Any]) -> TableRows:
-    """Return the rows of a table from its columns, with ids that count from 1."""
-    _, *names = schema.table(table).columns
-    first, *columns_after = (columns[column.name] for column in names)
-    first = [*first]
-    return table, zip(range(1, len(first) + 1), first, *columns_after, strict=True)
-
-
-def _frame_rows(numbered: Numbered, table: str, frame: Frame, **values: Sequence[Any]) -> TableRows:
-    """Return the rows of a table from a frame that has its columns; 0 becomes NULL.
-
-    Args:
-        values: the values by number, for columns that are not in `sources.columns.TABLES`.
-    """
-    columns = schema.table(table).columns
-    for column in columns:
-        if column.nullable and column.name not in values:
-            values[column.name] = [None, *_things(numbered, column.name, frame[column.name])]
-    return table, frame.rows(*(column.name for column in columns), **values)
-
-
-def _things(numbered: Numbered, column: str, values: Numbers) -> Iterable[Any]:
-    """Return the values behind the numbers of a column, from 1: ids, texts or other numbers."""
-    of = _MEANINGS[column].of
-    return numbered.ids[of].values() if of in numbered.ids else numbered.texts.things()[of]
-
-
-def _name_rows(numbered: Numbered, packages: PackageCatalogue) -> Iterator[TableRows]:
-    """Yield the rows of the tables that name a configuration's words, except tables with counts."""
-    ids = numbered.ids
-    versions, compilers = ids["versions"], [*map(split_compiler, ids["compilers"])]
-    oldest_first = sorted(versions, key=lambda version: (version[0], version_key(version[1])))
-    positions = {
-        version: position
-        for _, group in groupby(oldest_first, itemgetter(0))
-        for position, version in enumerate(group, start=1)
-    }
-    extra_columns: Mapping[str, dict[str, Iterable[Any]]] = {
-        "versions": {
-            "package": [ids["packages"][package] for package, _ in versions],
-            "name": [name for _, name in versions],
-            "position": map(positions.__getitem__, versions),
-            "versions_behind": versions_behind(packages, versions),
-        },
-        "compilers": {
-            "compiler": ids["compilers"],
-            "name": [name for name, _ in compilers],
-            "version": [version for _, version in compilers],
-        },
-        "targets": {"family": map(targets.family, ids["targets"])},
-    }
-    for table in schema.CONFIGURATION.values():
-        if table not in ("packages", "variant_sets"):
-            yield _rows(table, **{"name": ids[table], **extra_columns.get(table, {})})
-    hosts = sorted({*targets.known_targets(), *ids["targets"]})
-    yield (
-        "target_runs_on",
-        [
-            (host, at)
-            for host in hosts
-            for name, at in ids["targets"].items()
-            if targets.runs_on(name, host)
-        ],
-    )
-
-
 def _newest_versions(numbered: Numbered, is_binary: Mask) -> list[str | None]:
     """Return each package's newest version with a binary, or else with an external."""
-    names: tuple[dict[str, set[str]], ...] = {}, {}
     configurations = [*numbered.ids["configurations"]]
-    for versions_of_package, is_counted in zip(
-        names, (is_binary, numbered.specs["is_listed"] > 0), strict=True
-    ):
+    newest: dict[str, str | None] = {}
+    for is_counted in (numbered.specs["is_listed"] > 0, is_binary):
+        versions: dict[str, set[str]] = {}
         for at in np.unique(numbered.specs["configuration"][is_counted]).tolist():
             configuration = configurations[at - 1]
-            versions_of_package.setdefault(configuration.package, set()).add(configuration.version)
-    binaries, externals = names
-    packages = numbered.ids["packages"]
-    return [newest_version(binaries.get(name, externals.get(name, set()))) for name in packages]
+            versions.setdefault(configuration.package, set()).add(configuration.version)
+        newest |= {name: newest_version(names) for name, names in versions.items()}
+    return [newest.get(name) for name in numbered.ids["packages"]]
 
 
-def _stack_set_rows(numbered: Numbered) -> Iterator[TableRows]:
-    stacks, sets = numbered.ids["stacks"], numbered.ids["stack_sets"]
-    without_root = ([name for name in names if name != ROOT] for names in sets)
-    yield _rows("stack_sets", stacks=map(as_json, sets), shown=map(as_json, without_root))
-    yield "stack_set_members", [(at, stacks[name]) for names, at in sets.items() for name in names]
+def full_text(numbered: Numbered, packages: PackageCatalogue) -> dict[str, Iterable[str]]:
+    """Return the words by which full-text search finds each row, by table.
 
-
-def _variant_rows(numbered: Numbered) -> Iterator[TableRows]:
-    variants, sets = numbered.ids["variants"], numbered.ids["variant_sets"]
-    parsed = [readable_variant(text) or Variant(text, ("",), "single") for text in variants]
-    yield _rows(
-        "variants",
-        name=[variant.name for variant in parsed],
-        value=[variant.value for variant in parsed],
-        text=variants,
-    )
-    yield (
-        "variant_values",
-        [
-            (at, value)
-            for at, variant in enumerate(parsed, start=1)
-            for value in sorted(set(variant.values))
-        ],
-    )
-    yield _rows("variant_sets", text=map(" ".join, sets))
-    yield (
-        "variant_set_members",
-        [(at, variants[text]) for texts, at in sets.items() for text in texts],
-    )
-
-
-def _listing_rows(numbered: Numbered, mirrors: Numbers) -> Iterator[TableRows]:
-    tarballs = numbered.ids["tarballs"]
-    yield _rows(
-        "tarball_prefixes",
-        url=[tarball.url for tarball in tarballs],
-        is_whole=[tarball.is_whole for tarball in tarballs],
-    )
-    yield _frame_rows(numbered, "listings", numbered.listings)
-    listings, document = numbered.document_listings, numbered.document_listings["document"]
-    mirror = mirrors[document]
-    listings = listings.having(
-        id=np.arange(1, len(listings) + 1), page=np.where(mirror > 0, 0, document), mirror=mirror
-    )
-    columns = schema.table("document_listings").columns
-    values = {
-        column.name: [None, *_things(numbered, column.name, listings[column.name])]
-        for column in columns
-        if column.name in ("size", "tarball")
+    The tokenizer splits at blanks only (`schema.TOKENIZER`), so that `+cuda` does not find `~cuda`.
+    Every form that a person would type is a separate word; docs/site.md lists them.
+    """
+    return {
+        "configurations": map(configuration_tokens, numbered.ids["configurations"]),
+        "packages": map(_package_tokens, numbered.ids["packages"]),
+        "known_packages": (
+            _known_package_tokens(name, package.texts.get("description", ""))
+            for name, package in packages.packages.items()
+        ),
     }
-    values |= {name: [None, *range(1, len(mirrors) + 1)] for name in ("page", "mirror")}
-    yield "document_listings", listings.rows(*(column.name for column in columns), **values)
 
 
-def _page_rows(numbered: Numbered) -> TableRows:
-    pages, documents = numbered.pages, numbered.documents[: len(numbered.pages)]
-    spec_counts = np.bincount(numbered.listings["document"], minlength=len(pages) + 1)
-    return _rows(
-        "pages",
-        release=pages["release"].tolist(),
-        package=pages["package"].tolist(),
-        path=[document.path for document in documents],
-        sha256=[document.sha256 for document in documents],
-        format=[document.page.format for document in documents if document.page],
-        spec_count=spec_counts[1 : len(pages) + 1].tolist(),
-    )
+def configuration_tokens(configuration: Configuration) -> str:
+    """Return the distinct words of a configuration, separated by blanks."""
+    package, version, compiler, os, platform, target, variants = configuration
+    words = [package, *filter(None, package.replace("_", "-").split("-"))]
+    for prefix in _prefixes(version):
+        words += (prefix, f"@{prefix}", f"{package}@{prefix}")
+    words += (*_compiler(compiler), os, f"os={os}", platform, f"platform={platform}")
+    words += (target, f"target={target}", targets.family(target), *_variants(variants))
+    quoted = (part for word in words if "'" in word or '"' in word for part in _QUOTE.split(word))
+    return " ".join(dict.fromkeys([*words, *filter(None, quoted)]))
 
 
-def _mirror_ids(documents: Sequence[Document]) -> Numbers:
-    """Return the mirror id of each document by its number; 0 if it is not an index."""
-    indexes = (number for number, document in enumerate(documents, start=1) if document.index_facts)
-    return places(numbers(indexes), len(documents))
+_QUOTE = re.compile("['\"]")
 
 
-def _mirror_rows(numbered: Numbered) -> TableRows:
-    ids, documents = numbered.ids, numbered.documents
-    recorded = np.bincount(numbered.records["document"], minlength=len(documents) + 1).tolist()
-    rows = [
-        (
-            ids["releases"][document.release],
-            ids["stacks"][document.index_facts.stack],
-            document.path,
-            document.sha256,
-            document.index_facts.format,
-            document.index_facts.url,
-            document.index_facts.is_named,
-            recorded[number],
-            document.index_facts.binaries,
-        )
-        for number, document in enumerate(documents, start=1)
-        if document.index_facts
-    ]
-    return "mirrors", [(at, *row) for at, row in enumerate(rows, start=1)]
+@lru_cache(maxsize=4096)
+def _compiler(name: str) -> tuple[str, ...]:
+    """Return the words of a compiler, each with its name: a version alone is the package's."""
+    compiler, version = split_compiler(name)
+    words = [compiler, *(f"{compiler}@{prefix}" for prefix in _prefixes(version or ""))]
+    return (*words, *(f"%{word}" for word in words))
 
 
-def _record_rows(numbered: Numbered, mirrors: Numbers, modules: Modules) -> Iterator[TableRows]:
-    yield "nodes", [(at, *node) for node, at in numbered.ids["nodes"].items()]
-    records = numbered.records.having(mirror=mirrors[numbered.records["document"]])
-    yield _frame_rows(numbered, "records", records)
-    installs = records.where(records["install"] > 0)
-    installs_of_input = numbered.texts.installs.things
-    yield (
-        "installs",
-        [
-            (spec, mirror, *installs_of_input[at - 1], modules.loading.get((spec, document)))
-            for spec, mirror, document, at in installs.rows("spec", "mirror", "document", "install")
-        ],
-    )
-    releases = numbered.ids["releases"]
-    yield (
-        "modules",
-        [
-            (at, module.path, releases[str(module.release)], *module[2:])
-            for at, module in enumerate(modules.modules, start=1)
-        ],
-    )
-    yield _frame_rows(numbered, "splices", records.where(records["build_spec"] > 0))
+@lru_cache(maxsize=65536)
+def _variants(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word for text in texts for word in _variant(text))
 
 
-def _dependency_rows(numbered: Numbered) -> Iterator[TableRows]:
-    uses, edges = numbered.ids["uses"], numbered.edges
-    types = _distinct(",".join(use.types) for use in uses)
-    virtuals = _distinct(",".join(use.virtuals) for use in uses)
-    yield _rows("dependency_types", types=types)
-    yield _rows("dependency_virtuals", virtuals=virtuals)
-    use = edges["use"]
-    yield _frame_rows(
-        numbered,
-        "dependencies",
-        edges.having(types=use, virtuals=use, direct=use),
-        types=[0, *(types[",".join(use.types)] for use in uses)],
-        virtuals=[0, *(virtuals[",".join(use.virtuals)] for use in uses)],
-        direct=[None, *(use.direct for use in uses)],
-    )
+@lru_cache(maxsize=65536)
+def _variant(text: str) -> tuple[str, ...]:
+    variant = readable_variant(text)
+    if variant is None:
+        return (text,)
+    if variant.kind == "bool":
+        on = variant.values == ("true",)
+        return (text, f"+{variant.name}", variant.name) if on else (text, f"~{variant.name}")
+    members = (word for value in variant.values for word in (f"{variant.name}={value}", value))
+    return (text, f"{variant.name}={variant.value}", *members)
 
 
-def _distinct(texts: Iterable[str]) -> dict[str, int]:
-    return {text: at for at, text in enumerate(sorted(set(texts)), start=1)}
+@lru_cache(maxsize=65536)
+def _prefixes(version: str) -> tuple[str, ...]:
+    """Return `1`, `1.14` and `1.14.3` for `1.14.3`."""
+    parts = version.split(".")
+    prefixes = (".".join(parts[:stop]) for stop in range(1, min(len(parts), _MOST_PARTS)))
+    return (*filter(None, prefixes), version) if version else ()
 
 
-def _problem_rows(
-    numbered: Numbered,
-    mirrors: Numbers,
-    problems: Iterable[tuple[int | str, Problem]],
-) -> TableRows:
-    """Return the rows of `problems`, each with its source."""
-    problem_rows: list[tuple[str | None, int | None, int | None, Problem]] = []
-    for source, problem in problems:
-        if isinstance(source, str):
-            problem_rows.append((source, None, None, problem))
-            continue
-        document, mirror = numbered.documents[source - 1], int(mirrors[source]) or None
-        problem_rows.append((document.path, None if mirror else source, mirror, problem))
-    return "problems", [
-        (at, *columns, *problem) for at, (*columns, problem) in enumerate(problem_rows, 1)
-    ]
+def _package_tokens(name: str) -> str:
+    """Return all substrings of a name: `torch` finds `py-torchvision`."""
+    parts = {
+        name[start:stop] for start in range(len(name)) for stop in range(start + 1, len(name) + 1)
+    }
+    return " ".join(sorted(parts))
+
+
+def _known_package_tokens(name: str, description: str) -> str:
+    """Return the words of a name, its language and its description, split at punctuation."""
+    words = [name, *description.split(), *(["python"] if name.partition("-")[0] == "py" else [])]
+    punctuated = [word for word in words if not word.isalnum()]
+    tokens = [*filter(str.isalnum, words), *(word.strip(_AROUND) for word in punctuated)]
+    return " ".join(dict.fromkeys(tokens + _PARTS.findall(" ".join(punctuated))))
+
+
+_PARTS = re.compile(r"[^\W_]+")
+_AROUND = ".,;:!?()[]{}<>\"'`"

@@ -1,24 +1,39 @@
-"""Writes rows to a SQLite file: creates it, fills it in one transaction, indexes and checks it.
+"""Creates, fills and checks the SQLite file, and puts it in place with its inspect file.
 
-The schema defines the tables; sqlite-utils writes the statements.
+The inspect file beside a database has the counts and the hash that Datasette would otherwise
+compute. Datasette does not check it (docs: "performance", `datasette inspect`), so a reader
+compares the hash (`current_inspection`).
 """
 
 from __future__ import annotations
 
+import glob
+import json
+import os
 import sqlite3
+import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from importlib import metadata
 from importlib.resources import files
-from itertools import chain, count, islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-import sqlite_utils
-
 from spack_cache_db import schema
-from spack_cache_db.errors import OutputError
+from spack_cache_db.bounded_files import KINDS, put_in_place, read_file, sha256_of
+from spack_cache_db.database_file import is_database
+from spack_cache_db.errors import DatabaseError, OutputError, reason
+
+NAME = "spack-cache"
+"""The database's name in URLs."""
+
+RECORD = "build"
+"""The key of an inspect file under which a build records its input."""
+
+_MAX_INSPECTION = 2**20
+"""Largest inspect file that is read, in bytes; a usual file has a few thousand."""
 
 _MOST_PARAMETERS = 999
 """Parameters that every SQLite version accepts in one statement ("Limits", 9)."""
@@ -29,6 +44,8 @@ def create(path: Path) -> sqlite3.Connection:
 
     The journal is off: until it is renamed, nothing uses the file, and a crash discards it.
     """
+    import sqlite_utils  # `serve` needs other functions of this module.
+
     connection = sqlite3.connect(path, isolation_level=None)
     for pragma in (
         f"page_size = {schema.PAGE_SIZE}",
@@ -43,7 +60,19 @@ def create(path: Path) -> sqlite3.Connection:
         connection.execute(f"PRAGMA {pragma}")
     connection.execute("BEGIN")
     for table in schema.TABLES:
-        _create_table(sqlite_utils.Database(connection), table)
+        sql = sqlite_utils.Database(connection).create_table_sql(
+            table.name,
+            {column.name: column.type for column in table.columns},
+            pk=table.primary_key if table.without_rowid else table.primary_key[0],
+            foreign_keys=[
+                (column.name, column.references, schema.table(column.references).primary_key[0])
+                for column in table.columns
+                if column.references
+            ],
+            not_null={column.name for column in table.columns if not column.nullable} - {"id"},
+        )
+        without_rowid = " WITHOUT ROWID" if table.without_rowid else ""
+        connection.execute(sql.rstrip().rstrip(";") + without_rowid)
     return connection
 
 
@@ -62,12 +91,22 @@ def insert(db: sqlite3.Connection, table: str, rows: Iterable[tuple[Any, ...]]) 
 def index_text(db: sqlite3.Connection, words: Mapping[str, Iterable[str]]) -> None:
     """Create and fill every full-text table; ids count from 1 in the order of the words.
 
+    The tables store no text (SQLite FTS5 docs, 4.4.1 "Contentless Tables"), which saves a copy of
+    the words, and `count(*)` reads only the index. The comment in the statement is for sqlite-utils
+    and Datasette: they search it for `content="<table>"` to find the indexed table.
+
     Args:
         db: the database.
         words: the words of each row, by the name of the indexed table.
     """
     for table, full_text in schema.FULL_TEXT.items():
-        db.execute(_full_text_statement(table, full_text))
+        db.execute(f"""\
+CREATE VIRTUAL TABLE [{table}] USING fts5(
+  tokens,
+  content='' /* content="{full_text.content}" */,
+  detail=none,
+  tokenize="{full_text.tokenizer}"
+)""")
         rows = enumerate(words[full_text.content], start=1)
         db.executemany(f"INSERT INTO [{table}](rowid, tokens) VALUES (?, ?)", rows)
         db.execute(f"INSERT INTO [{table}]([{table}]) VALUES ('optimize')")
@@ -80,14 +119,18 @@ def finish(db: sqlite3.Connection) -> None:
         OutputError: this version of sqlite-utils writes statements with another checksum, which
             readers would reject.
     """
+    import sqlite_utils
+
+    database = sqlite_utils.Database(db)
     for table in schema.TABLES:
         for index in table.every_index():
-            sqlite_utils.Database(db).table(table.name).create_index(
+            database.table(table.name).create_index(
                 index.columns, index_name=index.name, unique=index.is_unique
             )
     for name, sql in schema.VIEWS.items():
-        sqlite_utils.Database(db).create_view(name, sql)
-    insert(db, "column_descriptions", _descriptions(db))
+        database.create_view(name, sql)
+    descriptions = enumerate(_descriptions(db), start=1)
+    insert(db, "column_descriptions", ((at, *row) for at, row in descriptions))
     db.execute("ANALYZE")
     # Most queries are about a branch, which lists many more specs than the average release. With
     # the average as its estimate, SQLite would read the whole branch to find one package.
@@ -104,13 +147,24 @@ def finish(db: sqlite3.Connection) -> None:
         raise OutputError(f"{message}; install an older version of it")
 
 
+def _descriptions(db: sqlite3.Connection) -> Iterator[tuple[str, str | None, str, int | None]]:
+    """Yield the descriptions of each table, followed by those of its columns in order."""
+    text = files("spack_cache_db.schema").joinpath("descriptions.toml").read_text("utf-8")
+    described = tomllib.loads(text)
+    for table, description in described["tables"].items():
+        yield table, None, description, None
+        texts = described["columns"]["common"] | described["columns"].get(table, {})
+        for (column,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall():
+            yield table, column, texts[column], int(column in described["derived"])
+
+
 def require_intact(path: Path) -> None:
     """Check a finished database with SQLite's own checks.
 
     Raises:
         OutputError: SQLite finds a broken foreign key or a damaged page.
     """
-    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True)) as db:
+    with closing(_connected(path)) as db:
         db.execute(f"PRAGMA mmap_size = {path.stat().st_size}")
         try:
             broken = db.execute("PRAGMA foreign_key_check").fetchmany(3)
@@ -121,46 +175,174 @@ def require_intact(path: Path) -> None:
         raise OutputError(f"the built database is damaged, nothing was replaced: {broken} {damage}")
 
 
-def _descriptions(db: sqlite3.Connection) -> Iterator[tuple[int, str, str | None, str, int | None]]:
-    """Yield the rows of `column_descriptions`: each table, followed by its columns in order."""
-    text = files("spack_cache_db.schema").joinpath("descriptions.toml").read_text("utf-8")
-    described = tomllib.loads(text)
-    number = count(1)
-    for table, description in described["tables"].items():
-        yield next(number), table, None, description, None
-        texts = described["columns"]["common"] | described["columns"].get(table, {})
-        for (column,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall():
-            yield next(number), table, column, texts[column], int(column in described["derived"])
+def _connected(database: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
 
 
-def _create_table(db: sqlite_utils.Database, table: schema.Table) -> None:
-    key = table.primary_key
-    sql = db.create_table_sql(
-        table.name,
-        {column.name: column.type for column in table.columns},
-        pk=key if table.without_rowid else key[0],
-        foreign_keys=[
-            (column.name, column.references, schema.table(column.references).primary_key[0])
-            for column in table.columns
-            if column.references
-        ],
-        not_null={column.name for column in table.columns if not column.nullable} - {"id"},
-    )
-    without_rowid = " WITHOUT ROWID" if table.without_rowid else ""
-    db.execute(sql.rstrip().rstrip(";") + without_rowid)
+def inspect_path(database: Path) -> Path:
+    """Return the path of a database's inspect file."""
+    return database.with_suffix(".inspect.json")
 
 
-def _full_text_statement(table: str, full_text: schema.FullText) -> str:
-    """Return the statement that creates a full-text table.
+def require_replaceable(output: Path, inputs: Iterable[str], *, force: bool) -> None:
+    """Raise OutputError if writing would replace a file that is not an old database.
 
-    The table stores no text (SQLite FTS5 docs, 4.4.1 "Contentless Tables"), which saves a copy of
-    the words, and `count(*)` reads only the index. The comment is for sqlite-utils and Datasette:
-    they search the statement for `content="<table>"` to find the indexed table.
+    Args:
+        output: the file to be written, or the inspect file beside it.
+        inputs: the input paths; a file in them is replaced only if it is a database.
+        force: whether any other regular file may be replaced.
+
+    Raises:
+        OutputError: the output is not a regular file, is part of the input, or was not made by
+            this program.
     """
-    return f"""\
-CREATE VIRTUAL TABLE [{table}] USING fts5(
-  tokens,
-  content='' /* content="{full_text.content}" */,
-  detail=none,
-  tokenize="{full_text.tokenizer}"
-)"""
+    try:
+        status = os.lstat(output)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError) as error:
+        # A name with a NUL is a ValueError.
+        raise _cannot_write(output, error) from None
+    kind = KINDS.get(stat.S_IFMT(status.st_mode))
+    if kind is not None:
+        raise OutputError(f"{output}: is {kind}, expected a regular file or a new name")
+    if is_database(output):
+        return
+    if any(_is_within(output, path) for path in inputs):
+        raise OutputError(f"{output}: is part of the input, expected another place to write to")
+    if status.st_size and not force:
+        expected = "expected an older database, an empty file or a new name"
+        raise OutputError(
+            f"{output}: was not made by spack-cache-db, {expected}; to replace it, use --force"
+        )
+
+
+def _is_within(output: Path, path: str) -> bool:
+    try:
+        real, folder = os.path.realpath(output), os.path.realpath(path)
+    except ValueError:
+        return False  # No file can have a path with a NUL; reading the input reports it.
+    return os.path.commonpath([real, folder]) == folder
+
+
+def temporary(path: Path) -> Path:
+    """Return the name under which this process writes a file until it is complete."""
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+
+def discard(output: Path) -> None:
+    """Remove the incomplete files of this process, if there are any."""
+    for path in (output, inspect_path(output)):
+        # A name that no file can have is a ValueError.
+        with suppress(OSError, ValueError):
+            temporary(path).unlink()
+
+
+@contextmanager
+def replacing(output: Path) -> Iterator[Path]:
+    """Yield the path of an empty temporary file, which is removed at the end.
+
+    Files of earlier builds that were killed are removed too.
+
+    Raises:
+        OutputError: the folder cannot be written, or the disk is full.
+    """
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        for path in (output, inspect_path(output)):
+            for left_over in output.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+                if not _is_being_written(left_over):
+                    left_over.unlink(missing_ok=True)
+        temporary(output).touch()
+        yield temporary(output)
+    except (OSError, sqlite3.OperationalError) as error:
+        raise _cannot_write(output, error) from error
+    finally:
+        discard(output)
+
+
+def _is_being_written(path: Path) -> bool:
+    """Return whether a temporary file's name contains the id of another running process."""
+    pid = path.name.split(".")[-2]
+    try:
+        os.kill(int(pid), 0)
+    except (ProcessLookupError, ValueError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return int(pid) != os.getpid()
+
+
+def _cannot_write(output: Path, error: Exception) -> OutputError:
+    is_file = isinstance(error, FileExistsError)
+    why = f"{output.parent} is not a folder" if is_file else reason(error)
+    return OutputError(
+        f"{output}: cannot be written: {why}; free space or choose another place with -o. "
+        "The old file, if there was one, is untouched."
+    )
+
+
+def publish(built: Path, output: Path, record: Mapping[str, Any]) -> tuple[str, bool]:
+    """Move a finished database to `output`, then write its inspect file, with a build record.
+
+    Returns:
+        The sha256 in hex, and whether the old file has the same bytes and stays.
+
+    Raises:
+        OutputError: a folder has the name of the inspect file.
+    """
+    inspected = inspect(built)
+    inspected[NAME] |= {"file": output.name, RECORD: record}
+    text = json.dumps(inspected, indent=1, sort_keys=True) + "\n"
+    inspect_file = inspect_path(output)
+    temporary(inspect_file).write_text(text, encoding="utf-8")
+    sha256 = str(inspected[NAME]["hash"])
+    is_same = output.exists() and sha256_of(output) == sha256
+    if not is_same:
+        put_in_place(built, output)
+    try:
+        temporary(inspect_file).replace(inspect_file)
+    except OSError as error:
+        message = f"cannot be written: {error.strerror}; the database itself is complete"
+        raise OutputError(f"{inspect_file}: {message}") from None
+    return sha256, is_same
+
+
+def inspect(database: Path) -> dict[str, Any]:
+    """Return the content of Datasette's inspect file: hash, size in bytes, rows of each table."""
+    counts = {}
+    with closing(_connected(database)) as db:
+        names = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        for (name,) in names:
+            quoted = name.replace('"', '""')
+            (rows,) = db.execute(f'SELECT count(*) FROM "{quoted}"').fetchone()
+            counts[name] = {"count": rows}
+    size, sha256 = database.stat().st_size, sha256_of(database)
+    return {NAME: {"hash": sha256, "size": size, "file": database.name, "tables": counts}}
+
+
+def current_inspection(database: Path, published: Path | None = None) -> dict[str, Any]:
+    """Return the content of the inspect file if its hash fits, otherwise inspect the database.
+
+    Args:
+        database: the database.
+        published: the path beside which the inspect file is, if it differs from `database`.
+
+    Raises:
+        DatabaseError: the database has no inspect file and is damaged.
+    """
+    published = published or database
+    try:
+        inspected = json.loads(read_file(inspect_path(published), _MAX_INSPECTION))
+        if inspected[NAME]["hash"] == sha256_of(database):
+            return dict(inspected)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        pass
+    try:
+        with closing(_connected(database)) as db:
+            (result,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        if result != "ok":
+            raise sqlite3.DatabaseError(" ".join(result.split()))
+        return inspect(database)
+    except sqlite3.DatabaseError as error:
+        raise DatabaseError(f"{published}: is damaged: {error}; build it again") from None

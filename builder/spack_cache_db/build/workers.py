@@ -69,9 +69,7 @@ def work_through(units: Sequence[Unit], work: Callable[[Unit], T], inputs: Input
         yield from _in_processes(units, work, jobs)
 
 
-def _in_order(
-    submit: Callable[[Unit], Future[T]], units: Sequence[Unit], jobs: int
-) -> Iterator[T]:
+def _in_order(submit: Callable[[Unit], Future[T]], units: Sequence[Unit], jobs: int) -> Iterator[T]:
     """Yield results in order; few units are submitted at once, so that results cannot pile up."""
     waiting: deque[Future[T]] = deque()
     try:

@@ -1,4 +1,4 @@
-"""build.publication: a database replaces an old one or takes a new name, and harms nothing else."""
+"""build.sqlite_file: a database replaces an old one or takes a new name, and harms nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.build import build, publication
+from spack_cache_db.build import build, sqlite_file
 from spack_cache_db.errors import InputError, OutputError
 from tests.commands import run
 from tests.pagetexts import SAMPLES, page, write
@@ -155,7 +155,7 @@ def test_an_error_leaves_the_old_file(error: type[BaseException], tmp_path: Path
     """Whatever is raised, the old file stays and the temporary file goes."""
     output = tmp_path / "x.db"
     output.write_bytes(b"old")
-    with pytest.raises((error, OutputError)), publication.replacing(output) as temporary:
+    with pytest.raises((error, OutputError)), sqlite_file.replacing(output) as temporary:
         temporary.write_bytes(b"half")
         raise error
     assert output.read_bytes() == b"old"
@@ -170,11 +170,11 @@ def of_process(path: Path, number: int) -> Path:
 @pytest.mark.parametrize("output", ["x.db", "[x].db", "x*.db"])
 def test_what_a_killed_build_left_is_removed(output: str, tmp_path: Path) -> None:
     """Its files are named for its process; names of other targets are not touched."""
-    of_other = of_process(publication.temporary(tmp_path / "other.db"), NOBODY)
+    of_other = of_process(sqlite_file.temporary(tmp_path / "other.db"), NOBODY)
     of_other.touch()
-    for path in (tmp_path / output, publication.inspect_path(tmp_path / output)):
-        of_process(publication.temporary(path), NOBODY).touch()
-    with publication.replacing(tmp_path / output):
+    for path in (tmp_path / output, sqlite_file.inspect_path(tmp_path / output)):
+        of_process(sqlite_file.temporary(path), NOBODY).touch()
+    with sqlite_file.replacing(tmp_path / output):
         pass
     assert names(tmp_path) == {of_other.name}
 
@@ -188,9 +188,9 @@ def test_what_a_running_build_writes_is_left_alone(tmp_path: Path) -> None:
     ) as running:
         assert running.stdout is not None
         running.stdout.readline()
-        theirs = of_process(publication.temporary(tmp_path / "x.db"), running.pid)
+        theirs = of_process(sqlite_file.temporary(tmp_path / "x.db"), running.pid)
         theirs.touch()
-        with publication.replacing(tmp_path / "x.db"):
+        with sqlite_file.replacing(tmp_path / "x.db"):
             pass
         assert names(tmp_path) == {theirs.name}
 
@@ -205,7 +205,7 @@ def built_file(tmp_path: Path) -> Path:
 
 def test_a_build_writes_the_inspect_file(built_file: Path) -> None:
     """Hash, size, and the number of rows of each table."""
-    written = json.loads(publication.inspect_path(built_file).read_text())["spack-cache"]
+    written = json.loads(sqlite_file.inspect_path(built_file).read_text())["spack-cache"]
     assert written["hash"] == hashlib.sha256(built_file.read_bytes()).hexdigest()
     assert written["size"] == built_file.stat().st_size
     assert written["file"] == "x.db"
@@ -222,18 +222,18 @@ def test_a_build_writes_the_inspect_file(built_file: Path) -> None:
 
 def test_it_is_believed_where_it_is_of_this_file(built_file: Path) -> None:
     """Nothing is counted again: a number that we change in it comes back."""
-    path = publication.inspect_path(built_file)
+    path = sqlite_file.inspect_path(built_file)
     written = json.loads(path.read_text())
     written["spack-cache"]["tables"]["specs"]["count"] = 77
     path.write_text(json.dumps(written))
-    found = publication.current_inspection(built_file)
+    found = sqlite_file.current_inspection(built_file)
     assert found["spack-cache"]["tables"]["specs"]["count"] == 77
 
 
 def test_a_place_that_is_taken_is_told(tmp_path: Path) -> None:
     """A folder stands where the inspect file belongs: one message, no litter."""
     output = tmp_path / "x.db"
-    publication.inspect_path(output).mkdir()
+    sqlite_file.inspect_path(output).mkdir()
     with pytest.raises(OutputError) as caught:
         build([str(SAMPLES)], output)
     assert str(caught.value) == (
