@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spack_cache_db.sources.columns import Meaning
+from spack_cache_db.sources.columns import DICTIONARIES
 
 ROWS_AT_ONCE = 4_000
 """Number of rows that are Python objects at a time, which take five times as much memory."""
@@ -42,18 +42,15 @@ class Frame:
         """Return the frame with columns replaced or added."""
         return Frame(**self.columns | columns)
 
-    def renumbered(self, meanings: Mapping[str, Meaning], numbers: Mapping[str, Numbers]) -> Frame:
-        """Return the frame with new numbers.
+    def renumbered(self, numbers: Mapping[str, Numbers]) -> Frame:
+        """Return the frame with new numbers in the columns of some of `DICTIONARIES`.
 
-        Args:
-            meanings: the dictionary that each column refers to (see `sources.columns.TABLES`).
-            numbers: the new number of each old one, by dictionary, and 0 for 0; other dictionaries
-                are unchanged.
+        `numbers[dictionary]` has the new number of each old one, and 0 for 0.
         """
         new = {
-            name: numbers[meaning.of][self[name]]
-            for name, meaning in meanings.items()
-            if meaning.of in numbers and name in self.columns
+            name: numbers[dictionary][self[name]]
+            for name, dictionary in DICTIONARIES.items()
+            if dictionary in numbers and name in self.columns
         }
         return self.having(**new)
 

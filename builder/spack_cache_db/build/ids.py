@@ -21,7 +21,7 @@ from spack_cache_db.build.merge import Merged
 from spack_cache_db.errors import counted
 from spack_cache_db.records import Configuration, Problem
 from spack_cache_db.schema import CONFIGURATION
-from spack_cache_db.sources.columns import TABLES, Document, ModuleFacts, Texts
+from spack_cache_db.sources.columns import Document, ModuleFacts, Texts
 from spack_cache_db.spack.normal_forms import split_compiler
 from spack_cache_db.spack.versions import preference, version_key
 
@@ -74,15 +74,15 @@ def number(merged: Merged) -> Numbered:
     for name in _DICTIONARIES:
         values = (ids[name].get(value, 0) for value in getattr(texts, name).things)
         new[name] = np.array([0, *values], dtype=np.uint32)
-    specs = merged.specs.renumbered(TABLES["listings"], new)
+    specs = merged.specs.renumbered(new)
     hashes = texts.hashes.things
     by_hash = np.array(hashes, dtype="S32")[specs["spec"] - 1]
     specs = specs.where(np.lexsort((by_hash, specs["release"], specs["configuration"])))
     new["hashes"] = places(specs["spec"], len(texts.hashes))
-    listings = merged.listings.renumbered(TABLES["listings"], new)
+    listings = merged.listings.renumbered(new)
     listings = listings.having(configuration=specs["configuration"][listings["spec"] - 1])
-    in_documents = merged.document_listings.renumbered(TABLES["listings"], new)
-    records = merged.records.renumbered(TABLES["records"], new)
+    in_documents = merged.document_listings.renumbered(new)
+    records = merged.records.renumbered(new)
     pages = [document.page for document in merged.documents if document.page]
     rows = [(0,) * len(CONFIGURATION), *_configuration_rows(ids, ids["configurations"])]
     stacks = ids["stacks"]
@@ -101,7 +101,7 @@ def number(merged: Merged) -> Numbered:
             np.lexsort((in_documents["spec"], in_documents["document"]))
         ),
         records=records.where(np.argsort(packed(records["spec"], records["document"]))),
-        edges=_distinct(merged.edges.renumbered(TABLES["edges"], new)),
+        edges=_distinct(merged.edges.renumbered(new)),
         configurations=Frame(
             **dict(zip(CONFIGURATION, np.array(rows, dtype=np.int64).T, strict=True))
         ),

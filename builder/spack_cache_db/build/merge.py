@@ -38,7 +38,9 @@ from spack_cache_db.build.known_packages import distinct_facts
 from spack_cache_db.errors import Fault
 from spack_cache_db.records import Problem
 from spack_cache_db.sources.columns import (
+    DICTIONARIES,
     DOCUMENTS,
+    OPTIONAL,
     TABLES,
     Columns,
     Document,
@@ -54,8 +56,6 @@ from spack_cache_db.sources.columns import (
     tarball_url,
 )
 from spack_cache_db.spack.normal_forms import FLAG_NAMES
-
-_OPTIONAL = [name for name, meaning in TABLES["listings"].items() if meaning.is_optional]
 
 
 class Difference(NamedTuple):
@@ -136,7 +136,7 @@ class Merge:
         for table, arrays in columns.tables.items():
             if arrays["document"]:
                 frame = {name: np.asarray(array, np.uint32) for name, array in arrays.items()}
-                self._parts[table].append(Frame(**frame).renumbered(TABLES[table], new))
+                self._parts[table].append(Frame(**frame).renumbered(new))
         self._units.append(replace(columns, things={}, tables={}))
 
     def merged(self, first: str | None = None, snapshots: Snapshots = NO_SNAPSHOTS) -> Merged:
@@ -251,7 +251,7 @@ def _of_documents(stated: Frame, listings: Frame, documents: Sequence[Document])
     folded = listings.where(np.repeat(np.arange(len(starts)), sizes)[is_shared])
     is_page = np.array([False, *(document.page is not None for document in documents)])
     is_stated = is_page[shared["document"]]
-    for name in _OPTIONAL:
+    for name in OPTIONAL:
         is_stated |= shared[name] != folded[name]
     shared = shared.where(is_stated)
     return shared.where(np.lexsort((shared["spec"], shared["document"])))
@@ -275,7 +275,7 @@ def fold(listings: Frame, stack_sets: Interned[Stacks]) -> tuple[Frame, list[Dif
     folded = listings.where(starts)
     folded = folded.having(stacks=_unions(stack_sets, listings["stacks"], starts))
     differences = []
-    for name in _OPTIONAL:
+    for name in OPTIONAL:
         column = listings[name]
         has_value = column > 0
         first = np.minimum.reduceat(np.where(has_value, rows, len(rows)), starts)
@@ -403,7 +403,7 @@ def problems(merged: Merged) -> list[tuple[int, Problem]]:
 def _differing(merged: Merged, difference: Difference) -> Iterator[tuple[int, Problem]]:
     """Yield the problems of documents that contradict the stored values, with their values."""
     column, texts = difference.column, merged.texts
-    values = texts.things()[TABLES["listings"][column].of]
+    values = texts.things()[DICTIONARIES[column]]
     names = ("document", "spec", column)
     rows = zip(difference.stated.rows(*names), difference.stored.rows(*names), strict=True)
     for (document, spec, number), (other, _, other_number) in rows:

@@ -20,16 +20,13 @@ from spack_cache_db.build.known_packages import PackageCatalogue, versions_behin
 from spack_cache_db.records import INSTALLED, ROOT, Configuration, Problem
 from spack_cache_db.releases import release_date, release_kind, snapshot_branches
 from spack_cache_db.sources import as_json
-from spack_cache_db.sources.columns import TABLES
+from spack_cache_db.sources.columns import DICTIONARIES
 from spack_cache_db.spack import targets
 from spack_cache_db.spack.normal_forms import Variant, readable_variant, split_compiler
 from spack_cache_db.spack.versions import newest_version, version_key
 
 TableRows = tuple[str, Iterable[tuple[Any, ...]]]
 """A table's name, and its rows in the order of the schema's columns."""
-
-_MEANINGS = {name: meaning for columns in TABLES.values() for name, meaning in columns.items()}
-"""The meaning of each column name, which is the same in every table of `sources.columns`."""
 
 _MOST_PARTS = 8
 """Maximum of prefixes of a version; their total length is the square of their number."""
@@ -76,12 +73,12 @@ def _frame_rows(numbered: Numbered, table: str, frame: Frame, **values: Sequence
     """Return the rows of a table from a frame that has its columns; 0 becomes NULL.
 
     Args:
-        values: the values by number, for columns that are not in `sources.columns.TABLES`.
+        values: the values by number, for columns that are not in `sources.columns.DICTIONARIES`.
     """
     columns = schema.table(table).columns
     for column in columns:
         if column.nullable and column.name not in values:
-            of = _MEANINGS[column.name].of
+            of = DICTIONARIES[column.name]
             ids = numbered.ids.get(of)
             values[column.name] = [
                 None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from spack_cache_db.errors import Fault
@@ -25,11 +25,9 @@ T = TypeVar("T", bound=Hashable)
 
 _BEFORE_HASH, _, _AFTER_HASH = "".join(TARBALL_PATH).partition("{hash}")
 
-PUBLISHED, LISTED, NAMED = "site", "list", "names"
+FORMS = PUBLISHED, LISTED, NAMED = "site", "list", "names"
 """Forms of package data, the richest first: a file of the packages site, an entry of the list that
 Spack prints, and a name alone."""
-
-FORMS = (PUBLISHED, LISTED, NAMED)
 
 
 class PageFacts(NamedTuple):
@@ -43,12 +41,9 @@ class IndexFacts(NamedTuple):
     """The facts of an index as a document.
 
     Attributes:
-        stack: its stack.
         format: the version of its database, or the layout of a mirror's spec files.
-        url: the address of the mirror, if known.
         whole: location of the mirror or index with all binaries of the release and stack; None for
             a single spec file.
-        binaries: number of binaries that the index lists.
         is_installed: whether it is the index of an installation.
         is_named: whether its release was given by name.
     """
@@ -67,14 +62,7 @@ SPEC_FILE = "spec file "
 
 
 class Origin(NamedTuple):
-    """The options with which a database was built.
-
-    Attributes:
-        location: path of the database, as the user would type it.
-        first: the release that comes first in lists, if one was given.
-        recipes: URLs of recipes by namespace.
-        without_paths: whether the paths of installed specs and externals were left out.
-    """
+    """The options with which the database at a location was built; `recipes` are URLs."""
 
     location: str
     first: str | None
@@ -101,11 +89,7 @@ class Document(NamedTuple):
 class Refusal(NamedTuple):
     """A document, or a file of package data, that contradicts another one and is left out.
 
-    Attributes:
-        refused: the document that is left out.
-        known: the document that it contradicts.
-        before: the message up to the path of `known`.
-        after: the message after that path.
+    The message is the path of `known` between `before` and `after`.
     """
 
     refused: Document | PackageFacts
@@ -116,15 +100,12 @@ class Refusal(NamedTuple):
     @property
     def fault(self) -> Fault:
         """The fault, with paths as the user would type them."""
-        return Fault(self.refused.location, 0, self._text(self.known.location))
+        return Fault(self.refused.location, 0, f"{self.before} {self.known.location}{self.after}")
 
     @property
     def recorded(self) -> tuple[str, str]:
         """The path within the input and the message; neither depends on the input's location."""
-        return self.refused.path, self._text(self.known.path)
-
-    def _text(self, path: str) -> str:
-        return f"{self.before} {path}{self.after}"
+        return self.refused.path, f"{self.before} {self.known.path}{self.after}"
 
 
 class NodeFacts(NamedTuple):
@@ -159,9 +140,7 @@ class ModuleFacts(NamedTuple):
         name: its name for `module load`.
         compiler: the compiler in the name of its folder.
         tree: the folder of modules that contains it.
-        hash: hash of the spec that it loads.
-        package: name of the package in the list of modules; empty if there is a hash.
-        version: version in the list of modules; empty if there is a hash.
+        hash: hash of the spec that it loads; without one, the list has `package` and `version`.
         is_hidden: whether `module avail` leaves it out.
     """
 
@@ -205,67 +184,42 @@ class Texts:
 
     def things(self) -> dict[str, list[Any]]:
         """Return the values of each dictionary, in the order of their numbers."""
-        return {
-            dictionary.name: getattr(self, dictionary.name).things for dictionary in fields(self)
-        }
+        return {column.name: getattr(self, column.name).things for column in fields(self)}
 
 
 DOCUMENTS = "documents"
 
-
-class Meaning(NamedTuple):
-    """The meaning of the numbers of a column.
-
-    `of` is the name of the dictionary in `Texts` that they refer to, or `DOCUMENTS`. An optional
-    column has 0 for an unknown value.
-    """
-
-    of: str
-    is_optional: bool = False
-
-
-_DOCUMENT, _SPEC = Meaning(DOCUMENTS), Meaning("hashes")
-
-TABLES: Mapping[str, Mapping[str, Meaning]] = {
-    # Specs in releases; several documents may list one spec in one release.
-    "listings": {
-        "document": _DOCUMENT,
-        "spec": _SPEC,
-        "configuration": Meaning("configurations"),
-        "stacks": Meaning("stack_sets"),
-        "size": Meaning("sizes", is_optional=True),
-        # Relative to the configuration, unless it is a complete URL.
-        "tarball": Meaning("tarballs", is_optional=True),
-    },
-    # Specs that a document has a record of, without a binary.
-    "unlisted": {
-        "document": _DOCUMENT,
-        "spec": _SPEC,
-        "configuration": Meaning("configurations"),
-    },
-    # Specs that a document names as dependencies, without a record.
-    "unrecorded": {
-        "document": _DOCUMENT,
-        "spec": _SPEC,
-        "configuration": Meaning("configurations"),
-    },
-    # The records of indexes.
-    "records": {
-        "document": _DOCUMENT,
-        "spec": _SPEC,
-        "node": Meaning("nodes"),
-        "install": Meaning("installs", is_optional=True),
-        "build_spec": Meaning("hashes", is_optional=True),
-    },
-    # The dependencies in the records of indexes.
-    "edges": {
-        "document": _DOCUMENT,
-        "spec": _SPEC,
-        "dependency": _SPEC,
-        "use": Meaning("uses"),
-    },
+DICTIONARIES = {
+    "document": DOCUMENTS,
+    "spec": "hashes",
+    "configuration": "configurations",
+    "stacks": "stack_sets",
+    "size": "sizes",
+    # Relative to the configuration, unless it is a complete URL.
+    "tarball": "tarballs",
+    "node": "nodes",
+    "install": "installs",
+    "build_spec": "hashes",
+    "dependency": "hashes",
+    "use": "uses",
 }
-"""Every column of numbers, by table."""
+"""The dictionary of `Texts`, or `DOCUMENTS`, that the numbers of each column refer to."""
+
+TABLES = {
+    # Specs in releases; several documents may list one spec in one release.
+    "listings": ("document", "spec", "configuration", "stacks", "size", "tarball"),
+    # Specs that a document has a record of, without a binary.
+    "unlisted": ("document", "spec", "configuration"),
+    # Specs that a document names as dependencies, without a record.
+    "unrecorded": ("document", "spec", "configuration"),
+    # The records of indexes, and the dependencies in them.
+    "records": ("document", "spec", "node", "install", "build_spec"),
+    "edges": ("document", "spec", "dependency", "use"),
+}
+"""The columns of numbers, by table."""
+
+OPTIONAL = ("size", "tarball")
+"""The columns of listings in which documents may lack a value."""
 
 
 def _no_rows() -> dict[str, dict[str, array[int]]]:
@@ -277,14 +231,10 @@ class Columns:
     """The content of a unit of the input.
 
     Attributes:
-        documents: pages and indexes.
         things: the values of each dictionary in `Texts`.
         tables: an array of numbers for each column of `TABLES`.
-        packages: package data, which belongs to no release.
-        modules: environment modules.
         origins: the options of databases.
         left_out: path and message of each document that a database left out.
-        faults: faults of the unit's files.
         bytes_read: total size of the unit's files.
     """
 
@@ -323,17 +273,9 @@ class Writer:
                 del column[start:]
 
     def append(self, table: str, document: int, **columns: Sequence[int]) -> None:
-        """Append rows of a document to one of `TABLES`.
-
-        Args:
-            table: name of the table.
-            document: number of the document. Only indexes have records and edges.
-            columns: all other columns of the table.
-        """
+        """Append rows of a document to one of `TABLES`, with all of its other columns."""
         rows = self.columns.tables[table]
-        columns["document"] = [document] * len(columns["spec"])
-        if columns.keys() != rows.keys():
-            raise TypeError(f"the columns of {table} are {[*rows]}, not {[*columns]}")
+        rows["document"].extend([document] * len(columns["spec"]))
         for name, values in columns.items():
             rows[name].extend(values)
 
@@ -363,11 +305,7 @@ def tarball_url(tarball: Tarball, spec: Configuration, dag_hash: str) -> str:
 
 
 class TarballParts:
-    """Splits URLs into prefix and suffix; suffixes are cached by configuration.
-
-    Args:
-        configurations: configurations in the order of their numbers; the list may grow.
-    """
+    """Splits URLs into prefix and suffix; `configurations` are in the order of their numbers."""
 
     def __init__(self, configurations: Sequence[Configuration]) -> None:
         self._configurations = configurations
@@ -395,10 +333,7 @@ def _joined(prefix: str, suffix: str, dag_hash: str) -> str:
 
 
 class KnownVersion(NamedTuple):
-    """A version of a package.
-
-    `is_deprecated` is None if unknown; `is_branch` is true if the version is a branch.
-    """
+    """A version of a package; `is_deprecated` is None if unknown."""
 
     is_deprecated: bool | None
     is_branch: bool
@@ -419,14 +354,10 @@ class PackageFacts:
         location: path of the file as the user would type it.
         path: path within the input.
         form: one of `FORMS`.
-        name: name of the package.
         texts: texts by column of `known_packages`.
-        versions: versions by name.
-        variants: variants by name.
         dependencies: types of each dependency by its name; empty if unknown.
         dependents: names of the packages that depend on this one.
         descriptions: descriptions of other packages by name.
-        problems: contradictions in the file.
     """
 
     location: str
@@ -442,9 +373,6 @@ class PackageFacts:
     problems: tuple[Problem, ...] = ()
 
     @property
-    def content(self) -> tuple[Any, ...]:
-        """All fields that do not depend on the file's path or on other files."""
-        outside = ("location", "path", "problems")
-        return tuple(
-            getattr(self, column.name) for column in fields(self) if column.name not in outside
-        )
+    def content(self) -> PackageFacts:
+        """The facts without the fields that depend on the file's path or on other files."""
+        return replace(self, location="", path="", problems=())
