@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 
-from spack_cache_db.cli.junit import Case, write_junit
 from spack_cache_db.cli.options import (
     GivenPath,
     baseline_option,
@@ -25,7 +24,15 @@ from spack_cache_db.cli.options import (
     shared_options,
     value_option,
 )
-from spack_cache_db.cli.output import fail, form_of, print_answer, say_notes, width
+from spack_cache_db.cli.output import (
+    Case,
+    fail,
+    form_of,
+    print_answer,
+    say_notes,
+    width,
+    write_junit,
+)
 from spack_cache_db.errors import counted
 from spack_cache_db.query import Rows
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from spack_cache_db.cli.junit import Case, write_junit
 from spack_cache_db.cli.options import (
     file_argument,
     flag,
@@ -21,7 +20,7 @@ from spack_cache_db.cli.options import (
     shared_options,
     value_option,
 )
-from spack_cache_db.cli.output import form_of, print_answer, say_notes
+from spack_cache_db.cli.output import Case, form_of, print_answer, say_notes, write_junit
 from spack_cache_db.errors import counted
 
 if TYPE_CHECKING:

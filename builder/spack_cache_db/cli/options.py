@@ -34,16 +34,11 @@ class ByteSize(click.ParamType[int]):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
         """Return the number of bytes."""
-        if isinstance(value, int):
-            return value
-        number, unit = str(value)[:-1], str(value)[-1:].upper()
-        factor = {"K": 2**10, "M": 2**20, "G": 2**30}.get(unit)
-        digits = number if factor else str(value)
-        if not digits.isdecimal() or int(digits) < 1:
-            self.fail(
-                f"{value!r} is not a size, expected bytes such as 500000, 64M or 1G", param, ctx
-            )
-        return int(digits) * (factor or 1)
+        size = re.fullmatch(r"(0*[1-9]\d*)([KMG]?)", str(value).upper())
+        if not size:
+            expected = "bytes such as 500000, 64M or 1G"
+            self.fail(f"{value!r} is not a size, expected {expected}", param, ctx)
+        return int(size[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[size[2]]
 
 
 class GivenPath(click.Path):
@@ -66,17 +61,17 @@ def value_option(name: str, metavar: str, text: str, **more: Any) -> Callable[[F
     return click.option(name, metavar=metavar, help=text, **more)
 
 
-baseline_option = click.option(
+baseline_option = value_option(
     "--baseline",
+    "OLD.db",
+    "Fail only for specs that had a binary in this older database, and lost it.",
     type=GivenPath(path_type=Path),
-    metavar="OLD.db",
-    help="Fail only for specs that had a binary in this older database, and lost it.",
 )
-junit_option = click.option(
+junit_option = value_option(
     "--junit",
+    "FILE",
+    "Also write a JUnit report, which CI systems show.",
     type=GivenPath(path_type=Path),
-    metavar="FILE",
-    help="Also write a JUnit report, which CI systems show.",
 )
 
 
@@ -215,20 +210,21 @@ def input_options(command: F) -> F:
     for option in (
         click.argument("paths", nargs=-1, type=GivenPath(), metavar="PATH...", callback=_given),
         shared_options("json"),
-        click.option(
+        value_option(
             "--max-page-size",
+            "SIZE",
+            "Refuse larger pages (bytes, or 64M, 1G).",
             type=ByteSize(),
             default=f"{DEFAULT_MAX_PAGE_SIZE >> 20}M",
             show_default=True,
-            help="Refuse larger pages (bytes, or 64M, 1G).",
         ),
-        click.option(
+        value_option(
             "--jobs",
+            "N",
+            "Number of processes that read the input.",
             type=click.IntRange(1),
-            metavar="N",
             default=lambda: os.cpu_count() or 1,
             show_default="number of cores",
-            help="Number of processes that read the input.",
         ),
         click.option(
             "--installation",
@@ -239,16 +235,16 @@ def input_options(command: F) -> F:
             callback=pairs,
             is_eager=True,
         ),
-        click.option(
+        value_option(
             "--keep-snapshots",
+            "N",
+            "Keep N daily snapshots of a branch, then N weekly ones, then monthly ones.",
             type=click.IntRange(1),
-            metavar="N",
-            help="Keep N daily snapshots of a branch, then N weekly ones, then monthly ones.",
         ),
-        click.option(
+        value_option(
             "--modules",
-            metavar="[NAME=]PATH",
-            help="Module index of Spack, or JSON of Lmod's spider, of an installation. Repeatable.",
+            "[NAME=]PATH",
+            "Module index of Spack, or JSON of Lmod's spider, of an installation. Repeatable.",
             multiple=True,
             callback=_modules,
         ),

@@ -10,15 +10,16 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import chain
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, NoReturn
+from typing import IO, Any, NamedTuple, NoReturn
 
 import click
 
+from spack_cache_db.bounded_files import put_in_place
 from spack_cache_db.cli.signals import when_stopped, write_error
-from spack_cache_db.errors import counted, printable
+from spack_cache_db.errors import OutputError, counted, printable, reason
 from spack_cache_db.query import Rows, csv_text, json_text
 
 MOST_ROWS = 50
@@ -128,13 +129,8 @@ def print_answer(
 ) -> None:
     """Print an answer in the format that the options select.
 
-    Args:
-        options: options of the command, such as `as_json`.
-        rows: returns the rows of CSV.
-        table: the lines for people.
-        value: returns the plain values of JSON; the records of `rows` by default.
-        markdown: the lines of Markdown.
-        colours: the colours of statuses and sections on a terminal.
+    JSON is `value`, the records of `rows` by default; CSV has the rows; `table` and `markdown` are
+    lines. `colours` are those of statuses and sections on a terminal.
     """
     form = form_of(options)
     if form == "json":
@@ -145,12 +141,9 @@ def print_answer(
             text = "\n".join(map(printable, text.split("\n")))
         # Click would remove escape sequences from a pipe: they are data.
         click.echo(text, nl=False, color=True)
-    elif form == "markdown":
-        for line in markdown:
-            say(line)
     else:
-        for line in table:
-            click.echo(_coloured(line, colours))
+        for line in markdown if form == "markdown" else table:
+            click.echo(printable(line) if form else _coloured(line, colours))
 
 
 def _coloured(line: str, colours: Mapping[str, str | None]) -> str:
@@ -166,11 +159,8 @@ def _coloured(line: str, colours: Mapping[str, str | None]) -> str:
 def print_rows(rows: Rows, options: Any, nothing: str, shown: Sequence[str] = ()) -> bool:
     """Print rows in the format that the options select; return whether there are any.
 
-    Args:
-        rows: texts, numbers and None.
-        options: `as_json`, `as_csv`, `every`.
-        nothing: note for standard error if there are no rows.
-        shown: columns of the table and of Markdown; all by default.
+    The note `nothing` goes to standard error if there are none. Tables and Markdown have only the
+    columns `shown`, all by default.
     """
     records = [*rows.records]
     if not records:
@@ -179,16 +169,13 @@ def print_rows(rows: Rows, options: Any, nothing: str, shown: Sequence[str] = ()
         names = shown or rows.columns
         cells = [[_cell(record[name]) for name in names] for record in records]
         headings = [_HEADINGS.get(name) or name.replace("_", " ") for name in names]
-        max_rows = most_rows(options)
-        hidden_count = len(cells) - len(cells[:max_rows])
-        more = more_rows(hidden_count)
+        printed = cells[: most_rows(options)]
+        table = aligned(headings, printed, optional=headings[:0:-1])
+        more = ("", more_rows(len(cells) - len(printed))) if len(printed) < len(cells) else ()
         print_answer(
             options,
             lambda: Rows(rows.columns, records),
-            chain(
-                aligned(headings, cells[:max_rows], optional=headings[:0:-1]),
-                ["", more] if hidden_count > 0 else [],
-            ),
+            (*table, *more),
             markdown=markdown_table(headings, cells),
         )
     return bool(records)
@@ -221,34 +208,24 @@ def aligned(
 ) -> Iterator[str]:
     """Yield the lines of a table as wide as the terminal, without its empty columns.
 
-    Args:
-        headings: the columns.
-        rows: texts; `NOTHING` for an empty cell.
-        long: the last columns, with long texts; a column that does not fit goes below each row.
-        optional: columns that a narrow terminal leaves out, the least useful first.
+    Of the last columns, which may be `long`, one that does not fit goes below each row. `optional`
+    columns are left out on a narrow terminal, the least useful first.
     """
     used = [at for at in range(len(headings)) if any(row[at] != NOTHING for row in rows)]
     sizes = {at: max(len(headings[at]), *(len(row[at]) for row in rows)) for at in used}
-    max_width = width()
     below, left_out = list[int](), list[int]()
-
-    def is_wide() -> bool:
-        return (
-            max_width is not None and sum(sizes.values()) + len(_GAP) * (len(sizes) - 1) > max_width
-        )
-
-    for at in (headings.index(name) for name in optional if name in headings):
-        if at in sizes and is_wide():
-            left_out.append(at)
-            del sizes[at]
-    for at in reversed(used):
-        if at in sizes and headings[at] in long and is_wide():
-            below.insert(0, at)
-            del sizes[at]
+    optional_columns = [headings.index(name) for name in optional if name in headings]
+    long_columns = [at for at in reversed(used) if headings[at] in long]
+    for columns, removed in ((optional_columns, left_out), (long_columns, below)):
+        for at in columns:
+            size = sum(sizes.values()) + len(_GAP) * (len(sizes) - 1)
+            if at in sizes and size > (width() or size):
+                removed.append(at)
+                del sizes[at]
     for number, row in enumerate((headings, *rows)):
         line = _GAP.join(row[at].ljust(size) for at, size in sizes.items()).rstrip()
         yield from wrapped(line) if number else map(Heading, wrapped(line))
-        for at in below if number else ():
+        for at in sorted(below) if number else ():
             if row[at] != NOTHING:
                 yield from wrapped(f"{_INDENT}{headings[at]}: {row[at]}", _INDENT)
     if left_out:
@@ -263,11 +240,12 @@ def wrapped(line: str, indent: str = "") -> list[str]:
         return [line]
     from textwrap import wrap
 
+    more = indent + _INDENT
     return wrap(
         line.strip(),
         max_width,
         initial_indent=indent,
-        subsequent_indent=indent + _INDENT,
+        subsequent_indent=more,
         break_on_hyphens=False,
         break_long_words=False,
     )
@@ -302,3 +280,46 @@ def progress_bar(label: str = "Reading") -> Iterator[Callable[[float, int], None
             bar.update(int(1000 * done) - bar.pos)
 
         yield move
+
+
+class Case(NamedTuple):
+    """One test case of a report; it passed if `failure` and `skipped` are empty."""
+
+    group: str
+    name: str
+    failure: str = ""
+    skipped: str = ""
+
+
+def write_junit(path: Path, suite: str, cases: Iterable[Case]) -> None:
+    """Write a report in JUnit's XML, which CI systems show, completely or not at all."""
+    from html import escape
+
+    def element(case: Case) -> str:
+        group, name = (escape(printable(text)) for text in case[:2])
+        start = f'<testcase classname="{group}" name="{name}"'
+        for tag, text in (("failure", case.failure), ("skipped", case.skipped)):
+            if text:
+                return f'{start}><{tag} message="{escape(printable(text))}"/></testcase>'
+        return f"{start}/>"
+
+    if path.suffix != ".xml":
+        raise OutputError(f"{path}: cannot be a report; --junit takes a name that ends in .xml")
+    every = [*cases]
+    counts = f'failures="{sum(bool(case.failure) for case in every)}"'
+    counts += f' skipped="{sum(bool(case.skipped) for case in every)}"'
+    name = f'name="spack-cache-db {suite}" tests="{len(every)}" {counts}'
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites {name}>"]
+    lines += [f"<testsuite {name}>", *map(element, every), "</testsuite>", "</testsuites>"]
+    path = Path(os.path.realpath(path))
+    part = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        part.write_text("\n".join((*lines, "")), encoding="utf-8")
+        put_in_place(part, path)
+    except OSError as error:
+        advice = "name a file in a folder that exists for --junit"
+        raise OutputError(f"{path}: cannot be written: {reason(error)}; {advice}") from None
+    finally:
+        # Removing a name that is too long fails as well.
+        with suppress(OSError):
+            part.unlink()
