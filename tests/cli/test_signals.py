@@ -1,4 +1,4 @@
-"""cli.signals: whatever ends a command leaves no traceback, no litter and no half-written file."""
+"""cli.output: whatever ends a command leaves no traceback, no litter and no half-written file."""
 
 from __future__ import annotations
 
@@ -125,9 +125,9 @@ def test_workers_say_nothing_when_they_are_stopped(method: str, tmp_path: Path) 
     program = (
         "import multiprocessing, os, sys, time\n"
         "from spack_cache_db.build import Input, workers\n"
-        "from spack_cache_db.cli import signals\n"
+        "from spack_cache_db.cli import output\n"
         f"multiprocessing.set_start_method('{method}')\n"
-        "signals.heed_signals()\n"
+        "output.heed_signals()\n"
         "for each in workers.work_through([0, 600, 600], time.sleep, Input([], jobs=2)):\n"
         "    os.write(1, b'.')\n"
     )

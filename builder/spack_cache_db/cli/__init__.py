@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from spack_cache_db import __version__
-from spack_cache_db.cli.output import CommandError, fail
-from spack_cache_db.cli.signals import end_full, heed_signals
+from spack_cache_db.cli.output import CommandError, end_full, fail, heed_signals
 from spack_cache_db.errors import (
     TRACEBACK,
     BuilderError,
@@ -50,7 +49,7 @@ COMMANDS: Mapping[str, Command] = {
     "history": Command("find", "Show how many binaries of each release satisfy a spec."),
     "info": Command("contents", "Summarize the content and the sources of a database."),
     "releases": Command("contents", "List the releases of a database."),
-    "retention": Command("retention", "Show which binaries of a mirror can be pruned."),
+    "retention": Command("contents", "Show which binaries of a mirror can be pruned."),
     "serve": Command("serve", "Serve a database with Datasette, read-only.", "site"),
     "site": Command("serve", "Print the path of the folder with the site's files."),
     "stacks": Command("contents", "List the stacks of a database."),

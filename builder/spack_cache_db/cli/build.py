@@ -11,8 +11,15 @@ from typing import Any
 import click
 
 from spack_cache_db.cli.options import GivenPath, flag, input_options, pairs, value_option
-from spack_cache_db.cli.output import fail, print_json, progress_bar, say, say_faults, say_notes
-from spack_cache_db.cli.signals import when_stopped
+from spack_cache_db.cli.output import (
+    fail,
+    print_json,
+    progress_bar,
+    say,
+    say_faults,
+    say_notes,
+    when_stopped,
+)
 from spack_cache_db.errors import counted, reason
 
 

@@ -35,7 +35,7 @@ from uvicorn.supervisors import Multiprocess
 from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.bounded_yaml import METADATA_BOUNDS, load
 from spack_cache_db.build.sqlite_file import NAME, current_inspection
-from spack_cache_db.cli.signals import write_error
+from spack_cache_db.cli.output import write_error
 from spack_cache_db.database_file import open_database
 from spack_cache_db.errors import BuilderError, DatabaseError, Fault, LineFault, reason
 from spack_cache_db.site import site_folder
