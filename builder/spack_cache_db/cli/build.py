@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,10 +24,6 @@ from spack_cache_db.cli.output import (
 from spack_cache_db.errors import counted, reason
 
 
-def _by_namespace(ctx: click.Context, parameter: Any, texts: tuple[str, ...]) -> dict[str, str]:
-    return dict(pairs(ctx, parameter, texts))
-
-
 @click.command()
 @input_options
 @click.option(
@@ -45,7 +42,7 @@ def _by_namespace(ctx: click.Context, parameter: Any, texts: tuple[str, ...]) ->
     "NAMESPACE=URL",
     "URL of a namespace's recipes, with {package} for the package's name. Repeatable.",
     multiple=True,
-    callback=_by_namespace,
+    callback=pairs,
 )
 @flag("--without-paths", "Leave out the paths of installed specs and externals.")
 @value_option(
@@ -60,6 +57,7 @@ def build(
     output: Path,
     example: bool,
     dask: str | None,
+    recipes: tuple[tuple[str, str], ...],
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -82,12 +80,14 @@ def build(
         return "no incomplete file is left"
 
     folder = output.parent
-    is_new = _is_missing(folder)
+    is_new = not os.path.exists(folder)  # noqa: PTH110 - it does not raise
     if example:
         paths = (*paths, str(site_folder() / "pages"))
     workers = dask_workers(dask, options.pop("jobs"))
     with when_stopped(tidy), workers as reading, progress_bar() as progress:
-        report = build_database(paths, output, progress=progress, **reading, **options)
+        report = build_database(
+            paths, output, recipes=dict(recipes), progress=progress, **reading, **options
+        )
     say_notes(report.notes)
     say_faults(report.faults)
     if as_json:
@@ -184,21 +184,11 @@ def verify(file: Path, paths: tuple[str, ...], as_json: bool, **options: Any) ->
     sys.exit(1 if report.faults or report.differences else 0)
 
 
-def _is_missing(folder: Path) -> bool:
-    try:
-        return not folder.exists()
-    except OSError:
-        # The build reports why the folder cannot be read.
-        return False
-
-
 @contextmanager
 def dask_workers(address: str | None, jobs: int) -> Iterator[dict[str, Any]]:
-    """Connect to a Dask cluster, and yield the arguments of `build` for its workers.
+    """Yield the arguments of `build` that name its processes or the workers of a Dask cluster.
 
-    Args:
-        address: address of the scheduler; `local` starts a cluster, None uses no cluster.
-        jobs: number of processes without a cluster, or of a local cluster.
+    `local` starts a cluster with `jobs` processes.
     """
     if address is None:
         yield {"jobs": jobs}

@@ -115,7 +115,11 @@ def _text(databases: DatabaseDiff, *, is_markdown: bool) -> Iterator[str]:
             yield from (f"## {release_diff.old} → {release_diff.new}", "")
         elif number:
             yield ""
-        yield from _lines(release_diff, title_mark, line_mark)
+        yield release_diff.sentence
+        for title, lines in _sections(release_diff):
+            # Markdown needs an empty line after a heading.
+            yield from ("", title_mark + title, *([""] if is_markdown else []))
+            yield from (line_mark + line for line in lines)
     mark = line_mark.strip(" ") and line_mark
     yield from (f"{mark}The release {name} {text}." for name, text in _only_in_one(databases))
 
@@ -141,24 +145,14 @@ def _cases(databases: DatabaseDiff) -> Iterator[Case]:
         yield Case(name, f"the release {name}", failure=text if name in lost else "")
 
 
-def _lines(release_diff: Diff, title_mark: str, line_mark: str) -> Iterator[str]:
-    yield release_diff.sentence
-    for title, lines in _sections(release_diff):
-        yield from ("", title_mark + title)
-        # Markdown needs an empty line after a heading.
-        yield from [""] * bool(title_mark)
-        yield from (line_mark + line for line in lines)
-
-
 def _sections(release_diff: Diff) -> Iterator[tuple[str, list[str]]]:
     """Yield the title and the lines of each part that has any, configurations last."""
     for change, configurations in release_diff.by_change.items():
         if change in ("added", "removed"):
-            packages, stacks = (
-                getattr(release_diff.packages, change),
-                getattr(release_diff.stacks, change),
+            packages, versions, stacks = (
+                getattr(delta, change)
+                for delta in (release_diff.packages, release_diff.versions, release_diff.stacks)
             )
-            versions = getattr(release_diff.versions, change)
             yield from _section(f"Packages {change}", len(packages), packages)
             of_package: dict[str, list[str]] = {}
             for package, version in versions:
@@ -169,11 +163,9 @@ def _sections(release_diff: Diff) -> Iterator[tuple[str, list[str]]]:
         counts = Counter(row.configuration.package for row in configurations)
         lines = [f"{name}: {counted(count, 'configuration')}" for name, count in counts.items()]
         yield from _section(f"Configurations {change}", len(configurations), lines)
-    causes = [
-        f"{cause}: {counted(cause.configurations, 'configuration')}"
-        for cause in release_diff.causes or ()
-    ]
-    yield from _section("Causes of rebuilds", len(causes), causes)
+    causes = release_diff.causes or ()
+    lines = [f"{cause}: {counted(cause.configurations, 'configuration')}" for cause in causes]
+    yield from _section("Causes of rebuilds", len(lines), lines)
 
 
 def _section(title: str, total: int, lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
