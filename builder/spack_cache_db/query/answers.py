@@ -53,15 +53,15 @@ from spack_cache_db.spack.parser import parse_query, parser_of
 
 CONFIGURATIONS_AT_ONCE = 1_000
 _INSTALLED = ("is_external", "prefix", "modules", "module_tree")
-_WHERE = (*(field.name for field in fields(Presence)), *_INSTALLED)
-_IN_STACK = IN_STACK.format("shown")
+_PRESENCE = tuple(field.name for field in fields(Presence))
+_WHERE = (*_PRESENCE, *_INSTALLED)
 # Only (release, spec) is a key of listings, and the specs of a configuration lie side by side.
 SHOWN = f"""
 SELECT releases.id, shown.spec, shown.configuration
 FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN release_specs AS shown
   ON shown.release = releases.id
   AND shown.spec BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')
-WHERE releases.id IN (SELECT value FROM json_each(:releases)) AND {_IN_STACK}
+WHERE releases.id IN (SELECT value FROM json_each(:releases)) AND {IN_STACK.format("shown")}
 """
 _COLUMNS = ("release", "date", "specs", "configurations", "added", "removed")
 Shown = dict[int, dict[int, int]]
@@ -129,8 +129,8 @@ class Found:
         ]
 
 
-def _where(presence: Found | FoundSpec) -> dict[str, Any]:
-    return {name: getattr(presence, name) for name in _WHERE}
+def _where(presence: Any, names: Iterable[str] = _WHERE) -> dict[str, Any]:
+    return {name: getattr(presence, name) for name in names}
 
 
 class FoundList(list[Found], NotebookTable):
@@ -214,35 +214,22 @@ def found_part(
     release = asked(results.conditions, "release")
     if with_hashes or of_specs or lookups.trees(release):
         in_scope = specs_in_scope(lookups.conn, ids, results.conditions)
-        specs_of_each = [in_scope[key] for key in ids]
-        every = found_specs(lookups, chain.from_iterable(specs_of_each), release)
-        if with_hashes:
-            apart = distinctions(lookups, ([spec.id for spec in group] for group in specs_of_each))
-            pairs = zip(chain.from_iterable(specs_of_each), every, strict=True)
-            every = (
-                replace(found_spec, differences=apart.get(spec.id, ()))
-                for spec, found_spec in pairs
-            )
+        groups = [in_scope[key] for key in ids]
+        spec_ids = ([spec.id for spec in group] for group in groups)
+        apart = distinctions(lookups, spec_ids) if with_hashes else {}
+        every = found_specs(lookups, chain.from_iterable(groups), release, apart)
         specs = {key: tuple(islice(every, len(in_scope[key]))) for key in ids}
     if of_specs:
         presence = {key: joined(lookups, parts) for key, parts in specs.items()}
     else:
         presence = presence_of_configurations(lookups, ids)
-    return [
-        Found(
-            *row.configuration,
-            row.spec_count,
-            where.releases,
-            where.stacks,
-            where.first_seen,
-            where.last_seen,
-            specs=specs[row.id] if with_hashes else None,
-            **({name: getattr(first, name) for name in _INSTALLED} if first else {}),
-        )
-        for row in configurations
-        for where in (presence[row.id],)
-        for first in (next(iter(specs.get(row.id, ())), None),)
-    ]
+    found = []
+    for row in configurations:
+        where, first = _where(presence[row.id], _PRESENCE), specs[row.id][0] if specs else None
+        where |= _where(first, _INSTALLED) if first else {}
+        every_spec = specs[row.id] if with_hashes else None
+        found.append(Found(*row.configuration, row.spec_count, **where, specs=every_spec))
+    return found
 
 
 def notes_on(lookups: Lookups, question: Question) -> tuple[str, ...]:
@@ -282,8 +269,8 @@ class Binary(Presence):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the binary as an object of JSON."""
-        where = {name: getattr(self, name) for name in Presence.__dataclass_fields__}
-        return {"hash": self.hash, **self.configuration._asdict(), **where}
+        words = {"hash": self.hash, **self.configuration._asdict()}
+        return words | _where(self, _PRESENCE)
 
 
 def binaries(
@@ -291,8 +278,7 @@ def binaries(
 ) -> Iterator[Binary]:
     """Return an iterator over all binaries in a database, in the order of `find`.
 
-    Memory use does not depend on the size of the database, because `CONFIGURATIONS_AT_ONCE` are
-    read at a time. Other queries can run meanwhile.
+    They are read in pieces, between which other queries can run.
 
     Args:
         db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
@@ -316,20 +302,18 @@ def _read_binaries(db: Database, ids: list[int], scope: Conditions) -> Iterator[
     with context as file:
         for start in range(0, len(ids), CONFIGURATIONS_AT_ONCE):
             with opened(file) as lookups:
-                piece = ids[start : start + CONFIGURATIONS_AT_ONCE]
-                provided = externals(lookups)
-                specs = {
-                    key: [spec for spec in listed_specs if spec.id not in provided]
-                    for key, listed_specs in specs_in_scope(lookups.conn, piece, scope).items()
-                }
-                configurations = configurations_by_id(
-                    lookups, [key for key in piece if specs.get(key)]
-                )
-                rows = [(row, spec) for row in configurations for spec in specs[row.id]]
-                answers = [*found_specs(lookups, (spec for _, spec in rows))]
-            for (row, _), spec in zip(rows, answers, strict=True):
-                where = spec.releases, spec.stacks, spec.first_seen, spec.last_seen
-                yield Binary(*where, spec.hash, row.configuration)
+                piece, provided = ids[start : start + CONFIGURATIONS_AT_ONCE], externals(lookups)
+                in_scope = specs_in_scope(lookups.conn, piece, scope)
+                rows = [
+                    (row.configuration, spec)
+                    for row in configurations_by_id(lookups, piece)
+                    for spec in in_scope.get(row.id, ())
+                    if spec.id not in provided
+                ]
+                specs = [*found_specs(lookups, (spec for _, spec in rows))]
+            for (configuration, _), spec in zip(rows, specs, strict=True):
+                where = _where(spec, _PRESENCE)
+                yield Binary(**where, hash=spec.hash, configuration=configuration)
 
 
 class HistoryRow(NamedTuple):
@@ -397,11 +381,7 @@ class History(NotebookTable):
 
 
 def history(
-    db: Database,
-    spec: str,
-    *,
-    stack: str | None = None,
-    host: str | None = None,
+    db: Database, spec: str, *, stack: str | None = None, host: str | None = None
 ) -> History:
     """Return how many specs of each release in a database satisfy a spec, and what changed.
 
@@ -444,9 +424,8 @@ def shown_specs(
     lookups: Lookups, conditions: Conditions, releases: Iterable[int] | None = None
 ) -> Shown:
     """Return the matching binaries of each release; release conditions are ignored."""
-    specs_of_release: Shown = {
-        release: {} for release in (lookups.releases if releases is None else releases)
-    }
+    keys = lookups.releases if releases is None else releases
+    specs_of_release: Shown = {release: {} for release in keys}
     places = {"stack": asked(conditions, "stack"), "releases": json.dumps([*specs_of_release])}
     every = without(conditions, "release", "stack")
     configurations = configuration_ids(lookups, every)

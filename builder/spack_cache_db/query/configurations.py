@@ -9,21 +9,25 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from spack_cache_db.query.conditions import PLACES, Conditions, asked
-from spack_cache_db.query.database import IDS_AT_ONCE, Lookups, json_pieces, select, select_in
+from spack_cache_db.query.conditions import PLACES, Conditions, asked, only
+from spack_cache_db.query.database import (
+    IDS_AT_ONCE,
+    Lookups,
+    json_pieces,
+    select,
+    select_ids,
+    select_in,
+)
 from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
 
 _CONFIGURATION = ", ".join(("id", *CONFIGURATION, "spec_count"))
-OF_PACKAGE = f"SELECT {_CONFIGURATION} FROM configurations WHERE package = :package"
-BY_ID = f"""
-SELECT {_CONFIGURATION} FROM configurations WHERE id IN (SELECT value FROM json_each(:ids))
-"""
+_OF_IDS = "IN (SELECT value FROM json_each(:ids))"
 # Grouped into a row per configuration, because there are many pairs.
 IN_PLACES = """
 SELECT configuration, json_group_array({place}) FROM configuration_{place}s
@@ -32,14 +36,6 @@ WHERE configuration IN (SELECT value FROM json_each(:ids)) GROUP BY configuratio
 COUNTED_IN = """
 SELECT configuration, spec_count FROM configuration_{place}s
 WHERE {place} = :{place} AND configuration IN (SELECT value FROM json_each(:ids))
-"""
-SEEN = """
-SELECT id, first_seen, last_seen FROM configurations
-WHERE id IN (SELECT value FROM json_each(:ids))
-"""
-OF_LISTED = """
-SELECT configuration FROM json_each(:ids) AS wanted
-CROSS JOIN specs ON specs.id = wanted.value AND specs.release_count > 0
 """
 HASH_BEGINS = "(:hash = '' OR (specs.hash >= :hash AND specs.hash < :hash || '{'))"
 IN_STACK = """
@@ -56,9 +52,6 @@ WHERE {IN_STACK.format("listings")}""",
     "stack": f"specs WHERE {IN_STACK.format('specs')}",
 }
 """The listed specs of the database, a release or a stack."""
-OF_CONFIGURATIONS = """
-SELECT id FROM specs WHERE configuration IN (SELECT value FROM json_each(:ids))
-"""
 # Only (release, spec) is a key of listings, and the specs of a configuration have consecutive ids.
 SPEC_RELEASES = """
 SELECT listings.spec, listings.release
@@ -167,13 +160,34 @@ class FoundSpec(Presence):
 
 def configurations_of_package(lookups: Lookups, package: int) -> list[Counted]:
     """Return the configurations of a package, given its id; `spec_count` counts all specs."""
-    return _in_words(lookups, [*select(lookups.conn, OF_PACKAGE, package=package)])
+    sql = f"SELECT {_CONFIGURATION} FROM configurations WHERE package = :package"
+    return _in_words(lookups, [*select(lookups.conn, sql, package=package)])
+
+
+def configurations_by_id(lookups: Lookups, ids: Sequence[int]) -> list[Counted]:
+    """Return configurations in the order of `ids`; `spec_count` counts all specs."""
+    sql = f"SELECT {_CONFIGURATION} FROM configurations WHERE id {_OF_IDS}"
+    by_id = {row.id: row for row in _in_words(lookups, [*select_in(lookups.conn, sql, ids)])}
+    return [by_id[key] for key in ids]
+
+
+def _in_words(lookups: Lookups, rows: list[tuple[Any, ...]]) -> list[Counted]:
+    learn(lookups, rows)
+    positions = lookups.positions
+    return [
+        Counted(row[0], configuration_of(lookups, row[1:-1]), positions[row[_VERSION]], row[-1])
+        for row in rows
+    ]
 
 
 def releases_of(conn: sqlite3.Connection, ids: Collection[int]) -> dict[int, list[int]]:
     """Return the ids of the releases that list each configuration, by its id."""
-    release_ids = _arrays(select_in(conn, IN_PLACES.format(place="release"), ids))
-    return {key: release_ids.get(key, []) for key in ids}
+    return _in_places(conn, "release", ids)
+
+
+def _in_places(conn: sqlite3.Connection, place: str, ids: Collection[int]) -> dict[int, list[int]]:
+    rows = dict(select_in(conn, IN_PLACES.format(place=place), ids))
+    return {key: json.loads(rows.get(key, "[]")) for key in ids}
 
 
 def count_by_stack(
@@ -197,12 +211,6 @@ def packages_in_stacks(conn: sqlite3.Connection, release: int) -> Iterator[tuple
     return select(conn, _PACKAGES_IN_STACKS, release=release)
 
 
-def configurations_by_id(lookups: Lookups, ids: Sequence[int]) -> list[Counted]:
-    """Return configurations in the order of `ids`; `spec_count` counts all specs."""
-    by_id = {row.id: row for row in _in_words(lookups, [*select_in(lookups.conn, BY_ID, ids)])}
-    return [by_id[key] for key in ids]
-
-
 def learn(lookups: Lookups, rows: Iterable[tuple[Any, ...]]) -> None:
     """Read the words of rows: an id and the columns of a configuration (`Lookups.learn`)."""
     rows = [*rows]
@@ -215,31 +223,23 @@ def configuration_of(lookups: Lookups, keys: Iterable[int]) -> Configuration:
     return Configuration._make(lookups.words[column][key] for column, key in words)
 
 
-def _in_words(lookups: Lookups, rows: list[tuple[Any, ...]]) -> list[Counted]:
-    learn(lookups, rows)
-    return [
-        Counted(
-            row[0], configuration_of(lookups, row[1:-1]), lookups.positions[row[_VERSION]], row[-1]
-        )
-        for row in rows
-    ]
-
-
 def presence_of_configurations(lookups: Lookups, ids: Sequence[int]) -> dict[int, Presence]:
     """Return the releases, stacks and days of configurations, by their ids."""
-    releases = releases_of(lookups.conn, ids)
-    stacks = _arrays(select_in(lookups.conn, IN_PLACES.format(place="stack"), ids))
+    conn, releases = lookups.conn, releases_of(lookups.conn, ids)
+    stacks = _in_places(conn, "stack", ids)
     # Many configurations are in the same few releases.
     names = lru_cache(maxsize=None)(lookups.release_names)
+    seen = f"SELECT id, first_seen, last_seen FROM configurations WHERE id {_OF_IDS}"
     return {
-        key: Presence(names(tuple(releases[key])), lookups.stack_names(stacks.get(key, ())), *days)
-        for key, *days in select_in(lookups.conn, SEEN, ids)
+        key: Presence(names(tuple(releases[key])), lookups.stack_names(stacks[key]), *days)
+        for key, *days in select_in(conn, seen, ids)
     }
 
 
-def configurations_of_listed(conn: sqlite3.Connection, specs: Iterable[int]) -> set[int]:
+def configurations_of_listed(conn: sqlite3.Connection, specs: Iterable[int]) -> Set[int]:
     """Return the configurations of those specs that a release lists, all by id."""
-    return {row[0] for row in select_in(conn, OF_LISTED, specs)}
+    sql = f"SELECT configuration FROM specs WHERE id {_OF_IDS} AND release_count > 0"
+    return select_ids(conn, sql, specs)
 
 
 def specs_in_scope(
@@ -247,15 +247,9 @@ def specs_in_scope(
 ) -> dict[int, list[Spec]]:
     """Return the specs of configurations that satisfy conditions, by configuration id.
 
-    Args:
-        conn: a connection to the database.
-        ids: the configurations.
-        conditions: conditions of the kinds in `PLACES`; with a release, the stack is that of the
-            release. Conditions on words are ignored.
-
-    Returns:
-        Specs sorted by their first release in the database's order, then by hash. Configurations
-        without such a spec are left out.
+    Conditions on words are ignored; with a release, the stack is that of the release. Specs are
+    sorted by their first release in the database's order, then by hash. Configurations without such
+    a spec are left out.
     """
     specs: dict[int, list[Spec]] = {}
     for configuration, *spec in _in_scope(conn, ids, conditions, _SPEC, "ORDER BY specs.id"):
@@ -266,7 +260,7 @@ def specs_in_scope(
 def counts_in_scope(lookups: Lookups, ids: Collection[int], conditions: Conditions) -> Counter[int]:
     """Return the number of specs that `specs_in_scope` would return, by configuration."""
     specs = asked(conditions, "specs")
-    places = {condition.kind for condition in conditions if condition.kind in PLACES}
+    places = {condition.kind for condition in only(conditions, *PLACES)}
     if places in ({"release"}, {"stack"}):
         (place,) = places
         sql = COUNTED_IN.format(place=place)
@@ -285,10 +279,7 @@ def _in_scope(
     columns: str,
     order: str = "",
 ) -> Iterator[tuple[Any, ...]]:
-    """Return rows of specs that satisfy conditions: a configuration, then `columns`.
-
-    The first of `columns` is the spec's id.
-    """
+    """Return rows of specs that satisfy conditions: a configuration, then `columns`, id first."""
     places = {kind: asked(conditions, kind) for kind in ("release", "stack", "hash")}
     place = next((kind for kind in ("release", "stack") if places[kind] is not None), "file")
     places["hash"] = places["hash"] or ""
@@ -297,7 +288,7 @@ def _in_scope(
     is_few = verdict is not None and _is_few(verdict.holds, configurations)
     sql = f"""
 SELECT specs.configuration, {columns} FROM {_PLACES[place]}
-  AND specs.{"id" if is_few else "configuration"} IN (SELECT value FROM json_each(:ids))
+  AND specs.{"id" if is_few else "configuration"} {_OF_IDS}
   AND {HASH_BEGINS} {order}
 """
     if verdict is None:
@@ -313,15 +304,18 @@ def _is_few(specs: Collection[int], configurations: Collection[int]) -> bool:
 
 
 def found_specs(
-    lookups: Lookups, specs: Iterable[Spec], release: int | None = None
+    lookups: Lookups,
+    specs: Iterable[Spec],
+    release: int | None = None,
+    differences: Mapping[int, tuple[str, ...]] = {},
 ) -> Iterator[FoundSpec]:
     """Yield the specs with releases, stacks, days, prefixes and modules, in their order.
 
-    Args:
-        release: the installation whose prefixes and modules are read; None for the first.
+    Prefixes and modules are those of the installation `release`, or else of the first one.
     """
     specs = [*specs]
-    installed = [spec.id for spec in specs] if lookups.trees(release) else ()
+    releases: dict[int, list[int]] = {spec.id: [] for spec in specs}
+    installed = releases if lookups.trees(release) else ()
     provisions = {
         spec: {
             "is_external": bool(is_external),
@@ -333,16 +327,16 @@ def found_specs(
             lookups.conn, PROVISIONS, installed, release=release
         )
     }
-    releases: dict[int, list[int]] = {spec.id: [] for spec in specs}
+    for runs in json_pieces(runs_of(sorted(releases)), IDS_AT_ONCE // 4):
+        for spec, listing_release in select(lookups.conn, SPEC_RELEASES, runs=runs):
+            releases[spec].append(listing_release)
     # Many specs are in the same few releases.
     names = lru_cache(maxsize=None)(lookups.release_names)
-    for runs in json_pieces(runs_of(sorted(releases)), IDS_AT_ONCE // 4):
-        for spec, release in select(lookups.conn, SPEC_RELEASES, runs=runs):
-            releases[spec].append(release)
     for spec in specs:
         where = names(tuple(releases[spec.id])), lookups.stack_sets()[spec.stacks]
         days = spec.first_seen, spec.last_seen
-        yield FoundSpec(*where, *days, spec.hash, **provisions.get(spec.id, {}))
+        apart = differences.get(spec.id, ())
+        yield FoundSpec(*where, *days, spec.hash, apart, **provisions.get(spec.id, {}))
 
 
 def joined(lookups: Lookups, parts: Iterable[Presence]) -> Presence:
@@ -362,9 +356,9 @@ def specs_beginning(conn: sqlite3.Connection, prefix: str, limit: int = -1) -> d
     return dict(select(conn, BY_PREFIX, prefix=prefix, limit=limit))
 
 
-def specs_of_configurations(conn: sqlite3.Connection, configurations: Collection[int]) -> set[int]:
+def specs_of_configurations(conn: sqlite3.Connection, ids: Collection[int]) -> frozenset[int]:
     """Return the ids of the specs of some configurations."""
-    return {row[0] for row in select_in(conn, OF_CONFIGURATIONS, configurations)}
+    return select_ids(conn, f"SELECT id FROM specs WHERE configuration {_OF_IDS}", ids)
 
 
 def runs_of(ids: Iterable[int]) -> list[list[int]]:
@@ -376,7 +370,3 @@ def runs_of(ids: Iterable[int]) -> list[list[int]]:
         else:
             runs.append([number, number])
     return runs
-
-
-def _arrays(rows: Iterable[tuple[int, str]]) -> dict[int, list[int]]:
-    return {key: json.loads(text) for key, text in rows}

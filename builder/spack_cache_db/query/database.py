@@ -27,16 +27,16 @@ from spack_cache_db.schema import CONFIGURATION, LABELS
 
 IDS_AT_ONCE = 20_000
 """Number of ids in a JSON text below 200 kB, the longest value that the site allows."""
+LAZY = ("version", "variants")
+"""The columns of a configuration whose words are read at first use (`Lookups.learn`)."""
 RELEASES = """
 SELECT id, name, kind, date, position, previous, package_count, spec_count FROM releases
 ORDER BY position
 """
 STACKS = "SELECT id, name, release_count, spec_count FROM stacks WHERE NOT is_root ORDER BY name"
-FAMILIES = "SELECT name, family FROM targets"
 VERSIONS = """
 SELECT id, name, position FROM versions WHERE id IN (SELECT value FROM json_each(:ids))
 """
-STACK_SETS = "SELECT id, shown FROM stack_sets"
 VARIANTS = """
 SELECT member.variant_set, variants.text
 FROM variant_set_members AS member JOIN variants ON variants.id = member.variant
@@ -66,11 +66,7 @@ SELECT
   count(*) FILTER (WHERE status = 'unknown') AS versions_unknown
 FROM dropped_versions
 """
-# `ANALYZE` has a row for each table that is not empty.
-FILLED = "SELECT DISTINCT tbl FROM sqlite_stat1"
-Read = TypeVar("Read")
-LAZY = ("version", "variants")
-"""The columns of a configuration whose words are read at first use (`Lookups.learn`)."""
+Result = TypeVar("Result")
 
 
 @contextmanager
@@ -98,14 +94,6 @@ def select(conn: sqlite3.Connection, sql: str, **parameters: Any) -> Iterator[tu
     return iter(cursor.execute(sql, parameters))
 
 
-def select_ids(
-    conn: sqlite3.Connection, sql: str, ids: Iterable[int] | None = None, **parameters: Any
-) -> frozenset[int]:
-    """Return the first column of the rows of a statement; see `select_in` for `ids`."""
-    rows = select(conn, sql, **parameters) if ids is None else select_in(conn, sql, ids)
-    return frozenset(row[0] for row in rows)
-
-
 def select_in(
     conn: sqlite3.Connection, sql: str, ids: Iterable[int], **parameters: Any
 ) -> Iterator[tuple[Any, ...]]:
@@ -114,9 +102,16 @@ def select_in(
     The statement runs once for each piece of many ids, so it must not sort or count rows of
     different ids together.
     """
-    return chain.from_iterable(
-        select(conn, sql, ids=piece, **parameters) for piece in json_pieces(ids)
-    )
+    pieces = json_pieces(ids)
+    return chain.from_iterable(select(conn, sql, ids=piece, **parameters) for piece in pieces)
+
+
+def select_ids(
+    conn: sqlite3.Connection, sql: str, ids: Iterable[int] | None = None, **parameters: Any
+) -> frozenset[int]:
+    """Return the first column of the rows of a statement; see `select_in` for `ids`."""
+    rows = select(conn, sql, **parameters) if ids is None else select_in(conn, sql, ids)
+    return frozenset(row[0] for row in rows)
 
 
 def json_pieces(ids: Iterable[int | str | list[int]], limit: int | None = None) -> Iterator[str]:
@@ -135,8 +130,8 @@ def descriptions(conn: sqlite3.Connection) -> dict[str, dict[str | None, str]]:
 
 
 def filled_tables(conn: sqlite3.Connection) -> set[str]:
-    """Return the names of the tables that have rows."""
-    return {name for (name,) in select(conn, FILLED)}
+    """Return the names of the tables that have rows, of which `ANALYZE` has one each."""
+    return {name for (name,) in select(conn, "SELECT DISTINCT tbl FROM sqlite_stat1")}
 
 
 def has_records(conn: sqlite3.Connection) -> bool:
@@ -180,7 +175,20 @@ class Stack:
 
 # Compared by identity, because `Lookups` is part of the key of cached answers.
 @dataclass(frozen=True, eq=False)
-class Lookups:
+class Memory:
+    """Caches results by key."""
+
+    _results: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def once(self, key: object, read: Callable[[], Result]) -> Result:
+        """Return the result of `read`, which is called once for each key."""
+        if key not in self._results:
+            self._results[key] = read()
+        return cast("Result", self._results[key])
+
+
+@dataclass(frozen=True, eq=False)
+class Lookups(Memory):
     """The small tables of a database, and a connection from which other tables are read.
 
     Attributes:
@@ -200,7 +208,6 @@ class Lookups:
     families: dict[str, str]
     words: dict[str, dict[int, Any]]
     positions: dict[int, int] = field(default_factory=dict)
-    _once: dict[object, Any] = field(default_factory=dict)
 
     @cached_property
     def packages(self) -> dict[str, int]:
@@ -251,12 +258,6 @@ class Lookups:
         """Return the names of stacks, sorted, without `root`."""
         return tuple(sorted(self.stacks[key].name for key in ids if key in self.stacks))
 
-    def once(self, key: object, read: Callable[[], Read]) -> Read:
-        """Return the result of `read`, which is called once for each key."""
-        if key not in self._once:
-            self._once[key] = read()
-        return cast("Read", self._once[key])
-
     def column(self, table: str, column: str) -> array[int]:
         """Return a column of ids by the id of their rows, 0 for a missing row.
 
@@ -276,9 +277,9 @@ class Lookups:
 
     def stack_sets(self) -> dict[int, tuple[str, ...]]:
         """Return the names in each set of stacks, sorted, without `root`."""
+        sql = "SELECT id, shown FROM stack_sets"
         return self.once(
-            STACK_SETS,
-            lambda: {key: tuple(json.loads(names)) for key, names in select(self.conn, STACK_SETS)},
+            sql, lambda: {key: tuple(json.loads(names)) for key, names in select(self.conn, sql)}
         )
 
     def learn(self, versions: set[int], variant_sets: set[int]) -> None:
@@ -295,18 +296,16 @@ class Lookups:
 
 def read_lookups(conn: sqlite3.Connection) -> Lookups:
     """Read the small tables, which takes a few milliseconds."""
-    return Lookups(
-        conn,
-        releases={row[0]: Release(*row) for row in select(conn, RELEASES)},
-        stacks={row[0]: Stack(*row) for row in select(conn, STACKS)},
-        families=dict(select(conn, FAMILIES)),
-        words={
-            column: {}
-            if column in LAZY
-            else dict(select(conn, f"SELECT id, {LABELS.get(column, 'name')} FROM {table}"))
-            for column, table in CONFIGURATION.items()
-        },
-    )
+    words: dict[str, dict[int, Any]] = {
+        column: {}
+        if column in LAZY
+        else dict(select(conn, f"SELECT id, {LABELS.get(column, 'name')} FROM {table}"))
+        for column, table in CONFIGURATION.items()
+    }
+    releases = {row[0]: Release(*row) for row in select(conn, RELEASES)}
+    stacks = {row[0]: Stack(*row) for row in select(conn, STACKS)}
+    families = dict(select(conn, "SELECT name, family FROM targets"))
+    return Lookups(conn, releases, stacks, families, words)
 
 
 class OpenFile:
@@ -357,8 +356,7 @@ def opened(db: Database) -> Iterator[Lookups]:
         with db.lock, damage_as_error(db.path):
             yield db.lookups
         return
-    file = db if isinstance(db, sqlite3.Connection) else checked_file("db", db)
-    with connected(file) as conn:
+    with connected(db if isinstance(db, sqlite3.Connection) else checked_file("db", db)) as conn:
         yield read_lookups(conn)
 
 
@@ -381,15 +379,12 @@ def info(file: AnyPath) -> Info:
     path = checked_file("file", file)
     with connected(path) as conn:
         counts = {
-            name: conn.execute(f"SELECT count(*) FROM {rows}").fetchone()[0]
+            name: next(select(conn, f"SELECT count(*) FROM {rows}"))[0]
             for name, rows in schema.COUNTED.items()
         }
+        by_format = "SELECT format, count(*) FROM {} GROUP BY 1 ORDER BY 1"
         formats = {
-            f"{name}_by_format": dict(
-                conn.execute(
-                    f"SELECT format, count(*) FROM {schema.COUNTED[name]} GROUP BY 1 ORDER BY 1"
-                )
-            )
+            f"{name}_by_format": dict(select(conn, by_format.format(schema.COUNTED[name])))
             for name in ("pages", "indexes")
         }
         beside_spack = {}
@@ -397,9 +392,9 @@ def info(file: AnyPath) -> Info:
             cursor = conn.execute(BESIDE_SPACK)
             names = (column[0] for column in cursor.description)
             beside_spack = dict(zip(names, *cursor, strict=True))
-        kinds = dict(conn.execute("SELECT kind, count(*) FROM releases GROUP BY kind"))
-        first, last = conn.execute("SELECT min(date), max(date) FROM releases").fetchone()
-        origin = dict(conn.execute("SELECT name, value FROM origin ORDER BY name"))
+        kinds = dict(select(conn, "SELECT kind, count(*) FROM releases GROUP BY kind"))
+        ((first, last),) = select(conn, "SELECT min(date), max(date) FROM releases")
+        origin = dict(select(conn, "SELECT name, value FROM origin ORDER BY name"))
     return Info(
         file=str(path),
         size=path.stat().st_size,

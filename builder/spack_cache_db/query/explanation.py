@@ -55,22 +55,19 @@ from spack_cache_db.spack.versions import newest_version, preference
 
 MAX_LEFT_OUT = 2
 """Maximum of conditions that are left out together."""
-
 SCOPE = ("release", "stack", "host")
 """The kinds of conditions that are not part of a spec."""
-
-_MOST_MASKS = 200
-
 SPECS_OF_CONFIGURATIONS = f"""
 SELECT specs.id, specs.release_count
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.configuration = wanted.value
 WHERE {HASH_BEGINS}
 """
+SHORT = 7
+"""Characters of a hash that Spack prints."""
+_MOST_MASKS = 200
 _MOST_COMPARED = 100
 _MOST_NODES = 2_000
 _MOST_LISTED = 3
-SHORT = 7
-"""Characters of a hash that Spack prints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +153,7 @@ class WhyNot:
             # Near names are proposed with the other conditions of the query.
             near = (*(spec for spec, _ in self.named), *self.close)
             names = (f"{self.known.name}: {unknown_text(near)}" if near else self.known.sentence,)
-        answers = tuple(answer.sentence for answer in self.without)
+        answers = (answer.sentence for answer in self.without)
         return (*read_as, *names, *self.missing, *answers, *self.last_sentences)
 
     @property
@@ -202,25 +199,20 @@ def why_corrected(candidates: Candidates, query: SpecQuery, scope: Conditions) -
 
 def explained(candidates: Candidates, query: SpecQuery, conditions: Conditions) -> WhyNot:
     """Return why nothing satisfies a query, without corrections."""
-    notes = recipe_notes(candidates.lookups, query)
+    lookups, notes = candidates.lookups, recipe_notes(candidates.lookups, query)
     if query.name is not None:
-        known = known_name(candidates.lookups, query.name)
+        known = known_name(lookups, query.name)
         providers = known.others if known.kind == "virtual" else ()
-        built = (known_name(candidates.lookups, provider).spec_count for provider in providers)
-        if not known.spec_count and not any(built):
+        if not any(known_name(lookups, name).spec_count for name in (query.name, *providers)):
             named, close = _near(candidates, known, query, without(conditions, "package"))
             return WhyNot(known=known, named=named, close=close, notes=notes)
     misses = misses_of(candidates, conditions)
     answers = tuple(_without(misses, query))
     release = [at for at, condition in enumerate(misses.conditions) if condition.kind == "release"]
     if 0 in misses.missed and not misses.fitting(release):
-        notes = (*_not_counted(candidates, conditions), *notes)
-    return WhyNot(
-        missing=tuple(_missing(misses)),
-        without=answers,
-        nearest=None if answers else _nearest(misses),
-        notes=notes,
-    )
+        notes = (*_not_counted(lookups, conditions), *notes)
+    nearest = None if answers else _nearest(misses)
+    return WhyNot(missing=tuple(_missing(misses)), without=answers, nearest=nearest, notes=notes)
 
 
 def _near(
@@ -255,12 +247,12 @@ def _without(misses: Misses, query: SpecQuery) -> list[Without]:
 
 def _left_out(misses: Misses, size: int) -> Iterable[tuple[int, ...]]:
     """Return the sets of `size` conditions that are all that some configuration misses."""
-    scope_indexes = [at for at, found in enumerate(misses.conditions) if found.kind in PLACES]
-    few = {missed for missed in misses.missed if missed.bit_count() <= size}
+    places = [at for at, condition in enumerate(misses.conditions) if condition.kind in PLACES]
+    few = sorted({missed for missed in misses.missed if missed.bit_count() <= size})
     sets: dict[tuple[int, ...], None] = {}
-    for missed in sorted(few)[:_MOST_MASKS]:
+    for missed in few[:_MOST_MASKS]:
         words = [index for index in range(len(misses.conditions)) if missed >> index & 1]
-        for more in combinations(scope_indexes, size - len(words)):
+        for more in combinations(places, size - len(words)):
             sets[tuple(sorted((*words, *more)))] = None
     return sets
 
@@ -268,32 +260,34 @@ def _left_out(misses: Misses, size: int) -> Iterable[tuple[int, ...]]:
 def _found_without(
     misses: Misses, query: SpecQuery, indexes: Sequence[int], rows: list[Candidate]
 ) -> Without:
-    candidates = misses.candidates
-    left_out, target = tuple(misses.conditions[index] for index in indexes), None
+    candidates, target = misses.candidates, None
+    left_out = tuple(misses.conditions[index] for index in indexes)
     reduced, targets = _reduced(query, left_out), candidates.lookups.words["target"]
-    for expected in (condition.asked for condition in left_out if condition.kind == "target"):
+    for expected in (condition.asked for condition in only(left_out, "target")):
         if isinstance(expected, str) and is_known(expected):
             running = [row for row in rows if runs_on(targets[row.key("target")], expected)]
             if running:
                 rows, target = running, f":{expected}"
                 reduced = replace(reduced, target=target)
-    scope = only(misses.conditions, *PLACES)
-    remaining = tuple(condition for condition in scope if condition not in left_out)
+    remaining = _remaining(only(misses.conditions, *PLACES), left_out)
     instead = [
         _instead(candidates, condition, rows, remaining)
         for index, condition in zip(indexes, left_out, strict=True)
         # `missing` names the newest version if no configuration has the version.
         if condition.kind != "version" or not (reduced.name is None or misses.all_miss(index))
     ]
-    instead.append(_nearest_binary(misses, left_out, rows))
     return Without(
         left_out,
         spec_text(reduced),
         sum(row.configurations for row in rows),
-        tuple(filter(None, instead)),
+        tuple(filter(None, (*instead, _nearest_binary(misses, left_out, rows)))),
         candidates.configuration(rows[0]),
         target,
     )
+
+
+def _remaining(conditions: Conditions, left_out: Conditions) -> Conditions:
+    return tuple(condition for condition in conditions if condition not in left_out)
 
 
 def _instead(
@@ -316,17 +310,15 @@ def _instead(
     keys = dict.fromkeys(row.key(column) for row in rows)
     words = [candidates.lookups.words[column][key] for key in keys]
     if isinstance(expected, VariantConstraint):
-        variants = (
-            variant.text for texts in words for variant in readable_variants(texts, expected.name)
-        )
-        return _there_are(variants) or f"none has a variant {expected.name}"
+        found = (variant for texts in words for variant in readable_variants(texts, expected.name))
+        variants = _there_are(variant.text for variant in found)
+        return variants or f"none has a variant {expected.name}"
     if condition.kind == "version":
         return f"newest {newest_version(words)}"
-    running = [
-        word for word in words if condition.kind == "target" and runs_on(word, str(expected))
-    ]
-    if running:
-        return f"{_first(running)} {'runs' if len(running) == 1 else 'run'} on {expected}"
+    if condition.kind == "target":
+        running = [word for word in words if runs_on(word, str(expected))]
+        if running:
+            return f"{_first(running)} {'runs' if len(running) == 1 else 'run'} on {expected}"
     return _there_are(words)
 
 
@@ -337,7 +329,7 @@ def _nearest_binary(misses: Misses, left_out: Conditions, rows: list[Candidate])
     if not verdicts or misses.package is None:
         return ""
     candidates = misses.candidates
-    remaining = tuple(condition for condition in misses.conditions if condition not in left_out)
+    remaining = _remaining(misses.conditions, left_out)
     (nearest, *_) = candidates.specs_of(remaining, rows[:1])[rows[0].id]
     sentence = f"nearest is {candidates.configuration(rows[0]).summary} /{nearest.hash[:SHORT]}"
     dependencies = breaking_dependencies(candidates.lookups, verdicts, nearest)
@@ -404,18 +396,17 @@ def label(condition: Condition) -> str:
     return f"{condition.kind} {condition.text}" if condition.kind in SCOPE else condition.text
 
 
-def _not_counted(candidates: Candidates, conditions: Conditions) -> tuple[str, ...]:
+def _not_counted(lookups: Lookups, conditions: Conditions) -> tuple[str, ...]:
     """Return a note if specs satisfy the conditions, but are in no release."""
-    conn, lookups = candidates.lookups.conn, candidates.lookups
     ids = configuration_ids(lookups, without(conditions, "release", "stack"), every=True)
-    verdict = asked(conditions, "specs")
-    rows = select_in(conn, SPECS_OF_CONFIGURATIONS, ids, hash=asked(conditions, "hash") or "")
+    verdict, prefix = asked(conditions, "specs"), asked(conditions, "hash") or ""
+    rows = select_in(lookups.conn, SPECS_OF_CONFIGURATIONS, ids, hash=prefix)
     counts = {spec: count for spec, count in rows if verdict is None or spec in verdict.holds}
-    if counts and not any(counts.values()):
-        kinds = {node.kind for node in read_nodes(conn, counts).values()}
-        kind = "external" if kinds == {"external"} else KNOWN_AS_DEPENDENCY
-        return (f"such a spec is {kind}, {NO_BINARY}",)
-    return ()
+    if not counts or any(counts.values()):
+        return ()
+    kinds = {node.kind for node in read_nodes(lookups.conn, counts).values()}
+    kind = "external" if kinds == {"external"} else KNOWN_AS_DEPENDENCY
+    return (f"such a spec is {kind}, {NO_BINARY}",)
 
 
 def _needed_instead(
@@ -443,12 +434,11 @@ def _needed_instead(
 def _needs(
     lookups: Lookups, specs: Iterable[int]
 ) -> set[tuple[tuple[str, ...], Node, bool]] | None:
-    """Return the dependencies of specs: virtuals, node, and whether it is a direct dependency.
+    """Return the dependencies of specs: virtuals, node, and whether they are direct ones.
 
     None without dependency data.
     """
-    roots = {*recorded_specs(lookups.conn, specs)}
-    if not roots:
+    if not (roots := {*recorded_specs(lookups.conn, specs)}):
         return None
     graph = read_needs(lookups, roots, _MOST_NODES)
     nodes = read_nodes(lookups.conn, graph.edges)

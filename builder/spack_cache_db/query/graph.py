@@ -22,7 +22,6 @@ SELECT dependencies.spec, dependency, types, virtuals FROM json_each(:ids) AS wa
 CROSS JOIN dependencies ON dependencies.spec = wanted.value
 WHERE 1"""
 TYPED = "\n  AND types IN (SELECT value FROM json_each(:types))"
-EDGES_TO = "SELECT spec, types, virtuals FROM dependencies WHERE dependency = :spec"
 NODES = """
 SELECT specs.id, specs.hash, packages.name, versions.name, specs.is_binary,
   CASE WHEN specs.is_external AND NOT specs.is_binary THEN (
@@ -32,9 +31,6 @@ FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.id = wanted.value
 JOIN configurations ON configurations.id = specs.configuration
 LEFT JOIN packages ON packages.id = configurations.package
 LEFT JOIN versions ON versions.id = configurations.version
-"""
-DIRECT_DEPENDENTS = """
-SELECT DISTINCT spec FROM dependencies WHERE dependency = :spec ORDER BY spec LIMIT :limit
 """
 DEPENDENT_PACKAGES = """
 SELECT DISTINCT packages.name FROM (
@@ -48,16 +44,17 @@ JOIN packages ON packages.id = configurations.package
 WHERE packages.id != :package ORDER BY packages.name
 """
 MOST_EDGES = 20_000
-RECORDED = "SELECT DISTINCT spec FROM records WHERE spec IN (SELECT value FROM json_each(:ids))"
 MAX_CACHED_SPECS = 20_000
 """Maximum of specs whose edges a process caches: some 8 MB."""
 RUN_TIME = frozenset(("link", "run"))
-NEEDING = """
+NEEDING = (
+    """
 SELECT dependencies.spec FROM json_each(:ids) AS wanted
 CROSS JOIN dependencies ON dependencies.dependency = wanted.value
-WHERE types IN (SELECT value FROM json_each(:types))
-"""
-NEEDING_ANY = "SELECT spec FROM dependencies WHERE types IN (SELECT value FROM json_each(:types))"
+WHERE 1"""
+    + TYPED
+)
+NEEDING_ANY = "SELECT spec FROM dependencies WHERE 1" + TYPED
 PROVIDING = "\n  AND virtuals IN (SELECT value FROM json_each(:virtuals))"
 EXTERNALS = "SELECT id FROM specs WHERE is_external AND NOT is_binary"
 KNOWN_AS_DEPENDENCY = "known as a dependency"
@@ -120,8 +117,9 @@ def externals(lookups: Lookups) -> frozenset[int]:
 def recorded_specs(conn: sqlite3.Connection, specs: Iterable[int]) -> list[int]:
     """Return the specs that have an index record, in order."""
     specs = [*specs]
-    with_record = {spec for (spec,) in select_in(conn, RECORDED, specs)}
-    return [spec for spec in specs if spec in with_record]
+    sql = "SELECT DISTINCT spec FROM records WHERE spec IN (SELECT value FROM json_each(:ids))"
+    recorded = select_ids(conn, sql, specs)
+    return [spec for spec in specs if spec in recorded]
 
 
 def read_needs(lookups: Lookups, roots: Iterable[int], limit: int) -> Needs:
@@ -158,10 +156,7 @@ def read_run_time(lookups: Lookups, roots: Iterable[int]) -> Needs:
 
 
 def read_dependencies(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | None]:
-    """Return the direct and the run-time dependencies of a spec, by their ids.
-
-    The value is the edge of the spec, None for indirect dependencies.
-    """
+    """Return the direct and run-time dependencies of a spec, with the edges of direct ones."""
     dependencies, run_time = Dependencies(conn), dict[int, list[Edge]]()
     dependencies.follow(run_time, {spec})
     direct = {edge.dependency: edge for edge in dependencies.edges([spec])[spec]}
@@ -169,22 +164,20 @@ def read_dependencies(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | N
 
 
 def read_dependents(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | None]:
-    """Return the direct and the run-time dependents of a spec, by their ids.
-
-    The value is the edge to the spec, None for indirect dependents.
-    """
+    """Return the direct and run-time dependents of a spec, with the edges of direct ones."""
     dependencies, direct = Dependencies(conn), dict[int, Edge]()
-    for other, types, virtuals in select(conn, EDGES_TO, spec=spec):
+    sql = "SELECT spec, types, virtuals FROM dependencies WHERE dependency = :spec"
+    for other, types, virtuals in select(conn, sql, spec=spec):
         direct[other] = dependencies.edge(spec, types, virtuals, direct.get(other))
-    needing = dependencies.with_ancestors(
-        {spec}, dependencies.of_any_type(RUN_TIME, is_untyped=False)
-    )
+    types = dependencies.of_any_type(RUN_TIME, is_untyped=False)
+    needing = dependencies.with_ancestors({spec}, types)
     return {other: direct.get(other) for other in needing.union(direct) if other != spec}
 
 
 def direct_dependents(conn: sqlite3.Connection, spec: int, limit: int) -> list[int]:
     """Return the ids of at most `limit` direct dependents of a spec, in order."""
-    return [row[0] for row in select(conn, DIRECT_DEPENDENTS, spec=spec, limit=limit)]
+    sql = "SELECT DISTINCT spec FROM dependencies WHERE dependency = :spec ORDER BY 1 LIMIT :limit"
+    return [row[0] for row in select(conn, sql, spec=spec, limit=limit)]
 
 
 def dependent_packages(conn: sqlite3.Connection, package: int) -> list[str]:
@@ -268,12 +261,14 @@ class Dependencies:
 
     def __init__(self, conn: sqlite3.Connection) -> None:
         self._conn = conn
-        self._types = _sets(select(conn, "SELECT id, types FROM dependency_types"))
-        self._virtuals = _sets(select(conn, "SELECT id, virtuals FROM dependency_virtuals"))
-        self._edge = lru_cache(maxsize=MAX_CACHED_SPECS)(self._new_edge)
+        types = self._types = _sets(select(conn, "SELECT id, types FROM dependency_types"))
+        sets = self._virtuals = _sets(select(conn, "SELECT id, virtuals FROM dependency_virtuals"))
+        self._edge = lru_cache(maxsize=MAX_CACHED_SPECS)(
+            lambda dependency, type_id, set_id: Edge(dependency, types[type_id], sets[set_id])
+        )
         self._run_time_types = self.of_any_type(RUN_TIME, is_untyped=False)
         self._run_time: dict[int, list[Edge]] = {}
-        self.virtuals = frozenset(chain.from_iterable(self._virtuals.values()))
+        self.virtuals = frozenset(chain.from_iterable(sets.values()))
 
     def edge(self, dependency: int, types: int, virtuals: int, other: Edge | None = None) -> Edge:
         """Return the edge of these ids, merged with another edge to the same spec."""
@@ -282,9 +277,6 @@ class Dependencies:
             return edge
         both = ({*one, *more} for one, more in zip(edge[1:], other[1:], strict=True))
         return Edge(dependency, *(tuple(sorted(names)) for names in both))
-
-    def _new_edge(self, dependency: int, types: int, virtuals: int) -> Edge:
-        return Edge(dependency, self._types[types], self._virtuals[virtuals])
 
     def edges(
         self, specs: Iterable[int], types: Iterable[int] | None = None
@@ -337,8 +329,7 @@ class Dependencies:
         among: Set[int] | None = None,
     ) -> set[int]:
         """Return the specs with an edge to one of the dependencies, None for any."""
-        more = {"types": json.dumps([*types])}
-        provided = ""
+        more, provided = {"types": json.dumps([*types])}, ""
         if virtuals:
             more["virtuals"], provided = json.dumps(self.of_virtuals(virtuals)), PROVIDING
         if among is not None:

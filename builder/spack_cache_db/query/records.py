@@ -71,8 +71,6 @@ SPECS = "SELECT id FROM specs"
 UNRECORDED = """
 SELECT id FROM specs WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.spec = specs.id)
 """
-# SQLite takes the node from the row that has the minimum ("SELECT", 2.5).
-FIRST_RECORDS = "SELECT spec, node, min(mirror) FROM records {} GROUP BY spec"
 NODES = "SELECT id, namespace, parameters FROM nodes"
 WITH_COMPILER = "SELECT id FROM nodes WHERE has_compiler"
 """Nodes from before Spack 1.0: they name one compiler and have no edge to it."""
@@ -207,16 +205,16 @@ class SpecRecords:
         """Whether any index has the virtual packages that dependencies provide."""
         return not select_ids(self.lookups.conn, MIRRORS) <= self._mirrors_without_virtuals
 
-    def with_node(self, is_as_asked: Callable[[str, Mapping[str, Any]], bool]) -> Set[int]:
+    @cached_property
+    def _mirrors_without_virtuals(self) -> Set[int]:
+        return select_ids(self.lookups.conn, WITHOUT_VIRTUALS)
+
+    def _with_parameters(self, is_as_asked: Callable[[str, Mapping[str, Any]], bool]) -> Set[int]:
         """Return the specs whose node's namespace and parameters satisfy a function."""
         nodes = select(self.lookups.conn, NODES)
         return self._with_node(
             {key for key, space, values in nodes if is_as_asked(space, json.loads(values))}
         )
-
-    @cached_property
-    def _mirrors_without_virtuals(self) -> Set[int]:
-        return select_ids(self.lookups.conn, WITHOUT_VIRTUALS)
 
     def _with_node(self, nodes: Set[int]) -> Set[int]:
         return {spec for spec, node, _ in (self._first if nodes else ()) if node in nodes}
@@ -224,10 +222,12 @@ class SpecRecords:
     @cached_property
     def _first(self) -> list[tuple[Any, ...]]:
         """The record of each spec that counts: spec, node and mirror."""
-        if self.among is not None:
-            where = "WHERE spec IN (SELECT value FROM json_each(:ids))"
-            return [*select_in(self.lookups.conn, FIRST_RECORDS.format(where), self.among)]
-        return [*select(self.lookups.conn, FIRST_RECORDS.format(""))]
+        # SQLite takes the node from the row that has the minimum ("SELECT", 2.5).
+        conn, all_records = self.lookups.conn, "SELECT spec, node, min(mirror) FROM records"
+        if self.among is None:
+            return [*select(conn, f"{all_records} GROUP BY spec")]
+        where = "WHERE spec IN (SELECT value FROM json_each(:ids))"
+        return [*select_in(conn, f"{all_records} {where} GROUP BY spec", self.among)]
 
     def notes(self, query: SpecQuery) -> tuple[str, ...]:
         """Return notes on how the dependencies of a query were read."""
@@ -245,11 +245,11 @@ class SpecRecords:
         return tuple(notes)
 
     def _parts(self, query: SpecQuery) -> Iterator[Verdict]:
-        if query.namespace is not None:
-            with_namespace = self.with_node(lambda namespace, _: namespace == query.namespace)
-            yield Verdict(with_namespace, self.unrecorded)
-        if query.flags:
-            with_flags = self.with_node(lambda _, values: flags_match(query.flags, values))
+        """Yield a verdict for each constraint that needs records."""
+        if (name := query.namespace) is not None:
+            yield Verdict(self._with_parameters(lambda space, _: space == name), self.unrecorded)
+        if flags := query.flags:
+            with_flags = self._with_parameters(lambda _, values: flags_match(flags, values))
             yield Verdict(with_flags, self.unrecorded)
         for variant in query.variants:
             if variant.propagate:
@@ -269,7 +269,7 @@ class SpecRecords:
         The edge is one of the spec itself; or the compiler that an old record names, as a build
         dependency for all languages; or, for `^`, a link or run edge at any depth.
         """
-        edges, name = self.edges, edge.node.name or ""
+        edges, unrecorded = self.edges, self.unrecorded
         types, run_time = edges.of_all_types(edge.deptypes), edges.of_any_type(RUN_TIME)
         # With `^`, link and run edges are searched at any depth below.
         own_types = [types_id for types_id in types if edge.direct or types_id not in run_time]
@@ -281,11 +281,10 @@ class SpecRecords:
             if not edge.direct:
                 below |= edges.needing(of, {*types}.intersection(run_time), virtuals)
         holds |= edges.with_ancestors(below, run_time)
-        unknown: Set[int] = self.unrecorded
-        if {*edge.virtuals, *filter(self.is_virtual, (name,))}.difference(LANGUAGES):
-            unknown = unknown | self.without_virtuals
-        on_pages = self._shown_compiler(edge) if edge.direct else Verdict(_NONE, self.unrecorded)
-        return Verdict(holds, unknown - self.unrecorded) | on_pages
+        virtuals_of_edge = {*edge.virtuals, *filter(self.is_virtual, (edge.node.name or "",))}
+        unknown = self.without_virtuals if virtuals_of_edge.difference(LANGUAGES) else _NONE
+        on_pages = self._shown_compiler(edge) if edge.direct else Verdict(_NONE, unrecorded)
+        return Verdict(holds, unknown - unrecorded) | on_pages
 
     def _ways(self, edge: Dependency) -> Iterator[tuple[Set[int] | None, Set[str]]]:
         """Yield the specs that an edge may lead to, None for all, and the virtuals they provide."""
@@ -340,7 +339,7 @@ class SpecRecords:
     def _patched(self, variant: VariantConstraint) -> Verdict:
         """Return the specs with these patch checksums, of which pages print the beginnings."""
         name = variant.name
-        patched = self.with_node(
+        patched = self._with_parameters(
             lambda _, values: variant_matches(
                 variant, Variant(name, tuple(values.get(name, ())), "multi")
             )
@@ -349,8 +348,7 @@ class SpecRecords:
         return Verdict((patched | self.unrecorded) & configured)
 
     def _like(self, node: SpecQuery) -> Set[int] | None:
-        """Return the specs that satisfy a node of a query; None if all do."""
-        # Dependencies may be of any package.
+        """Return the specs of any package that satisfy a node of a query; None if all do."""
         records = self if self.package is None else self._whole
         conditions = (*configuration_conditions(node), *records.conditions(node))
         return records.satisfying(conditions).holds if conditions else None
@@ -472,35 +470,6 @@ def explicitly(lookups: Lookups) -> Conditions:
     return (Condition("specs", "asked for explicitly", verdict),)
 
 
-def label_of(owner: str, requirement: Requirement) -> str:
-    """Return a requirement as it is written in `packages:`, on one line."""
-    texts = [spec_text(option) for option in requirement.options[:MOST_NAMED]]
-    texts += ["…"] if len(requirement.options) > MOST_NAMED else []
-    group = "" if len(texts) < 2 else "one_of " if requirement.is_single else "any_of "
-    when = f" when {spec_text(requirement.when)}" if requirement.when else ""
-    key = "conflict" if requirement.is_conflict else "require"
-    return f"'packages: {owner}: {key}: {group}{', '.join(texts)}{when}'"
-
-
-def holding(
-    requirement: Requirement, verdict_of: Callable[[SpecQuery], Verdict], all_specs: Set[int]
-) -> Verdict:
-    """Return the verdict on all specs for a requirement."""
-    one = two = Verdict(_NONE)
-    for option in requirement.options:
-        verdict = verdict_of(option)
-        one, two = one | verdict, two | (one & verdict)
-    if requirement.is_conflict:
-        verdict = one.opposite(all_specs)
-    else:
-        verdict = one & two.opposite(all_specs) if requirement.is_single else one
-    return (
-        verdict
-        if requirement.when is None
-        else verdict_of(requirement.when).opposite(all_specs) | verdict
-    )
-
-
 class CheckedRules:
     """The requirements of an environment, checked for all specs of a database.
 
@@ -519,8 +488,8 @@ class CheckedRules:
     def __init__(self, records: SpecRecords, rules: PackageRules, roots: Set[str]) -> None:
         self._records = records = replace(records, is_run_time=True)
         self._roots = roots
-        run_time, with_users = records.edges.of_any_type(RUN_TIME), records.edges.with_ancestors
         self._checks = []
+        run_time, with_users = records.edges.of_any_type(RUN_TIME), records.edges.with_ancestors
         for kind in (rules.required, rules.conflicts):
             # `all` applies to packages without an entry.
             packages = [name for name in kind if kind[name] and name in records.lookups.packages]
@@ -531,7 +500,7 @@ class CheckedRules:
                 unknown = with_users(unknown, run_time) - excluded
                 is_one = len(requirement.options) == 1 and requirement.when is None
                 option = requirement.options[0] if is_one and not requirement.is_conflict else None
-                label = label_of(owner, requirement)
+                label = _label(owner, requirement)
                 self._checks.append((label, option, named, excluded, unknown))
 
     def conditions(self, ids: Set[int]) -> Conditions:
@@ -543,11 +512,10 @@ class CheckedRules:
                 query = option if ids & named else None
                 verdicts.append((label, Verdict(holds, unknown & ids, query, named)))
         if len(verdicts) > MOST_EXPLAINED:
+            label = f"'packages:' ({len(verdicts)} requirements)"
             named = _NONE.union(*(verdict.named or () for _, verdict in verdicts))
             combined = reduce(and_, (verdict for _, verdict in verdicts))
-            verdicts = [
-                (f"'packages:' ({len(verdicts)} requirements)", replace(combined, named=named))
-            ]
+            verdicts = [(label, replace(combined, named=named))]
         return tuple(Condition("specs", label, verdict) for label, verdict in verdicts)
 
     def _broken(self, owner: str, requirement: Requirement, packages: list[str]) -> _Broken:
@@ -585,7 +553,7 @@ class CheckedRules:
             for name in COMPILERS | RUNTIMES if option.dependencies else ():
                 not_counting |= self._of(name)
             exempt = exempt & not_counting
-        breaking, unknown = _breaking(requirement, self._satisfying, specs, is_seen=True)
+        breaking, unknown = _breaking(requirement, self._satisfying, specs)
         return breaking - exempt, unknown - exempt, breaking - exempt
 
     def _of_virtual(self, requirement: Requirement, virtual: str, is_seen: bool) -> _Broken:
@@ -616,9 +584,8 @@ class CheckedRules:
         if virtual not in LANGUAGES:
             return users, unknown | records.unrecorded | records.without_virtuals, broken[0]
         # Specs from before Spack 1.0 have one compiler.
-        old, _ = _breaking(
-            replace(requirement, when=None), of_compiler, records.with_compiler, True
-        )
+        requirement = replace(requirement, when=None)
+        old, _ = _breaking(requirement, of_compiler, records.with_compiler)
         return users | old, unknown | records.unrecorded, broken[0] | old
 
     def _of(self, package: str) -> Set[int]:
@@ -635,20 +602,37 @@ class CheckedRules:
             return Verdict(_NONE, self._records.every)
 
 
+def _label(owner: str, requirement: Requirement) -> str:
+    """Return a requirement as it is written in `packages:`, on one line."""
+    texts = [spec_text(option) for option in requirement.options[:MOST_NAMED]]
+    texts += ["…"] if len(requirement.options) > MOST_NAMED else []
+    group = "" if len(texts) < 2 else "one_of " if requirement.is_single else "any_of "
+    when = f" when {spec_text(requirement.when)}" if requirement.when else ""
+    key = "conflict" if requirement.is_conflict else "require"
+    return f"'packages: {owner}: {key}: {group}{', '.join(texts)}{when}'"
+
+
 def _breaking(
     requirement: Requirement,
     verdict_of: Callable[[SpecQuery], Verdict],
     specs: Set[int],
-    is_seen: bool,
+    is_seen: bool = True,
 ) -> tuple[Set[int], Set[int]]:
     """Return the specs that break a requirement, and those for which this is unknown.
 
-    If its condition cannot be checked, specs that do not meet it are unknown.
+    If its condition cannot be checked (`is_seen`), specs that do not meet it are unknown.
     """
-    if is_seen:
-        verdict = holding(requirement, verdict_of, specs)
-        return specs - verdict.holds - verdict.unknown, specs & verdict.unknown
-    return _NONE, specs - holding(replace(requirement, when=None), verdict_of, specs).holds
+    one = two = Verdict(_NONE)
+    for verdict in map(verdict_of, requirement.options):
+        one, two = one | verdict, two | (one & verdict)
+    meets = one & two.opposite(specs) if requirement.is_single else one
+    if requirement.is_conflict:
+        meets = one.opposite(specs)
+    if not is_seen:
+        return _NONE, specs - meets.holds
+    if requirement.when is not None:
+        meets = verdict_of(requirement.when).opposite(specs) | meets
+    return specs - meets.holds - meets.unknown, specs & meets.unknown
 
 
 def breaking_dependencies(lookups: Lookups, verdicts: Sequence[Verdict], spec: Spec) -> list[str]:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
 from spack_cache_db.query.conditions import (
     ANYWHERE,
     COLUMNS,
+    OF_SPECS,
     PLACES,
     Condition,
     Conditions,
@@ -22,7 +23,6 @@ from spack_cache_db.query.conditions import (
     Verdict,
     Word,
     asked,
-    is_of_specs,
     only,
     readable_variants,
     without,
@@ -36,19 +36,26 @@ from spack_cache_db.query.configurations import (
     learn,
     specs_in_scope,
 )
-from spack_cache_db.query.database import IDS_AT_ONCE, Lookups, json_pieces, select, select_in
+from spack_cache_db.query.database import (
+    IDS_AT_ONCE,
+    Lookups,
+    Memory,
+    json_pieces,
+    select,
+    select_ids,
+)
 from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
 from spack_cache_db.spack.constraints import VariantConstraint, variant_matches
 from spack_cache_db.spack.targets import ancestors
 
-ALL_VERSIONS = "SELECT id, name FROM versions"
-VERSIONS_OF_PACKAGE = f"{ALL_VERSIONS} WHERE package = :package"
+VERSIONS = "SELECT id, name FROM versions"
 VARIANTS = "SELECT id, text FROM variants WHERE name = :name OR text = :text"
 SETS_WITH = """
 SELECT DISTINCT variant_set FROM variant_set_members
 WHERE variant IN (SELECT value FROM json_each(:ids))
 """
+# Explicitly installed configurations come first, then other installed ones.
 _INSTALLED_FIRST = """
 id NOT IN (
   SELECT specs.configuration FROM installations JOIN specs ON specs.hash = installations.hash
@@ -57,8 +64,9 @@ id NOT IN (
   SELECT configuration FROM configuration_releases
   WHERE release IN (SELECT value FROM json_each(:trees))),
 """
-"""Explicitly installed configurations come first, then other installed ones."""
-# The ids of packages are in the order of their names, those of versions in Spack's preference.
+# By system and family of CPUs, the most common first; within a package by Spack's preferred
+# version, then the nearest target, then current releases. The ids of packages are in the order of
+# their names, those of versions in Spack's preference.
 _ORDER = """
 platform <> (SELECT id FROM platforms WHERE name = 'linux'),
 platform,
@@ -69,8 +77,6 @@ package,
 (SELECT min(release) FROM configuration_releases WHERE configuration = configurations.id),
 id
 """
-"""By system and family of CPUs, the most common first; within a package by Spack's preferred
-version, then the nearest target, then current releases."""
 _NEAREST = "(SELECT key FROM json_each(:nearest) WHERE value = target),"
 _FILTERS = {
     "release": """id IN (
@@ -84,57 +90,53 @@ _FILTERS = {
 # Configurations without specs are known as dependencies only.
 _OWN = "spec_count > 0"
 _COLUMNS = ", ".join(CONFIGURATION)
-_ROWS = f"SELECT id, {_COLUMNS}, spec_count, 1 FROM configurations"
-ROWS_OF_PACKAGE = f"{_ROWS} WHERE package = :package ORDER BY {{}}"
-EVERY_ROW = f"{_ROWS} ORDER BY {{}}"
+ROWS = f"SELECT id, {_COLUMNS}, spec_count, 1 FROM configurations WHERE {{}} ORDER BY {{}}"
 # SQLite takes the other columns from the row with the least id (SQLite docs, "SELECT", 2.5).
 GROUPS = f"""
 SELECT min(id), {_COLUMNS}, sum(spec_count), count(*)
 FROM configurations GROUP BY {{}} ORDER BY 1
 """
 _PLACE = {column: position for position, column in enumerate(CONFIGURATION)}
-T = TypeVar("T")
 
 
 def satisfying(lookups: Lookups, condition: Condition, package: int | None = None) -> Set[int]:
     """Return the ids of the words in a condition's column that satisfy it."""
     column = COLUMNS[condition.kind]
     if column == "package":
-        asks = condition.asked
-        names = asks.words if isinstance(asks, OneOf) else (condition.text,)
+        wanted = condition.asked
+        names = wanted.words if isinstance(wanted, OneOf) else (condition.text,)
         return {lookups.packages[name] for name in names if name in lookups.packages}
     if column == "variants":
         name = getattr(condition.asked, "name", None)
         rows = select(lookups.conn, VARIANTS, name=name, text=condition.text)
-        return _sets_with(lookups.conn, (key for key, text in rows if condition.holds((text,))))
+        members = (key for key, text in rows if condition.holds((text,)))
+        return select_ids(lookups.conn, SETS_WITH, members)
     if column == "version":
-        sql = ALL_VERSIONS if package is None else VERSIONS_OF_PACKAGE
-        versions = select(lookups.conn, sql, package=package)
         # Many packages share a version such as 1.0.0.
         holds = lru_cache(maxsize=None)(condition.holds)
+        where = "" if package is None else " WHERE package = :package"
+        versions = select(lookups.conn, VERSIONS + where, package=package)
         return {key for key, name in versions if holds(name)}
     return {key for key, name in lookups.words[column].items() if condition.holds(name)}
 
 
-def preference(lookups: Lookups, conditions: Conditions = ()) -> tuple[str, dict[str, str]]:
+def preference(lookups: Lookups, conditions: Conditions) -> tuple[str, dict[str, str]]:
     """Return the order in which every answer lists configurations, as SQL with its parameters.
 
-    Installed configurations come first, then configurations that run on most machines.
-
-    Args:
-        conditions: if they choose a machine (`--host zen4`, `target=:zen4`), configurations for
-            the nearest target come before configurations for older targets.
+    Installed configurations come first, then configurations that run on most machines. If the
+    conditions choose a machine (`--host zen4`, `target=:zen4`), configurations for the nearest
+    target come before configurations for older targets.
     """
-    used: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     if host := chosen_machine(conditions):
         # The targets that run on the machine, the nearest first.
         ids = {name: key for key, name in lookups.words["target"].items()}
         targets = (ids[name] for name in (host, *ancestors(host)) if name in ids)
-        used["nearest"] = json.dumps([*targets])
+        parameters["nearest"] = json.dumps([*targets])
     order = _ORDER.format(nearest=_NEAREST if host else "")
     if trees := lookups.trees():
-        order, used["trees"] = _INSTALLED_FIRST + order, next(json_pieces(trees))
-    return order, used
+        order, parameters["trees"] = _INSTALLED_FIRST + order, json.dumps(trees)
+    return order, parameters
 
 
 def chosen_machine(conditions: Conditions) -> str | None:
@@ -156,19 +158,19 @@ def configuration_ids(
     Args:
         every: without a release or stack, include configurations without a binary.
     """
-    used = {kind: value for kind in _FILTERS if (value := asked(conditions, kind)) is not None}
-    if "release" in used:
-        used.pop("stack", None)
-    filters = [_FILTERS[kind] for kind in used]
-    if not every and not used.keys() & {"release", "stack"}:
+    values = {kind: value for kind in _FILTERS if (value := asked(conditions, kind)) is not None}
+    if "release" in values:
+        values.pop("stack", None)
+    filters = [_FILTERS[kind] for kind in values]
+    if not every and not values.keys() & {"release", "stack"}:
         filters.append(_OWN)
     columns = column_ids(lookups, conditions)
 
     def read() -> list[int]:
-        order, late = preference(lookups, conditions)
-        return _having(lookups.conn, columns, filters, used | late, order)
+        order, more = preference(lookups, conditions)
+        return _having(lookups.conn, columns, filters, values | more, order)
 
-    if columns or used or chosen_machine(conditions) is not None:
+    if columns or values or chosen_machine(conditions) is not None:
         return read()
     # A query of specs alone begins with all configurations.
     return lookups.once(("configurations in order", every), read)
@@ -182,19 +184,13 @@ def with_other_variant(conn: sqlite3.Connection, constraint: VariantConstraint) 
         for variant in readable_variants((text,), constraint.name)
         if not variant_matches(constraint, variant)
     )
-    return _having(conn, {"variants": _sets_with(conn, members)}, [], {})
-
-
-def _sets_with(conn: sqlite3.Connection, variants: Iterable[int]) -> set[int]:
-    return {row[0] for row in select_in(conn, SETS_WITH, variants)}
+    return _having(conn, {"variants": select_ids(conn, SETS_WITH, members)}, [], {})
 
 
 def column_ids(lookups: Lookups, conditions: Conditions) -> dict[str, Set[int]]:
     """Return the ids that satisfy conditions, by column; stops at a column without any."""
     ids_of_column: dict[str, Set[int]] = {}
-    for condition in conditions:
-        if condition.kind not in COLUMNS:
-            continue
+    for condition in only(conditions, *COLUMNS):
         column = COLUMNS[condition.kind]
         packages = ids_of_column.get("package", ())
         package = next(iter(packages)) if len(packages) == 1 else None
@@ -246,29 +242,21 @@ class Candidate(NamedTuple):
 _Rows = tuple[Candidate, ...]
 
 
-class Candidates:
+@dataclass(frozen=True, eq=False)
+class Candidates(Memory):
     """The configurations of packages, read at first use and cached, in the order of answers."""
 
-    def __init__(self, lookups: Lookups, scope: Conditions = ANYWHERE) -> None:
-        self.lookups = lookups
-        self._scope = scope
-        self._cache: dict[object, object] = {}
-
-    def once(self, key: object, read: Callable[[], T]) -> T:
-        """Return the result of `read`, which is called once for each key."""
-        if key not in self._cache:
-            self._cache[key] = read()
-        return cast("T", self._cache[key])
+    lookups: Lookups
+    scope: Conditions = ANYWHERE
 
     def rows(self, name: str | None) -> _Rows:
         """Return the configurations of a package, or of all packages, in order."""
         package = self.lookups.packages.get(name or "")
         if name is not None and package is None:
             return ()
-
-        order, late = preference(self.lookups, self._scope)
-        sql = (EVERY_ROW if package is None else ROWS_OF_PACKAGE).format(order)
-        return self.once(("rows", package), lambda: self._read(sql, package=package, **late))
+        order, parameters = preference(self.lookups, self.scope)
+        sql = ROWS.format("1" if package is None else "package = :package", order)
+        return self.once(("rows", package), lambda: self._read(sql, package=package, **parameters))
 
     def groups(self, columns: Iterable[str]) -> _Rows:
         """Return one configuration for each group of configurations with equal columns."""
@@ -296,22 +284,21 @@ class Candidates:
 
         All specs of a package are read once, because environments repeat the same packages.
         """
-        packages = {row.key("package") for row in rows}
+        conn, packages = self.lookups.conn, {row.key("package") for row in rows}
         if len(packages) != 1:
-            return specs_in_scope(self.lookups.conn, [row.id for row in rows], places)
-        package = self.lookups.words["package"][packages.pop()]
-        where = only(places, "release", "stack")
-        ids = [row.id for row in self.rows(package)]
-        every = self.once((where, package), lambda: specs_in_scope(self.lookups.conn, ids, where))
+            return specs_in_scope(conn, [row.id for row in rows], places)
+        name = self.lookups.words["package"][packages.pop()]
+        where, conditions = only(places, "release", "stack"), only(places, *OF_SPECS)
+        ids = [row.id for row in self.rows(name)]
+        every = self.once((where, name), lambda: specs_in_scope(conn, ids, where))
         specs_of_row = {row.id: every[row.id] for row in rows if row.id in every}
-        conditions = only(places, "hash", "specs")
         if not conditions:
             return specs_of_row
-        fitting = {
+        satisfying_specs = {
             key: [spec for spec in specs if all(is_as_asked(spec, test) for test in conditions)]
             for key, specs in specs_of_row.items()
         }
-        return {key: specs for key, specs in fitting.items() if specs}
+        return {key: specs for key, specs in satisfying_specs.items() if specs}
 
     def configuration(self, row: Candidate) -> Configuration:
         """Return the configuration of a row in words."""
@@ -337,16 +324,23 @@ class Misses:
 
     def fitting(self, left_out: Iterable[int] = ()) -> dict[Candidate, int]:
         """Return the number of specs of each row that satisfies all conditions but `left_out`."""
-        out = {*left_out}
-        considered = ~sum(1 << position for position in out)
-        fitting = [row for row, m in zip(self.rows, self.missed, strict=True) if not m & considered]
-        conditions = (condition for at, condition in enumerate(self.conditions) if at not in out)
-        places = only(tuple(conditions), *PLACES)
-        counts = self.candidates.counts(places, fitting) if places else None
-        spec_counts = {
-            row: row.spec_count if counts is None else counts.get(row.id, 0) for row in fitting
-        }
-        return {row: count for row, count in spec_counts.items() if count > 0}
+        considered = ~sum(1 << position for position in {*left_out})
+        rows = [row for row, m in zip(self.rows, self.missed, strict=True) if not m & considered]
+        counts = self._counts(considered, rows, PLACES)
+        return {row: counts[row.id] for row in rows if counts.get(row.id)}
+
+    def _counts(
+        self, considered: int, rows: Sequence[Candidate], kinds: Iterable[str]
+    ) -> Mapping[int, int]:
+        """Return the number of specs of rows that satisfy the considered conditions of kinds."""
+        places = self._considered(considered, kinds)
+        if not places:
+            return {row.id: row.spec_count for row in rows}
+        return self.candidates.counts(places, rows)
+
+    def _considered(self, considered: int, kinds: Iterable[str]) -> Conditions:
+        conditions = enumerate(self.conditions)
+        return only(tuple(found for at, found in conditions if considered >> at & 1), *kinds)
 
     def all_miss(self, position: int) -> bool:
         """Return whether no configuration satisfies a condition by its words."""
@@ -357,26 +351,23 @@ class Misses:
 
         Rows without a spec are skipped. The conditions at the positions `out` count as missed.
         """
-        of_specs = [
-            pair for pair in enumerate(self.conditions) if pair[1].kind in ("hash", "specs")
-        ]
-        remaining = (condition for at, condition in enumerate(self.conditions) if at not in out)
-        where = only(tuple(remaining), "release", "stack")
-        counts = self.candidates.counts(where, self.rows) if where else None
+        conditions = enumerate(self.conditions)
+        of_specs = [(at, found) for at, found in conditions if found.kind in OF_SPECS]
+        bits, kinds = sum(1 << at for at in out), ("release", "stack")
+        counts = self._counts(~bits, self.rows, kinds)
         rows = [
-            (missed | sum(1 << at for at in out), row)
+            (missed | bits, row)
             for missed, row in zip(self.missed, self.rows, strict=True)
-            if (row.spec_count if counts is None else row.id in counts)
+            if counts.get(row.id)
         ]
         if rows and of_specs:
             fewest = min(missed.bit_count() for missed, _ in rows) + len(of_specs)
             rows = [pair for pair in rows if pair[0].bit_count() <= fewest]
+            where = self._considered(~bits, kinds)
             specs = self.candidates.specs_of(where, [row for _, row in rows])
 
             def missed_by(spec: Spec) -> int:
-                return sum(
-                    1 << at for at, condition in of_specs if not is_as_asked(spec, condition)
-                )
+                return sum(1 << at for at, found in of_specs if not is_as_asked(spec, found))
 
             rows = [
                 (missed | min(map(missed_by, specs[row.id]), key=int.bit_count), row)
@@ -394,13 +385,12 @@ def is_as_asked(spec: Spec, condition: Condition) -> bool:
 
 def misses_of(candidates: Candidates, conditions: Conditions) -> Misses:
     """Return the conditions that the configurations of a package do not satisfy."""
-    package_word = asked(conditions, "package")
-    package = package_word.text if isinstance(package_word, Word) else None
+    word = asked(conditions, "package")
+    package = word.text if isinstance(word, Word) else None
     remaining = tuple(dict.fromkeys(without(conditions, "package") if package else conditions))
-    columns = dict.fromkeys(
-        COLUMNS[condition.kind] for condition in remaining if condition.kind in COLUMNS
-    )
-    if package is None and all(condition.kind in COLUMNS for condition in remaining):
+    kinds = [condition.kind for condition in remaining]
+    columns = dict.fromkeys(COLUMNS[kind] for kind in kinds if kind in COLUMNS)
+    if package is None and COLUMNS.keys() >= {*kinds}:
         rows = candidates.groups(columns)
     else:
         rows = candidates.rows(package)
@@ -434,8 +424,8 @@ class ResultSet:
 def matching(lookups: Lookups, conditions: Conditions) -> ResultSet:
     """Return the configurations that satisfy conditions, in the order of `preference`."""
     ids = configuration_ids(lookups, conditions)
-    places = {condition.kind for condition in conditions if condition.kind in PLACES}
-    if len(places) < 2 and not is_of_specs(conditions):
+    kinds = {condition.kind for condition in only(conditions, *PLACES)}
+    if len(kinds) < 2 and kinds.isdisjoint(OF_SPECS):
         return ResultSet(conditions, ids)
     # Different specs of a configuration may satisfy one condition each, but none of them all.
     counts = counts_in_scope(lookups, ids, conditions)
@@ -446,7 +436,7 @@ def counted_part(lookups: Lookups, results: ResultSet, part: slice) -> list[Coun
     """Return a slice of the configurations with their numbers of specs that satisfy conditions."""
     ids = results.ids[part]
     configurations = configurations_by_id(lookups, ids)
-    if not any(condition.kind in PLACES for condition in results.conditions):
+    if not only(results.conditions, *PLACES):
         return configurations
     counts = results.counts
     if counts is None:
