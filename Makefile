@@ -14,7 +14,7 @@ PROGRAMS := chromium=chromium nginx=nginx-light systemd-analyze=systemd docker-r
 	openssl=openssl curl=curl git=git zstd=zstd node=nodejs npm=npm
 INSTALL_PACKAGE := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
 
-# The tests start hundreds of processes, each of which would compile all modules again without this.
+# Without this, each of the hundreds of processes in tests would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: run venv test programs test-datasette1 loop check docs attack bench bench-check bench-site lock dist clean
@@ -27,8 +27,8 @@ $(DATABASE): $(VENV)/run.done $(shell find pages -type f; find builder -name '*.
 	@mkdir -p $(@D)
 	@$(BIN)/spack-cache-db build pages -o $@
 
-# All tests. Some need a browser, a proxy or a registry. Missing programs are installed if that is
-# possible; otherwise these tests are skipped, and the last lines say so.
+# All tests. Some need a browser, a proxy or a registry: missing programs are installed if possible,
+# otherwise these tests are skipped and listed at the end.
 test: $(VENV)/test.done programs
 	$(BIN)/$(PYTEST)
 	$(MAKE) test-datasette1
@@ -42,7 +42,7 @@ programs:
 		for package in $$missing; do $(INSTALL_PACKAGE) $$package || true; done; \
 	fi
 
-# Each kind of page with the next version of Datasette; and pandas, which is installed there alone.
+# Each kind of page with the next version of Datasette, and a test with pandas.
 test-datasette1: $(VENV1)/test.done
 	$(VENV1)/bin/$(PYTEST) tests/site/test_smoke.py tests/test_python.py::test_a_result_is_a_data_frame
 

@@ -13,8 +13,8 @@ if [ -e /etc/spack-cache/mirrors ]; then
     history="$next --snapshot $(date +%F) --keep-snapshots ${SPACK_CACHE_KEEP_SNAPSHOTS:-30}"
 fi
 # Options are separated by blanks, on any number of lines.
-own=$(sed 's/#.*//' /etc/spack-cache/build 2>/dev/null || true)
-$program build $history $own $folder/pages --jobs 4 -o "$next"
+options=$(sed 's/#.*//' /etc/spack-cache/build 2>/dev/null || true)
+$program build $history $options $folder/pages --jobs 4 -o "$next"
 if [ -e /etc/spack-cache/required ] && [ -e $folder/current ]; then
     exec $program cover /etc/spack-cache/required "$next" --baseline $folder/current/spack-cache.db
 fi

@@ -130,7 +130,7 @@ point_at "$sum"
 restart_all || go_back "$1"
 finish "$sum"
 
-# Keep the last few, to go back to.
+# Keep the newest ones, so that you can return to them.
 touch "$files/$sum"
 ls -t "$files" | grep -vx "$sum" | tail -n "+$keep" | while read -r stale; do
     rm -rf "${files:?}/$stale"

@@ -1,7 +1,4 @@
-"""Loads the site's plugin with `datasette .` in a checkout that is not installed.
-
-Datasette loads the plugin of an installed package by its entry point.
-"""
+"""Loads the site's plugin for `datasette .` in a checkout that is not installed."""
 
 from datasette.plugins import pm
 

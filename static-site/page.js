@@ -46,7 +46,7 @@ const start = () => {
   };
 };
 
-/* Values are a list for ?1, ?2, or an object for :name. */
+/* `values` is a list for ?1, ?2, or an object for :name. */
 const ask = (sql, bind) => new Promise((resolve, reject) => {
   asked += 1;
   waiting.set(asked, { resolve, reject });
@@ -63,7 +63,7 @@ stop.addEventListener("click", () => {
   start();
 });
 
-/* Names are plurals. */
+/* `name` is a plural. */
 const counted = (number, name) => `${number.toLocaleString("en")} ${number !== 1 ? name : name === "binaries" ? "binary" : name.slice(0, -1)}`;
 
 const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
@@ -80,7 +80,7 @@ const table = (caption, columns, rows) => element("table", { class: "rows" },
   element("thead", {}, element("tr", {}, ...columns.map((each) => element("th", { scope: "col" }, each)))),
   element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map((cell) => element("td", {}, cell instanceof Uint8Array ? `${cell.length} bytes` : cell))))));
 
-/* As a shell reads it: see Python's shlex.join. */
+/* Quotes a word for a shell, as Python's shlex.quote does. */
 const quoted = (word) => /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`;
 
 const link = (kind, name) => element("a", { href: `#/${kind}/${encodeURIComponent(name)}` }, name);
@@ -112,9 +112,9 @@ const pages = {
   "": async () => [
     element("h1", {}, catalogue.title),
     element("p", {}, ["binaries", "packages", "releases"].map((name) => counted(catalogue.totals[name], name)).join(" · ")),
-    element("p", {}, "Search for a package, for example ", link("package", example), ", and copy the commands that install a binary. Or ask in ",
+    element("p", {}, "Search for a package, for example ", link("package", example), ", and copy the commands that install a binary. You can also query the database with ",
       element("a", { href: "#/sql" }, "SQL"), "."),
-    table("Packages with most binaries", ["Package", "Newest version", "Binaries"],
+    table("Packages with the most binaries", ["Package", "Newest version", "Binaries"],
       catalogue.packages.map(([name, version, count]) => [link("package", name), version, count.toLocaleString("en")])),
   ],
 
@@ -123,17 +123,17 @@ const pages = {
     if (rows.length === 0) return [element("h1", {}, "No package"), element("p", {}, `No package has “${words}” in its name.`)];
     return [
       element("h1", {}, `Packages with “${words}”`),
-      table(`${rows.length} packages`, ["Package", "Newest version", "Binaries", "Last seen"],
+      table(counted(rows.length, "packages"), ["Package", "Newest version", "Binaries", "Last seen"],
         rows.map(([name, version, count, seen]) => [link("package", name), version, count, seen])),
     ];
   },
 
   package: async (name) => {
     const { rows } = await ask(CONFIGURATIONS, [name]);
-    if (rows.length === 0) return [element("h1", {}, name), element("p", {}, "This build cache has no binary of it.")];
+    if (rows.length === 0) return [element("h1", {}, name), element("p", {}, "This build cache has no binary of this package.")];
     return [
       element("h1", {}, name),
-      table(`${rows.length} configurations`, ["Version", "Compiler", "OS", "Target", "Variants", "Binaries"],
+      table(counted(rows.length, "configurations"), ["Version", "Compiler", "OS", "Target", "Variants", "Binaries"],
         rows.map(([id, ...cells]) => [...cells.slice(0, 5), binaries(name, id, cells[5])])),
     ];
   },
@@ -143,14 +143,14 @@ const pages = {
     const lines = await commands(name, hash);
     return [
       element("h1", {}, link("package", name), " ", element("span", { class: "hash" }, `/${hash}`)),
-      lines.length ? element("h2", {}, "Install it") : element("p", {}, "No release lists it."),
+      lines.length ? element("h2", {}, "Install it") : element("p", {}, "No release lists this binary."),
       ...lines.map((line) => element("pre", {}, element("code", {}, line))),
     ];
   },
 
   sql: async (sql) => {
     const area = element("textarea", { id: "sql", rows: 8, spellcheck: "false" }, sql || EXAMPLE);
-    const form = element("form", {}, element("p", {}, element("label", { for: "sql" }, "A statement over the tables and views of the database")), area,
+    const form = element("form", {}, element("p", {}, element("label", { for: "sql" }, "SQL statement")), area,
       element("p", {}, element("button", { type: "submit" }, "Run")));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -160,7 +160,7 @@ const pages = {
     if (!sql) return shown;
     try {
       const { columns, rows, more } = await ask(sql);
-      shown.push(table(more ? `The first ${rows.length} rows` : `${rows.length} rows`, columns, rows));
+      shown.push(table(more ? `The first ${rows.length.toLocaleString("en")} rows` : counted(rows.length, "rows"), columns, rows));
     } catch (error) {
       shown.push(element("p", { class: "notice", role: "alert" }, error.message));
     }
@@ -190,12 +190,12 @@ const show = async () => {
   } catch (error) {
     shown = [element("h1", {}, "Error"), element("p", { class: "notice", role: "alert" }, error.message)];
   }
-  if (mine !== turn) return; // Somebody has gone on meanwhile.
+  if (mine !== turn) return; // The visitor has opened another page.
   main.replaceChildren(...shown);
   main.removeAttribute("aria-busy");
   const title = main.querySelector("h1")?.textContent;
   document.title = !title || title === catalogue.title ? catalogue.title : `${title} – ${catalogue.title}`;
-  if (mine > 1) main.focus(); // A reader of the screen hears that there is another page.
+  if (mine > 1) main.focus(); // Screen readers announce the new page.
 };
 
 document.getElementById("search").addEventListener("submit", (event) => {

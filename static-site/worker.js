@@ -1,13 +1,13 @@
 /* Runs SQL over a database on a web server, and fetches only the bytes that SQLite reads. */
 import sqlite3InitModule from "./sqlite3.js";
 
-// Bytes. Smaller parts need more requests, larger ones fetch more that nobody reads: for a search,
-// a package, a binary and a statement, 4 KiB need 72 requests, 16 KiB 42 requests and 0.8 MB.
+// Bytes. Smaller parts need more requests, larger parts fetch more unused bytes: a search, a package,
+// a binary and a statement need 72 requests with 4 KiB, 42 requests and 0.8 MB with 16 KiB.
 const PART = 16 * 1024;
 const LARGEST = 512 * 1024;
 const MOST_ROWS = 1000;
 
-/** The bytes of one file: fetched in parts, each of which is kept. */
+/** The bytes of one file, fetched in parts and cached. */
 class RemoteFile {
   constructor(url, size) {
     this.url = url;
@@ -15,7 +15,7 @@ class RemoteFile {
     this.parts = new Map();
     this.bytes = 0;
     this.requests = 0;
-    this.next = 0; // Where the part that was fetched last ends.
+    this.next = 0; // The end of the last fetched part.
     this.length = PART;
   }
 
@@ -33,7 +33,7 @@ class RemoteFile {
   }
 
   fetch(part) {
-    // What is read in order is fetched in parts that grow: a scan needs few requests.
+    // Sequential reads fetch parts that grow, so that a scan needs few requests.
     this.length = part === this.next ? Math.min(2 * this.length, LARGEST) : PART;
     const end = Math.min(part + this.length, this.size);
     const request = new XMLHttpRequest();
@@ -54,7 +54,7 @@ class RemoteFile {
   }
 }
 
-/** Registers a VFS (https://sqlite.org/vfs.html) that has one file, which cannot be written. */
+/** Registers a VFS (https://sqlite.org/vfs.html) with one read-only file. */
 const installVfs = (sqlite3, file) => {
   const { capi, wasm } = sqlite3;
   const io = new capi.sqlite3_io_methods();
@@ -160,6 +160,6 @@ const answer = async ({ id, url, size, sql, bind }) => {
   }
 };
 
-// Statements are run in the order in which they come.
+// Statements run in the order in which they arrive.
 let last = Promise.resolve();
 onmessage = ({ data }) => { last = last.then(() => answer(data)); };
