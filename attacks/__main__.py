@@ -27,7 +27,7 @@ from benchmarks.server import ServerError
 from tests.site.cache import write_pages
 
 SECONDS = 540.0
-"""For all kinds together, so that the whole attack takes less than ten minutes."""
+"""For all kinds together: less than ten minutes."""
 
 Kind = Callable[[float], Outcome]
 
@@ -56,12 +56,12 @@ KINDS = (*SERVED, "endings", *BUILT)
 
 @click.command()
 @click.argument("kinds", nargs=-1, type=click.Choice(KINDS))
-@click.option("--seconds", type=float, default=SECONDS, help="How long the attack takes, about.")
-@click.option("--file", type=click.Path(path_type=Path, exists=True), help="What is served.")
+@click.option("--seconds", type=float, default=SECONDS, help="Approximate duration.")
+@click.option("--file", type=click.Path(path_type=Path, exists=True), help="Database to serve.")
 @click.option(
     "--plain",
     is_flag=True,
-    help="Attack Datasette alone, without this program's defences, and list what does no harm.",
+    help="Attack Datasette without this program's defences, and list harmless attempts.",
 )
 def main(kinds: tuple[str, ...], seconds: float, file: Path | None, plain: bool) -> None:
     """Run these KINDS of attacks on a server and the builder, or all kinds."""
@@ -72,20 +72,20 @@ def main(kinds: tuple[str, ...], seconds: float, file: Path | None, plain: bool)
         )
     began = time.monotonic()
     with TemporaryDirectory(prefix="attacks-") as folder:
-        own = Path(folder) / "served" / "spack-cache.db"
-        own.parent.mkdir()
+        served = Path(folder) / "served" / "spack-cache.db"
+        served.parent.mkdir()
         if file is None:
-            run("build", write_pages(Path(folder, "pages")), "-o", own)
+            run("build", write_pages(Path(folder, "pages")), "-o", served)
         else:
-            # In an empty folder: whatever appears beside the file was written by an attack.
-            own.symlink_to(file.resolve())
-        outcomes = _attack(own, chosen, seconds / len(chosen), plain=plain)
+            # The folder is empty, so that any other file in it was written by an attack.
+            served.symlink_to(file.resolve())
+        outcomes = _attack(served, chosen, seconds / len(chosen), plain=plain)
     if plain:
         click.echo(survived(outcomes))
         return
     click.echo(report(outcomes))
     click.echo(f"\n{time.monotonic() - began:.0f} s")
-    if any(each.faults for each in outcomes):
+    if any(outcome.faults for outcome in outcomes):
         raise SystemExit(1)
 
 

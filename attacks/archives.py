@@ -24,7 +24,7 @@ from tests.pagetexts import page
 
 MEGABYTE = 10**6
 DAMAGED = 20
-"""In one folder."""
+"""Damaged archives in one folder."""
 GOOD = page()
 
 
@@ -37,8 +37,8 @@ def archives(seconds: float) -> Outcome:
             with TemporaryDirectory(prefix="attacks-") as folder:
                 source = Path(folder, "source")
                 source.mkdir()
-                for each, content in files.items():
-                    (source / each).write_bytes(content)
+                for file_name, content in files.items():
+                    (source / file_name).write_bytes(content)
                 built, faults = judged_build(source, Path(folder))
             outcome.judge(title, faults)
             outcome.tried += len(files) - 1
@@ -50,7 +50,7 @@ def archives(seconds: float) -> Outcome:
 
 
 def _bombs() -> Iterator[tuple[str, bytes]]:
-    """Yield small archives with large content; the last word of a name is the file's."""
+    """Yield small archives with large content; the last word of a name is the file name."""
     for name, text in (
         ("lists", GOOD.replace(b"spec_details: [", b"spec_details: [" + b"[]," * 20 * MEGABYTE)),
         ("YAML", GOOD.replace(b"[package", b"[" + b"a," * 20 * MEGABYTE + b"package")),
@@ -121,21 +121,21 @@ def _damaged(chosen: random.Random) -> tuple[str, dict[str, bytes]]:
 
 
 def damaged(chosen: random.Random, data: bytes) -> bytes:
-    """Return bytes with one to eight places changed, cut out, or doubled."""
+    """Return bytes with one to eight positions changed, cut out, or doubled."""
     changed = bytearray(data)
     for _ in range(chosen.choice((1, 1, 2, 8))):
-        place = chosen.randrange(len(changed) or 1)
+        start = chosen.randrange(len(changed) or 1)
         length = chosen.choice((1, 1, 2, 512, len(changed)))
-        what = chosen.choice(("change", "change", "cut", "double", "zero"))
-        piece = changed[place : place + length]
-        if what == "change" and piece:
-            changed[place] = chosen.randrange(256)
-        elif what == "cut":
-            del changed[place : place + length]
-        elif what == "double":
-            changed[place:place] = piece
-        elif what == "zero":
-            changed[place : place + length] = bytes(len(piece))
+        change = chosen.choice(("change", "change", "cut", "double", "zero"))
+        piece = changed[start : start + length]
+        if change == "change" and piece:
+            changed[start] = chosen.randrange(256)
+        elif change == "cut":
+            del changed[start : start + length]
+        elif change == "double":
+            changed[start:start] = piece
+        elif change == "zero":
+            changed[start : start + length] = bytes(len(piece))
     return bytes(changed)
 
 

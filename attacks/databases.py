@@ -1,4 +1,4 @@
-"""Files that claim to be databases of this program: damaged, cut, or made never to end."""
+"""Files that claim to be databases of this program: damaged, cut, or with endless views."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ODD = (
 
 
 def databases(seconds: float) -> Outcome:
-    """Change a good database in one way after the other, and ask each command about it."""
+    """Change a good database in each way, and read it with each command."""
     outcome, chosen, began = Outcome("databases"), random.Random(11), time.monotonic()
     slowest = 0.0
     with TemporaryDirectory(prefix="attacks-") as folder:
@@ -87,7 +87,7 @@ def _cut(file: Path, chosen: random.Random) -> None:
 
 
 def _endless(file: Path, chosen: random.Random) -> None:
-    """Put a view that does not end in the place of a table, a view or an index."""
+    """Replace a table, a view or an index by a view that does not end."""
     with closing(sqlite3.connect(file)) as db:
         name = chosen.choice(db.execute(OBJECTS).fetchall())[0]
         db.execute("PRAGMA writable_schema = ON")
@@ -98,7 +98,7 @@ def _endless(file: Path, chosen: random.Random) -> None:
 
 
 def _odd(file: Path, chosen: random.Random) -> None:
-    """Write what no build writes into all of a column."""
+    """Write a value that no build writes into all rows of a column."""
     with closing(sqlite3.connect(file)) as db:
         db.execute("PRAGMA ignore_check_constraints = ON")
         for table, column in chosen.sample(db.execute(COLUMNS).fetchall(), 3):
@@ -109,7 +109,7 @@ def _odd(file: Path, chosen: random.Random) -> None:
 
 
 def _triggers(file: Path, _: random.Random) -> None:
-    """Add what somebody's own program may have added."""
+    """Add a view and a trigger, as another program may have done."""
     with closing(sqlite3.connect(file)) as db:
         db.execute(f"CREATE VIEW notes AS {ENDLESS}")
         db.execute(
@@ -123,5 +123,5 @@ CHANGES: dict[str, Callable[[Path, random.Random], None]] = {
     "its end cut off": _cut,
     "a view that does not end": _endless,
     "odd values": _odd,
-    "things of others": _triggers,
+    "another program's view and trigger": _triggers,
 }

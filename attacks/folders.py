@@ -1,4 +1,4 @@
-"""Folders in which something else stands where a file is expected: pipes, devices, links, holes."""
+"""Folders with pipes, devices, links or sparse files where a file is expected."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ENVIRONMENT_FILES = {
 
 
 def folders(seconds: float) -> Outcome:
-    """Put each kind of file that is none into each place that is opened, in random order."""
+    """Put each kind of special file in place of each file that is opened, in random order."""
     outcome, chosen, began = Outcome("folders"), random.Random(13), time.monotonic()
     slowest = 0.0
     with TemporaryDirectory(prefix="attacks-") as folder:
@@ -57,26 +57,26 @@ def folders(seconds: float) -> Outcome:
     return outcome
 
 
-def _built(folder: Path, kind: str, place: str) -> tuple[Run, list[str]]:
-    source, own = folder / "source", folder / "own"
-    for each in (source, own):
-        shutil.rmtree(each, ignore_errors=True)
-    own.mkdir()
-    path = whole_input(source)[place]
+def _built(folder: Path, kind: str, name: str) -> tuple[Run, list[str]]:
+    source, output = folder / "source", folder / "output"
+    for path in (source, output):
+        shutil.rmtree(path, ignore_errors=True)
+    output.mkdir()
+    path = whole_input(source)[name]
     path.unlink()
     KINDS[kind](path)
-    ran, faults = judged_build(source, own)
+    ran, faults = judged_build(source, output)
     return ran, [*faults, *ran.faults(seconds=MOST_SECONDS)]
 
 
-def _covered(folder: Path, database: Path, kind: str, place: str) -> tuple[Run, list[str]]:
+def _covered(folder: Path, database: Path, kind: str, replaced: str) -> tuple[Run, list[str]]:
     environment = folder / "environment"
     shutil.rmtree(environment, ignore_errors=True)
     for name, text in ENVIRONMENT_FILES.items():
         path = environment / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    path = environment / place
+    path = environment / replaced
     path.unlink()
     KINDS[kind](path)
     ran = run_command("cover", environment / "spack.yaml", database)

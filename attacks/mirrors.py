@@ -1,4 +1,4 @@
-"""Mirrors that lie to `fetch`, keep it waiting, or want to write and delete what is not its own."""
+"""Mirrors that lie to `fetch`, keep it waiting, or try to make it write and delete other files."""
 
 from __future__ import annotations
 
@@ -19,34 +19,39 @@ from tests.sources.fetch.mirrors import LAYOUT_3, below, blob_path, index, layou
 from tests.sources.fetch.server import Answer, Handler, Site, instead, serve, status
 
 DEADLINE = 3
-"""Seconds that `fetch` is given for a file, with all that it asks again."""
+"""Seconds that `fetch` may take for a file, including retries."""
 MOST_SECONDS = 15.0
-"""Time, and processor time, that one run may take."""
+"""Time and processor time of one run."""
 MEGABYTE = 10**6
 INDEX = index("zlib")
 ABROAD = ("../../../x", "/etc/x", "a/../../x", "..", "", "a\0b", "é/\u202e", "x" * 5_000)
-"""Names that lead out of a folder, or are none."""
+"""Names that lead out of a folder, or are invalid."""
 
 
 def mirrors(seconds: float) -> Outcome:
-    """Fetch from servers that do one thing after the other, into folders with files of others."""
+    """Fetch from each hostile server, into folders that have other files."""
     outcome, chosen, began = Outcome("mirrors"), random.Random(17), time.monotonic()
     longest = 0.0
     for name, attack in cycle(ATTACKS.items()):
         with TemporaryDirectory(prefix="attacks-") as folder, serve() as site:
-            own = Path(folder, "in", "mirrors")
-            own.mkdir(parents=True)
+            output = Path(folder, "in", "mirrors")
+            output.mkdir(parents=True)
             strangers = _strangers(Path(folder))
-            url = attack(site, own, chosen)
-            asked = time.monotonic()
-            ran = _fetch(url, own)
-            waited = time.monotonic() - asked
+            url = attack(site, output, chosen)
+            started = time.monotonic()
+            ran = _fetch(url, output)
+            waited = time.monotonic() - started
             faults = ran.faults((0, 1, 2), MOST_SECONDS)
             if waited > MOST_SECONDS:
                 faults.append(f"took {waited:.0f} s")
-            faults += [f"removed {each}" for each in strangers if not each.exists()]
-            outside = {*Path(folder).rglob("*")} - {*own.rglob("*"), own, own.parent, *strangers}
-            faults += [f"wrote {each}" for each in sorted(outside)]
+            faults += [f"removed {path}" for path in strangers if not path.exists()]
+            outside = {*Path(folder).rglob("*")} - {
+                *output.rglob("*"),
+                output,
+                output.parent,
+                *strangers,
+            }
+            faults += [f"wrote {path}" for path in sorted(outside)]
         longest = max(longest, waited)
         outcome.judge(name, faults)
         if enough(began, seconds):
@@ -55,23 +60,28 @@ def mirrors(seconds: float) -> Outcome:
     return outcome
 
 
-def _fetch(url: str, own: Path) -> Run:
+def _fetch(url: str, output: Path) -> Run:
     limits = ("--timeout", 1, "--deadline", DEADLINE, "--retries", 1)
-    return run_command("fetch", url, "-o", own, *limits)
+    return run_command("fetch", url, "-o", output, *limits)
 
 
 def _strangers(folder: Path) -> list[Path]:
-    """Write files that are not the program's own, in the folder and around it."""
-    own = folder / "in" / "mirrors"
-    places = (folder / "x", own.parent / "x", own / ".film.mkv.part", own / "notes" / "a.json")
-    for place in places:
-        place.parent.mkdir(exist_ok=True)
-        place.write_text("of somebody else", encoding="utf-8")
-    return [*places, own / "notes"]
+    """Write files of other programs in the folder and around it."""
+    output = folder / "in" / "mirrors"
+    paths = (
+        folder / "x",
+        output.parent / "x",
+        output / ".film.mkv.part",
+        output / "notes" / "a.json",
+    )
+    for path in paths:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("of another program", encoding="utf-8")
+    return [*paths, output / "notes"]
 
 
 def _endless(handler: Handler, _: bytes) -> None:
-    """Send without an end, as fast as it is taken."""
+    """Send without an end, as fast as possible."""
     handler.send_response(200)
     handler.send_header("Transfer-Encoding", "chunked")
     handler.end_headers()
@@ -102,9 +112,9 @@ def _headers(handler: Handler, _: bytes) -> None:
 
 
 def _always(answer: Answer) -> Callable[[Site, Path, random.Random], str]:
-    """Return an attack that gives this answer to all that is asked."""
+    """Return an attack that gives this answer to every request."""
 
-    def attack(site: Site, own: Path, chosen: random.Random) -> str:
+    def attack(site: Site, output: Path, chosen: random.Random) -> str:
         site.serve(layout_3(INDEX))
         for path in (f"/{LAYOUT_3}", f"/{blob_path(INDEX)}", "/build_cache/index.json"):
             site.always[path] = answer
@@ -116,7 +126,7 @@ def _always(answer: Answer) -> Callable[[Site, Path, random.Random], str]:
 def _blob(answer: Answer) -> Callable[[Site, Path, random.Random], str]:
     """Return an attack whose manifest is good, and whose index is not."""
 
-    def attack(site: Site, own: Path, chosen: random.Random) -> str:
+    def attack(site: Site, output: Path, chosen: random.Random) -> str:
         site.serve(layout_3(INDEX))
         site.always[f"/{blob_path(INDEX)}"] = answer
         return site.url
@@ -124,12 +134,12 @@ def _blob(answer: Answer) -> Callable[[Site, Path, random.Random], str]:
     return attack
 
 
-def _bomb(site: Site, own: Path, chosen: random.Random) -> str:
+def _bomb(site: Site, output: Path, chosen: random.Random) -> str:
     packed = gzip.compress(bytes(200 * MEGABYTE))
-    return _blob(instead(packed, content_encoding="gzip"))(site, own, chosen)
+    return _blob(instead(packed, content_encoding="gzip"))(site, output, chosen)
 
 
-def _circle(site: Site, own: Path, chosen: random.Random) -> str:
+def _circle(site: Site, output: Path, chosen: random.Random) -> str:
     site.always = {
         f"/{LAYOUT_3}": status(302, location="/a"),
         "/a": status(307, location=f"/{LAYOUT_3}"),
@@ -137,39 +147,39 @@ def _circle(site: Site, own: Path, chosen: random.Random) -> str:
     return site.url
 
 
-def _release_names(site: Site, own: Path, chosen: random.Random) -> str:
+def _release_names(site: Site, output: Path, chosen: random.Random) -> str:
     """Give releases and stacks names that lead elsewhere."""
-    named = {
+    names = {
         name: [{"label": chosen.choice(ABROAD), "url": f"{site.url}/m/{LAYOUT_3}"}]
         for name in chosen.sample(ABROAD, 4)
     }
-    site.serve({"all.json": json.dumps(named).encode()} | below("m", layout_3(INDEX)))
+    site.serve({"all.json": json.dumps(names).encode()} | below("m", layout_3(INDEX)))
     return f"{site.url}/all.json"
 
 
-def _many_mirrors(site: Site, own: Path, chosen: random.Random) -> str:
-    named = [{"label": f"s{number}", "url": f"{site.url}/{number}"} for number in range(100_000)]
-    site.serve({"all.json": json.dumps({"develop": named}).encode()})
+def _many_mirrors(site: Site, output: Path, chosen: random.Random) -> str:
+    names = [{"label": f"s{number}", "url": f"{site.url}/{number}"} for number in range(100_000)]
+    site.serve({"all.json": json.dumps({"develop": names}).encode()})
     return f"{site.url}/all.json"
 
 
-def _known_names(site: Site, own: Path, chosen: random.Random) -> str:
-    """Have what an earlier run is said to have written lead to files of others."""
+def _changed_records(site: Site, output: Path, chosen: random.Random) -> str:
+    """Change the records of an earlier run so that they name other files."""
     site.serve(layout_3(INDEX))
-    _fetch(site.url, own)
-    for known in own.rglob(".fetched.json"):
-        text = known.read_text(encoding="utf-8")
+    _fetch(site.url, output)
+    for record in output.rglob(".fetched.json"):
+        text = record.read_text(encoding="utf-8")
         value = json.loads(text)
         for key in [*value]:
             if isinstance(value[key], dict):
                 value[key] |= {name: {} for name in ABROAD}
             elif isinstance(value[key], list):
                 value[key] += ABROAD
-        known.write_text(json.dumps(value), encoding="utf-8")
+        record.write_text(json.dumps(value), encoding="utf-8")
     return site.url
 
 
-def _damaged_files(site: Site, own: Path, chosen: random.Random) -> str:
+def _damaged_files(site: Site, output: Path, chosen: random.Random) -> str:
     files = layout_3(INDEX)
     site.serve({path: damaged(chosen, data) for path, data in files.items()})
     return site.url
@@ -184,15 +194,15 @@ ATTACKS: dict[str, Callable[[Site, Path, random.Random], str]] = {
     "redirects elsewhere": _always(status(302, location="file:///etc/passwd")),
     "an hour's pause": _always(status(503, retry_after="3600")),
     "a pause of ages": _always(status(429, retry_after="Thu, 01 Jan 99999999 00:00:00 GMT")),
-    "a realm that is no address": _always(
+    "a realm that is not an address": _always(
         status(401, www_authenticate='Bearer realm="https://[",service="x"')
     ),
     "a tag that no request can repeat": _always(instead(INDEX, etag='"\xe9\xff"')),
     "a length that lies": _blob(instead(INDEX, content_length=10**15)),
     "a bomb of gzip": _bomb,
-    "an encoding that is none": _blob(instead(INDEX, content_encoding="gzip, gzip, br")),
+    "an unknown encoding": _blob(instead(INDEX, content_encoding="gzip, gzip, br")),
     "names that lead elsewhere": _release_names,
     "a hundred thousand mirrors": _many_mirrors,
-    "known files of others": _known_names,
+    "records of an earlier run": _changed_records,
     "damaged files": _damaged_files,
 }

@@ -31,15 +31,15 @@ POLITE = {
     f"{SQL}.json?sql=select+1": 1.5,
     "/spack-cache/releases.csv": 4.0,
 }
-"""What the polite visitor asks for, and the seconds that 99 of 100 of these requests may take.
+"""The requests of the polite visitor, and the seconds that 99 of 100 of them may take.
 
-That is on a machine with nothing else to do.
+The limits are for an idle machine.
 """
 Attacks = dict[str, tuple[Callable[[Target], None], int]]
 BUILDS = "/spack-cache/builds.json?_size=1000"
 STREAM = "/spack-cache/spec_variants.csv?_stream=on"
 SEGMENT = 1_400
-"""Bytes of a packet, as on networks: on loopback the kernel takes megabytes that nobody reads."""
+"""Bytes of a packet, as on networks: on loopback the kernel buffers megabytes."""
 BLANKS = "/**/" + " " * 31_000
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
 CELLS = f"""
@@ -56,12 +56,12 @@ def large_environment() -> str:
     excludes = [f"hdf5@{versions[:380]} %gcc@{number}" for number in range(200)]
     lines = ["spack:", "  specs:", "  - matrix:"]
     lines += [f"    - [{', '.join(map(repr, row))}]" for row in rows]
-    lines += ["    exclude:", *(f"    - '{each}'" for each in excludes)]
+    lines += ["    exclude:", *(f"    - '{exclude}'" for exclude in excludes)]
     return "\n".join(lines) + "\n"
 
 
 def doubling_environment() -> str:
-    """Return 350 bytes of definitions of which each is the one before, twice."""
+    """Return 350 bytes of definitions, each of which contains the one before twice."""
     names = "abcdefghijklmno"
     doubled = (f"  - {name}: [${before}, ${before}]" for before, name in pairwise(names))
     lines = ["spack:", "  definitions:", "  - a: [{matrix: [[]]}, zlib]", *doubled]
@@ -69,13 +69,13 @@ def doubling_environment() -> str:
 
 
 def multiplied_environment() -> str:
-    """Return 500 bytes of requirements whose alternatives are multiplied."""
+    """Return 500 bytes of requirements whose alternatives multiply."""
     choices = [f"{{one_of: [{', '.join(f'+a{x}{y}' for y in range(9))}]}}" for x in range(8)]
     return f"spack: {{packages: {{all: {{require: [{', '.join(choices)}]}}}}, specs: [zlib]}}\n"
 
 
 def behind_nginx(target: Target, seconds: float) -> Outcome:
-    """Attack with slow clients through the nginx of `deploy/`, which has to keep them away.
+    """Attack with slow clients through the nginx of `deploy/`, which must keep them away.
 
     Each request comes from another address.
     """
@@ -91,39 +91,41 @@ def behind_nginx(target: Target, seconds: float) -> Outcome:
 def neighbours(
     target: Target, seconds: float, kind: str = "neighbours", attacks: Attacks | None = None
 ) -> Outcome:
-    """Let some visitors repeat a heavy request, for each kind of it, and time another visitor."""
+    """Let visitors repeat each heavy request, and time the requests of another visitor."""
     attacks = HEAVY if attacks is None else attacks
     outcome = Outcome(kind)
     waited: dict[str, list[float]] = defaultdict(list)
-    # So that no first request is timed.
+    # First requests are slower and are not timed.
     _polite(target, 0)
     share = seconds / len(attacks)
     for name, heavy in attacks.items():
         with _repeating(target, *heavy):
-            taken, refused = _polite(target, share)
+            times_of, refused = _polite(target, share)
         faults = [f"{refused} requests of a polite visitor were refused"] if refused else []
-        for address, times in taken.items():
+        for address, times in times_of.items():
             if _slowest(times) > POLITE[address]:
                 faults.append(f"{address} takes {_slowest(times):.2f} s")
             waited["/" if address == "/" else "others"] += times
         outcome.waits[name] = ", ".join(
             f"{address.partition('?')[0]} {1000 * _slowest(times):.0f} ms"
-            for address, times in taken.items()
+            for address, times in times_of.items()
         )
         outcome.judge(name, faults + target.standing())
     worst = {name: _slowest(times) for name, times in waited.items()}
-    outcome.note = ", ".join(f"{name} in {1000 * each:.0f} ms" for name, each in worst.items())
+    outcome.note = ", ".join(
+        f"{name} in {1000 * slowest:.0f} ms" for name, slowest in worst.items()
+    )
     return outcome
 
 
 def _slowest(times: list[float]) -> float:
-    """Return the time that 99 of 100 do not exceed."""
+    """Return the 99th percentile."""
     return quantiles([*times, *times], n=100)[-1]
 
 
 @contextmanager
 def _repeating(target: Target, ask: Callable[[Target], None], count: int = 4) -> Iterator[None]:
-    """Have several visitors do something until the context ends."""
+    """Let several visitors repeat a request until the context ends."""
     ended = threading.Event()
 
     def visit() -> None:
@@ -132,29 +134,29 @@ def _repeating(target: Target, ask: Callable[[Target], None], count: int = 4) ->
                 ask(target)
 
     visitors = [threading.Thread(target=visit) for _ in range(count)]
-    for each in visitors:
-        each.start()
+    for visitor in visitors:
+        visitor.start()
     time.sleep(0.2)
     try:
         yield
     finally:
         ended.set()
-        for each in visitors:
-            each.join()
+        for visitor in visitors:
+            visitor.join()
 
 
 def _polite(target: Target, seconds: float) -> tuple[dict[str, list[float]], int]:
-    """Ask for pages one after the other; return the times of each, and how many were no 200."""
-    taken: dict[str, list[float]] = defaultdict(list)
+    """Request pages one after the other; return the times of each, and the number of failures."""
+    times_of: dict[str, list[float]] = defaultdict(list)
     refused, end = 0, time.monotonic() + seconds
-    while time.monotonic() < end or len(taken) < len(POLITE):
+    while time.monotonic() < end or len(times_of) < len(POLITE):
         for address in POLITE:
-            # So that no cache answers for the server.
-            own = f"{address}{'&' if '?' in address else '?'}_={random.random()}"
+            # The random field bypasses caches.
+            unique = f"{address}{'&' if '?' in address else '?'}_={random.random()}"
             began = time.monotonic()
-            refused += _status(target, "GET", own) != 200
-            taken[address].append(time.monotonic() - began)
-    return taken, refused
+            refused += _status(target, "GET", unique) != 200
+            times_of[address].append(time.monotonic() - began)
+    return times_of, refused
 
 
 def _status(
@@ -162,8 +164,8 @@ def _status(
 ) -> int:
     connection = HTTPConnection("127.0.0.1", target.port, timeout=PATIENCE)
     try:
-        own = {"X-Visitor": any_address(), **headers}
-        connection.request(method, address, body=body, headers=own)
+        headers = {"X-Visitor": any_address(), **headers}
+        connection.request(method, address, body=body, headers=headers)
         answer = connection.getresponse()
         answer.read()
         return answer.status
@@ -185,11 +187,11 @@ def _covering(environment: str) -> Callable[[Target], None]:
 
 
 def _discard(_: int) -> None:
-    """Take an answer, whatever it is."""
+    """Ignore a status."""
 
 
 def _connected(target: Target, *lines: str, **options: int) -> socket.socket:
-    """Return a connection over which a request was sent, in small packets.
+    """Return a connection that has sent a request in small packets.
 
     Args:
         target: the server.
@@ -214,7 +216,7 @@ def _half_a_form(target: Target) -> None:
 
 
 def _half_forms(target: Target) -> None:
-    """Fill the server's connections with forms of which one byte arrives."""
+    """Fill the server's connections with forms that stop after one byte."""
     with ExitStack() as stack:
         for _ in range(300):
             lines = ("POST /cover.json HTTP/1.1", "Content-Length: 1000", "", "q")
@@ -223,7 +225,7 @@ def _half_forms(target: Target) -> None:
 
 
 def _unread(*addresses: str) -> Callable[[Target], None]:
-    """Return what asks ten times, and reads nothing for five seconds."""
+    """Return a function that sends ten requests and reads nothing for five seconds."""
 
     def ask(target: Target) -> None:
         visitors = [
@@ -238,13 +240,13 @@ def _unread(*addresses: str) -> Callable[[Target], None]:
 
 
 def _bytes_one_by_one(target: Target) -> None:
-    """Send a body of which each byte is a chunk, and a length as well."""
+    """Send a body in chunks of one byte, with a length as well."""
     fields = ("Content-Length: 9", "Transfer-Encoding: chunked")
     with _connected(target, "POST /cover.json HTTP/1.1", *fields, "", "") as visitor:
         with suppress(OSError):
             for _ in range(20):
                 visitor.sendall(b"1\r\nx\r\n" * 10_000)
-        # Who does not wait for the refusal has more connections than one.
+        # Wait for the refusal, so that each visitor has one connection.
         while visitor.recv(65_536):
             pass
 
@@ -273,13 +275,13 @@ HEAVY: Attacks = {
     "a long cookie": (_getting("/", Cookie='a="' + "\\" * 30_000), 4),
     "pages of many cells": (_getting(f"{SQL}?{field('sql', CELLS)}"), 4),
     "pages of many cells, for ten": (_getting(f"{SQL}?{field('sql', CELLS)}"), 10),
-    # 9,800 cells, on a file of some size; a page of more is refused.
+    # 9,800 cells, if the database has so many rows; larger pages are refused.
     "pages of many rows, for ten": (_getting("/spack-cache/builds?_size=700"), 10),
     "broad searches, for ten": (_getting("/find?q=*"), 10),
     "names that are not there": (_unknown_names, 4),
     "workers that are killed": (_kill_a_worker, 1),
 }
-"""Heavy requests to a bare `serve`, and how many visitors repeat each of them at once."""
+"""Heavy requests to `serve` without nginx, and the number of visitors that repeat each."""
 
 SLOW_CLIENTS: Attacks = {
     "nothing at all, through nginx": (lambda _: time.sleep(0.1), 4),
@@ -290,4 +292,4 @@ SLOW_CLIENTS: Attacks = {
     "bodies byte by byte": (_bytes_one_by_one, 4),
     "a flood of pages": (_getting("/packages"), 32),
 }
-"""The same for clients that read or write slowly, and for floods."""
+"""Clients that read or write slowly, and floods, through nginx."""

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 from benchmarks.report import table
 
-MOST_TOLD = 10
+MOST_FAULTS = 10
 
 
 @dataclass
 class Outcome:
-    """How much one kind of attack tried, and what did not hold.
+    """The attempts of one kind of attack, and the faults that they found.
 
-    `waits` has, by what was tried, how long a polite visitor waited meanwhile; `harmless` has the
-    attempts after which nothing was wrong.
+    `waits` has the time that a polite visitor waited during an attempt; `harmless` has the attempts
+    without faults.
     """
 
     kind: str
@@ -25,34 +25,41 @@ class Outcome:
     waits: dict[str, str] = field(default_factory=dict)
     harmless: list[str] = field(default_factory=list)
 
-    def judge(self, what: str, faults: Sequence[str]) -> None:
-        """Count one attempt, with what is wrong with its result."""
+    def judge(self, attempt: str, faults: Sequence[str]) -> None:
+        """Count one attempt, with the faults that it found."""
         self.tried += 1
-        self.harmless += [] if faults else [what[:160]]
-        self.faults += [f"{what[:160]}: {fault[:300]}" for fault in faults]
+        self.harmless += [] if faults else [attempt[:160]]
+        self.faults += [f"{attempt[:160]}: {fault[:300]}" for fault in faults]
 
 
 def report(outcomes: Sequence[Outcome]) -> str:
     """Return the table of all kinds, and the first faults of each."""
     rows = [
-        [each.kind, f"{each.tried:,}", "no" if each.faults else "yes", each.note]
-        for each in outcomes
+        [outcome.kind, f"{outcome.tried:,}", "no" if outcome.faults else "yes", outcome.note]
+        for outcome in outcomes
     ]
     lines = [table(["", "tried", "held", "measured"], rows)]
-    waits = [[each.kind, what, wait] for each in outcomes for what, wait in each.waits.items()]
+    waits = [
+        [outcome.kind, attempt, wait]
+        for outcome in outcomes
+        for attempt, wait in outcome.waits.items()
+    ]
     if waits:
-        lines.append("\n\n" + table(["", "while others do", "99 % of another's"], waits))
-    for each in outcomes:
-        lines += [f"\n{each.kind}: {fault}" for fault in each.faults[:MOST_TOLD]]
-        if len(each.faults) > MOST_TOLD:
-            lines.append(f"\n{each.kind}: {len(each.faults) - MOST_TOLD:,} more")
+        lines.append("\n\n" + table(["", "during", "99 % of a polite visitor's waits"], waits))
+    for outcome in outcomes:
+        lines += [f"\n{outcome.kind}: {fault}" for fault in outcome.faults[:MOST_FAULTS]]
+        if len(outcome.faults) > MOST_FAULTS:
+            lines.append(f"\n{outcome.kind}: {len(outcome.faults) - MOST_FAULTS:,} more")
     return "".join(lines)
 
 
 def survived(outcomes: Sequence[Outcome]) -> str:
     """Return the attempts that a server without defences survived: they may test nothing."""
     lines = []
-    for each in outcomes:
-        harmed = f"{each.tried - len(each.harmless):,} of {each.tried:,} attempts did harm"
-        lines += [f"{each.kind}: {harmed}", *(f"  harmless: {what}" for what in each.harmless)]
+    for outcome in outcomes:
+        harmed = f"{outcome.tried - len(outcome.harmless):,} of {outcome.tried:,} attempts did harm"
+        lines += [
+            f"{outcome.kind}: {harmed}",
+            *(f"  harmless: {attempt}" for attempt in outcome.harmless),
+        ]
     return "\n".join(lines)

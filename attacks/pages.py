@@ -59,7 +59,7 @@ def pages(seconds: float) -> Outcome:
         with TemporaryDirectory(prefix="attacks-") as folder:
             good += _round(chosen, Path(folder), outcome)
         if enough(began, seconds):
-            outcome.note = f"{good:,} were pages still, and nothing of them was lost"
+            outcome.note = f"{good:,} were still pages, and nothing of them was lost"
             return outcome
 
 
@@ -72,12 +72,12 @@ def _round(chosen: random.Random, folder: Path, outcome: Outcome) -> int:
     checked = run("check", "--json", source)
     outcome.faults += checked.faults()
     faults = json.loads(checked.output)["faults"] if checked.status in (0, 1) else []
-    places = [re.match(rf"{re.escape(str(source))}/(\d+\.md)", fault) for fault in faults]
-    if not all(places):
+    paths = [re.match(rf"{re.escape(str(source))}/(\d+\.md)", fault) for fault in faults]
+    if not all(paths):
         outcome.faults.append("check reported a fault without naming its page")
-    for name in {place[1] for place in places if place}:
+    for name in {path[1] for path in paths if path}:
         (source / name).unlink()
-    left = len([*source.iterdir()])
+    page_count = len([*source.iterdir()])
     file = folder / "served" / "spack-cache.db"
     file.parent.mkdir()
     for name, ended in (
@@ -86,16 +86,16 @@ def _round(chosen: random.Random, folder: Path, outcome: Outcome) -> int:
     ):
         faults = ended.faults()
         if ended.status:
-            faults.append(f"failed over pages that check accepts: {ended.said[-300:]}")
+            faults.append(f"failed over pages that check accepts: {ended.output[-300:]}")
         outcome.faults += [f"{name}: {fault}" for fault in faults]
     if file.exists():
         outcome.faults += _walk(file)
-    return left
+    return page_count
 
 
 def _page(chosen: random.Random, number: int) -> bytes:
     """Return a page with some values changed; every tenth has damaged bytes as well."""
-    specs = [spec(number * 10 + each, tarball=f"https://x/{each}") for each in range(3)]
+    specs = [spec(number * 10 + index, tarball=f"https://x/{index}") for index in range(3)]
     meta = meta_of(specs)
     package, release = "zlib", chosen.choice(["r", "lib/odd", MARK, "é"]) + str(number)
     where = chosen.choice(["nothing", "spec", "specs", "meta", "both"])
@@ -104,8 +104,8 @@ def _page(chosen: random.Random, number: int) -> bytes:
     if where == "specs":
         word = chosen.choice(["compiler", "os", "target", "platform", "size", "tarball"])
         text = chosen.choice(TEXTS)
-        for each in specs:
-            each[word] = text
+        for record in specs:
+            record[word] = text
         meta = meta_of(specs)
     if where in ("meta", "both"):
         _change(chosen, meta)
@@ -144,6 +144,6 @@ def _walk(file: Path) -> list[str]:
 
 def _addresses(first: str) -> Iterator[str]:
     tables = ("configurations", "build_listings", "problems", "tarball_prefixes", "variants")
-    yield from (f"/spack-cache/{each}" for each in ("packages", "releases", "stacks", *tables))
+    yield from (f"/spack-cache/{table}" for table in ("packages", "releases", "stacks", *tables))
     yield from sorted(set(LINK.findall(first)))[:60]
     yield from ("/find?q=%25gcc", "/find?q=fuzz")

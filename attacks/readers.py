@@ -1,4 +1,4 @@
-"""Random changes of every kind of input, read with the safety net off."""
+"""Random changes of every kind of input, read without the handler of unexpected errors."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ def readers(seconds: float) -> Outcome:
     """Change indexes, mirrors, spec files, pages and archives with a fixed seed, and read them."""
     outcome, slowest = Outcome("readers"), 0.0
     ended = time.monotonic() + seconds
-    for name, data, read in inputs(seed=5):
+    for name, data, reader in inputs(seed=5):
         faults = []
         try:
-            spent = one_input(data, read)
-        except Exception as error:  # What no reader foresaw is what is looked for.
+            spent = one_input(data, reader)
+        except Exception as error:  # Any unexpected exception is a fault.
             faults.append(f"{type(error).__name__}: {error}")
         else:
             slowest = max(slowest, spent)

@@ -107,7 +107,7 @@ RAW = [
 
 
 def sql(target: Target, seconds: float) -> Outcome:
-    """Send every statement as JSON, in an order of which a short attack takes a sample."""
+    """Send every statement as JSON, in random order."""
     outcome = Outcome("hostile SQL")
     longest = 0.0
     statements = random.Random(1).sample(WRITES + TELLING + LARGE + SLOW, k=len(_ALL))
@@ -160,11 +160,11 @@ def repetition(target: Target, seconds: float) -> Outcome:
 _ALL = (*WRITES, *TELLING, *LARGE, *SLOW)
 
 
-def _until(seconds: float, each: Iterable[T]) -> Iterator[T]:
+def _until(seconds: float, items: Iterable[T]) -> Iterator[T]:
     """Yield until this time has passed."""
     end = time.monotonic() + seconds
-    for one in each:
-        yield one
+    for item in items:
+        yield item
         if time.monotonic() > end:
             return
 
@@ -180,9 +180,9 @@ def _addresses(chosen: random.Random) -> Iterator[str]:
         yield address
 
 
-def _endless(chosen: random.Random, each: Sequence[str]) -> Iterator[str]:
+def _endless(chosen: random.Random, texts: Sequence[str]) -> Iterator[str]:
     while True:
-        yield chosen.choice(each)
+        yield chosen.choice(texts)
 
 
 def _cost(reply: Reply) -> list[str]:
@@ -190,7 +190,7 @@ def _cost(reply: Reply) -> list[str]:
 
 
 def _shape(address: str, reply: Reply) -> list[str]:
-    """Return what is wrong with the response to an odd URL."""
+    """Return the faults of the response to an odd URL."""
     faults = []
     if reply.status in (400, 404) and len(reply.body) < 15:
         faults.append(f"a {reply.status} without a sentence")

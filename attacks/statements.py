@@ -181,12 +181,12 @@ _LARGE = [
     NO_END + "SELECT sum(x) OVER (ORDER BY randomblob(900)) FROM n",
     NO_END + "SELECT count(*) FROM n AS a JOIN n AS b",
     "WITH RECURSIVE t(v) AS (SELECT 'xxxx' UNION ALL SELECT v || v FROM t) SELECT max(v) FROM t",
-    "SELECT * FROM " + ", ".join(f"specs AS s{each}" for each in range(60)),
-    "SELECT count(*) FROM " + ", ".join(f"specs AS s{each}" for each in range(20)),
-    "SELECT * FROM " + ", ".join(f"specs AS s{each}" for each in range(100)),
+    "SELECT * FROM " + ", ".join(f"specs AS s{number}" for number in range(60)),
+    "SELECT count(*) FROM " + ", ".join(f"specs AS s{number}" for number in range(20)),
+    "SELECT * FROM " + ", ".join(f"specs AS s{number}" for number in range(100)),
     "SELECT " + "(" * 900 + "1" + ")" * 900,
     "SELECT " + "+".join(["1"] * 5000),
-    "SELECT " + ", ".join(f"1 AS c{each}" for each in range(2700)),
+    "SELECT " + ", ".join(f"1 AS c{number}" for number in range(2700)),
     "SELECT 1 WHERE 1 IN (" + ",".join(map(str, range(5_000))) + ")",
     " UNION ALL ".join(["SELECT 1"] * 400),
     "SELECT '" + "a" * 9000 + "' LIKE '" + "%a" * 4000 + "b'",
@@ -210,7 +210,7 @@ _SLOW = [
     NO_END + "SELECT sum(spec_match('%gcc@' || x || ':', x)) FROM n",
     NO_END + "SELECT spec_error('hdf5@' || x) FROM n",
     "SELECT spec_match('@"
-    + ",".join(f"{each}:" for each in range(90))
+    + ",".join(f"{number}:" for number in range(90))
     + "', id) FROM configurations",
     "SELECT count(*) FROM build_listings AS a, build_listings AS b, build_listings AS c",
     "SELECT count(*) FROM builds AS a JOIN builds AS b ON a.variants LIKE '%' || b.hash || '%'",
@@ -218,7 +218,7 @@ _SLOW = [
 
 
 WRITES = tuple(_WRITES.strip().splitlines())
-"""Every one of these must be refused."""
+"""All of these must be refused."""
 TELLING = tuple(_TELLING.strip().splitlines())
 LARGE = tuple(_LARGE)
 SLOW = tuple(_SLOW)

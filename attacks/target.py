@@ -1,4 +1,4 @@
-"""The server under attack: a real `spack-cache-db serve`, and what must hold for it."""
+"""The server under attack: a real `spack-cache-db serve`, and the checks of its responses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spack_cache_db.site.middleware import LONGEST_ADDRESS
 
 MOST_MEGABYTES = 512
 SHORT = "(),'*/:=<>|-@[];"
-"""Characters that a query string may have as they are: a shorter address holds more."""
+"""Characters that need no encoding in a query string, so that more fits into an address."""
 PATIENCE = 60
 """Seconds after which a response counts as missing."""
 
@@ -47,7 +47,7 @@ class Target:
         return self._file.parent
 
     def through(self, port: int) -> Target:
-        """Return the same server as it is reached through another port, a proxy's."""
+        """Return the same server behind a proxy on another port."""
         return Target(self._file, self.pid, port)
 
     def ask(
@@ -97,7 +97,7 @@ class Target:
         return found
 
     def processes_of(self, module: str) -> list[int]:
-        """Return those of its processes whose command names a module."""
+        """Return its processes whose command names a module."""
         pids = []
         for pid in self.processes():
             with suppress(OSError):
@@ -106,12 +106,12 @@ class Target:
         return pids
 
     def betrayals(self, reply: Reply) -> list[str]:
-        """Return what a response reveals about the machine or a bug."""
+        """Return the faults of a response: signs of bugs, or data about the machine."""
         faults = [] if reply.status else ["no answer"]
         if reply.status >= 500 and reply.status != 503:
             faults.append(f"status {reply.status}")
         cached = "no-store" not in reply.headers.get("cache-control", "")
-        # Datasette alone never says it, which would be harm by any request.
+        # Datasette alone never sends no-store, so every request would count as a fault.
         if reply.status >= 400 and cached and not self._is_plain:
             faults.append(f"a {reply.status} that caches keep")
         for word in (str(self._file.parent), "site-packages", "Traceback (most", "root:x:0"):
@@ -120,7 +120,7 @@ class Target:
         return faults
 
     def standing(self) -> list[str]:
-        """Return what has changed: the file, its folder, the responses, the memory."""
+        """Return the faults of the server: changes of the file or its folder, responses, memory."""
         faults = [] if self._state() == self._before else ["the file or its folder has changed"]
         first = self.ask("/")
         if first.status != 200:
@@ -135,16 +135,16 @@ class Target:
 
     def _state(self) -> tuple[str, list[str]]:
         digest = hashlib.sha256(self._file.read_bytes()).hexdigest()
-        return digest, sorted(each.name for each in self._file.parent.iterdir())
+        return digest, sorted(path.name for path in self._file.parent.iterdir())
 
 
 def any_address() -> str:
-    """Return the address of a visitor, which nginx believes."""
+    """Return a random address of a visitor, which nginx trusts."""
     return f"198.51.{random.randrange(256)}.{random.randrange(256)}"
 
 
 def field(name: str, value: str) -> str:
-    """Return a field of an address, as short as it can be."""
+    """Return a field of a query string with as little encoding as possible."""
     return f"{name}={quote_plus(value, safe=SHORT, errors='surrogatepass')}"
 
 
@@ -161,7 +161,7 @@ def serving(file: Path, *, plain: bool = False) -> Iterator[Target]:
 
     Args:
         file: the database.
-        plain: whether Datasette serves it alone, without this program's plugin and its defences.
+        plain: whether Datasette serves it without this program's plugin and its defences.
     """
     port = free_port()
     process = start_datasette(file, port) if plain else start(file, port)

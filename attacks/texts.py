@@ -33,12 +33,12 @@ def _nested(opening: str, closing: str, count: int) -> str:
 
 
 def _doubled(first: str, next_one: str, count: int) -> str:
-    """Return anchors of which each names the one before nine times."""
-    each = (
+    """Return anchors, each of which refers to the one before nine times."""
+    anchors = (
         f"a{number}: &a{number} {next_one.format(', '.join([f'*a{number - 1}'] * 9))}\n"
         for number in range(1, count)
     )
-    return f"a0: &a0 {first}\n" + "".join(each)
+    return f"a0: &a0 {first}\n" + "".join(anchors)
 
 
 def _spack(specs: str, before: str = "") -> str:
@@ -84,7 +84,7 @@ DEEP = {
     "a tag": "!!python/object/apply:os.system [id]",
     "bytes": "!!binary " + "A" * 190_000,
 }
-"""Values that are hard to read, for whatever expects one."""
+"""Values that are hard to read."""
 
 ENVIRONMENTS: dict[str, str | bytes] = {
     **{f"specs: {name}": _spack(text) for name, text in DEEP.items()},
@@ -142,7 +142,7 @@ ENVIRONMENTS: dict[str, str | bytes] = {
     "accents": "e" + "\u0301" * 900_000,
     "right to left": "\u202ehdf5\u2066 zlib\n" * 1_000,
 }
-"""What a visitor pastes, and what `cover` reads."""
+"""Environments that a visitor pastes, and that `cover` reads."""
 
 INPUTS: dict[str, str] = {
     **{f"{name}.spec.yaml": f"spec:\n- p: {text}\n" for name, text in DEEP.items()},
@@ -159,11 +159,11 @@ INPUTS: dict[str, str] = {
     "a package.json": "[" + _many(50_000, '{"name": "p", "versions": []}') + "]",
     "a deep package.json": f'[{{"name": "p", "dependencies": {DEEP["objects"]}}}]',
 }
-"""What `check` and `build` read, by the names of files."""
+"""Inputs of `check` and `build`, by file name."""
 
 
 def texts(seconds: float) -> Outcome:
-    """Give each text to the commands that read such a thing."""
+    """Give each text to the commands that read such files."""
     outcome, began, slowest = Outcome("texts"), time.monotonic(), 0.0
     with TemporaryDirectory(prefix="attacks-") as folder:
         for name, ran, statuses in _runs(Path(folder)):
@@ -176,7 +176,7 @@ def texts(seconds: float) -> Outcome:
 
 
 def _runs(folder: Path) -> Iterator[tuple[str, Run, tuple[int, ...]]]:
-    """Yield how each command ended, and the statuses that it may end with."""
+    """Yield the result of each command, and its allowed statuses."""
     database, source, environment = folder / "a.db", folder / "source", folder / "environment"
     good = write_pages(folder / "pages")
     run("build", good, "-o", database)
@@ -186,12 +186,12 @@ def _runs(folder: Path) -> Iterator[tuple[str, Run, tuple[int, ...]]]:
         path = source / name
         path.write_text(text, encoding="utf-8")
         yield f"check {name}", run("check", source), (1,)
-        kept = run("build", "--keep-going", source, good, "-o", database)
-        yield f"build --keep-going {name}", kept, (0,)
+        built = run("build", "--keep-going", source, good, "-o", database)
+        yield f"build --keep-going {name}", built, (0,)
         path.unlink()
-        for what, pasted_text in islice(pasted, 2):
+        for title, pasted_text in islice(pasted, 2):
             environment.write_bytes(_bytes(pasted_text))
-            yield f"cover {what}", run_command("cover", environment, database), (0, 1, 2)
+            yield f"cover {title}", run_command("cover", environment, database), (0, 1, 2)
 
 
 def forms(target: Target, seconds: float) -> Outcome:
@@ -216,12 +216,12 @@ def methods(target: Target, seconds: float) -> Outcome:
     """Ask for each page by each method, and with odd encodings."""
     outcome, began = Outcome("methods"), time.monotonic()
     for path in PATHS:
-        whole = target.ask(path)
+        expected = target.ask(path)
         for method in METHODS:
             reply = target.ask(path, method, b"q=zlib" if method == "POST" else None, **FORM)
             faults = target.betrayals(reply)
-            if method == "HEAD" and (reply.status, reply.body) != (whole.status, b""):
-                faults.append(f"a {reply.status} where GET has {whole.status}")
+            if method == "HEAD" and (reply.status, reply.body) != (expected.status, b""):
+                faults.append(f"a {reply.status} where GET has {expected.status}")
             if method in METHODS[3:] and reply.status != 405:
                 faults.append(f"was answered with {reply.status}")
             outcome.judge(f"{method} {path}", faults)

@@ -39,7 +39,7 @@ def disconnects(target: Target, seconds: float) -> Outcome:
         for visitor in [_visit(target, address) for _ in range(16)]:
             time.sleep(min(0.05, seconds / 100))
             visitor.close()
-        outcome.judge(address, [] if target.idle() else ["its work goes on without visitors"])
+        outcome.judge(address, [] if target.idle() else ["work continues without visitors"])
     return outcome
 
 
@@ -60,18 +60,18 @@ def stall(target: Target, seconds: float, outcome: Outcome) -> None:
 def endings(file: Path) -> Outcome:
     """End a server by each signal during streams, statements and downloads.
 
-    SIGHUP has one without a terminal begin anew: what it had started ends, and it answers.
+    After SIGHUP, a server without a terminal continues with new processes.
     """
     outcome = Outcome("endings")
     longest = 0.0
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         with serving(file) as target:
             addresses = [STREAM, f"{SQL}.json?{field('sql', ENDLESS)}", "/spack-cache.db"]
-            visitors = [_visit(target, each, buffer=4096) for each in addresses * 6]
+            visitors = [_visit(target, address, buffer=4096) for address in addresses * 6]
             time.sleep(0.5)
             stays = set[int]()
             if number == signal.SIGHUP:
-                # Python's tracker of resources belongs to the process that stays.
+                # Python's resource tracker belongs to the process that stays.
                 stays = {target.pid, *target.processes_of("resource_tracker")}
             processes = [pid for pid in target.processes() if pid not in stays]
             began = time.monotonic()
@@ -79,8 +79,8 @@ def endings(file: Path) -> Outcome:
             while any(map(_runs, processes)) and time.monotonic() - began < 4 * END_SECONDS:
                 time.sleep(0.05)
             longest = max(longest, time.monotonic() - began)
-            left = [pid for pid in processes if _runs(pid)]
-            faults = [f"{len(left)} processes outlive it"] if left else []
+            survivors = [pid for pid in processes if _runs(pid)]
+            faults = [f"{len(survivors)} processes outlive it"] if survivors else []
             outcome.judge(number.name, faults + (target.standing() if stays else []))
             for visitor in visitors:
                 visitor.close()
@@ -89,38 +89,38 @@ def endings(file: Path) -> Outcome:
 
 
 def crowds(target: Target, seconds: float) -> Outcome:
-    """Let a crowd send slow and large statements while others look at pages."""
+    """Let a crowd send slow and large statements while other visitors read pages."""
     outcome = Outcome("crowds")
     slow = f"{SQL}.json?{field('sql', ENDLESS)}"
     large = f"{SQL}.json?{field('sql', SORTING)}"
-    among, tables, asked = asyncio.run(_crowd(target, [slow, large], seconds))
-    outcome.faults += _odd("page", among, {200})
-    # They share a queue with SQL: they may be refused, but never because of others' memory.
+    pages, tables, statements = asyncio.run(_crowd(target, [slow, large], seconds))
+    outcome.faults += _odd("page", pages, {200})
+    # Tables share a queue with SQL, so they may be refused.
     outcome.faults += _odd("table", tables, {200, 503})
-    outcome.faults += _odd("statement", asked, {200, 400, 503})
-    outcome.tried = sum(len(each.replies) for each in (among, tables, asked))
+    outcome.faults += _odd("statement", statements, {200, 400, 503})
+    outcome.tried = sum(len(responses.replies) for responses in (pages, tables, statements))
     outcome.faults += target.standing()
-    middle, worst = among.latency()
+    middle, worst = pages.latency()
     outcome.note = f"pages in {middle:.0f} ms, 99 % in {worst:.0f} ms, while {CROWD} ask for SQL"
     return outcome
 
 
 async def _crowd(target: Target, addresses: list[str], seconds: float) -> tuple[Load, ...]:
-    def some(asked: list[str], clients: int, share: float) -> Coroutine[Any, Any, Load]:
+    def send(urls: list[str], clients: int, share: float) -> Coroutine[Any, Any, Load]:
         most = 10**6
-        return load(target.port, asked, clients=clients, requests=most, seconds=seconds * share)
+        return load(target.port, urls, clients=clients, requests=most, seconds=seconds * share)
 
-    crowd = asyncio.create_task(some(addresses, CROWD, 1))
+    crowd = asyncio.create_task(send(addresses, CROWD, 1))
     await asyncio.sleep(min(1, seconds / 4))
-    tables = asyncio.create_task(some(["/spack-cache/packages.json?_size=5"], 2, 0.5))
-    among = await some(["/", "/static/site.css", "/packages"], 1, 0.5)
-    return among, await tables, await crowd
+    tables = asyncio.create_task(send(["/spack-cache/packages.json?_size=5"], 2, 0.5))
+    pages = await send(["/", "/static/site.css", "/packages"], 1, 0.5)
+    return pages, await tables, await crowd
 
 
-def _odd(what: str, asked: Load, expected: set[int]) -> list[str]:
-    """Return the responses that differ from these."""
-    odd = Counter(each.status for each in asked.replies if each.status not in expected)
-    return [f"a {what} was a {status}, {count} times" for status, count in odd.items()]
+def _odd(kind: str, responses: Load, expected: set[int]) -> list[str]:
+    """Return the responses with an unexpected status."""
+    odd = Counter(reply.status for reply in responses.replies if reply.status not in expected)
+    return [f"a {kind} was a {status}, {count} times" for status, count in odd.items()]
 
 
 def _visit(target: Target, address: str | None, *, buffer: int | None = None) -> socket.socket:

@@ -26,7 +26,7 @@ from tests.corpus import pages as corpus
 
 SCRIPT_SHARE = 0.05
 GOALS = {"usual": (2.5, 15), "high": (3, 17)}
-"""By variety: the time of the build ÷ that of the floor, and the file in percent of the pages."""
+"""By variety: the build's time ÷ the floor's, and the database in percent of the pages."""
 
 
 @click.command()
@@ -50,10 +50,10 @@ GOALS = {"usual": (2.5, 15), "high": (3, 17)}
     type=click.IntRange(0),
     help="Records of the index; 0 leaves it out.",
 )
-@click.option("--runs", default=3, show_default=True, help="How many runs the medians are of.")
-@click.option("--jobs", type=int, help="Worker processes of the build.  [default: its own]")
+@click.option("--runs", default=3, show_default=True, help="Runs of which the median is taken.")
+@click.option("--jobs", type=int, help="Worker processes of the build.  [default: as build]")
 @click.option("--dir", "folder", type=click.Path(path_type=Path), default=FOLDER, show_default=True)
-@click.option("--write", is_flag=True, help="Put the tables into the documentation.")
+@click.option("--write", is_flag=True, help="Write the tables into benchmarks/NOTES.md.")
 def main(
     scale: float,
     varieties: tuple[str, ...],
@@ -88,9 +88,9 @@ def report(folder: Path, scale: float, variety: str, runs: int, jobs: int | None
     most_time, most_bytes = GOALS[variety]
     file = folder / "bench.db"
     pairs = [(_floor(pages), build(pages, file, jobs)) for _ in range(runs)]
-    floor = median(each.seconds for each, _ in pairs)
-    cpu = median(each.cpu_seconds for each, _ in pairs)
-    ours = sorted((each for _, each in pairs), key=lambda each: each.seconds)[runs // 2]
+    floor = median(decoding.seconds for decoding, _ in pairs)
+    cpu = median(decoding.cpu_seconds for decoding, _ in pairs)
+    ours = sorted((built for _, built in pairs), key=lambda built: built.seconds)[runs // 2]
     peak = build(pages, file, jobs, memory=True).peak_bytes
     after_reading = ours.seconds - ours.stages.get("read", 0)
     measures = [
@@ -112,7 +112,7 @@ def larger_report(folder: Path, scales: Sequence[float], jobs: int | None) -> st
     """Build a corpus of each scale once, and return the table that compares them."""
     columns = [_scale_column(folder, scale, jobs) for scale in scales]
     head = ["", *(f"scale {scale:g}" for scale in scales)]
-    return table(head, [[name, *(each[name] for each in columns)] for name in columns[0]])
+    return table(head, [[name, *(column[name] for column in columns)] for name in columns[0]])
 
 
 def _scale_column(folder: Path, scale: float, jobs: int | None) -> dict[str, str]:
@@ -132,21 +132,21 @@ def _scale_column(folder: Path, scale: float, jobs: int | None) -> dict[str, str
 
 
 def _floor(pages: Path) -> Run:
-    """Time the floor and the build in turn, with the pages in memory.
+    """Time the floor with the pages in the cache of the system.
 
-    They take turns so that other load on the machine slows both down.
+    The floor and the build run in turn, so that other load on the machine slows both down.
     """
     run_module("benchmarks.floor", [str(pages)])
     return run_module("benchmarks.floor", [str(pages)])
 
 
-def _script(folder: Path, scale: float, whole: corpus.Totals, ours: Build) -> list[Measure]:
+def _script(folder: Path, scale: float, totals: corpus.Totals, ours: Build) -> list[Measure]:
     pages, part = inputs.corpus(folder, max(scale * SCRIPT_SHARE, corpus.SCALE.min or 0), "usual")
     file = folder / "script.db"
     file.unlink(missing_ok=True)
     seconds = run_module("benchmarks.script", [str(pages), str(file)]).seconds
-    seconds *= whole.page_bytes / part.page_bytes
-    share = part.page_bytes / whole.page_bytes
+    seconds *= totals.page_bytes / part.page_bytes
+    share = part.page_bytes / totals.page_bytes
     return [
         Measure(f"script, from {share:.3f} of the pages", seconds, "s", digits=0),
         Measure("script ÷ build", seconds / ours.seconds, "x", 40, at_least=True),

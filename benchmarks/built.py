@@ -1,4 +1,4 @@
-"""The file that a benchmark reads: its argument, a connection, and SQL for its rows in words."""
+"""The database that a benchmark reads: its argument, a connection, and SQL for its rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ file_argument = click.argument("file", type=click.Path(path_type=Path), default=
 
 
 def opened(file: Path) -> sqlite3.Connection:
-    """Return a connection to a built file; `ClickException` if it is not one of ours."""
+    """Return a connection to a database; `ClickException` if this program did not build it."""
     try:
         return open_database(file)
     except BuilderError as error:

@@ -32,7 +32,7 @@ def find_chromium() -> str | None:
 
 def first_shown(chromium: str, address: str, selector: str, times: int = 5) -> float:
     """Return the median milliseconds until a page shows the first of some elements."""
-    taken = []
+    milliseconds = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         for _ in range(times):
@@ -40,10 +40,10 @@ def first_shown(chromium: str, address: str, selector: str, times: int = 5) -> f
             start = time.perf_counter()
             page.goto(address, wait_until="commit")
             page.wait_for_selector(selector)
-            taken.append((time.perf_counter() - start) * 1000)
+            milliseconds.append((time.perf_counter() - start) * 1000)
             page.close()
         browser.close()
-    return median(taken)
+    return median(milliseconds)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def main(revision: str, rounds: int, folder: Path) -> None:
     }
     with checked_out(revision) as other:
         measures = [
-            each for name, path in paths.items() for each in ratios(name, path, other, rounds)
+            ratio for name, path in paths.items() for ratio in ratios(name, path, other, rounds)
         ]
     click.echo(goals_table(measures))
     larger = [measure.name for measure in measures if not measure.met]

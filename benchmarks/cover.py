@@ -46,7 +46,7 @@ def environment(conn: sqlite3.Connection) -> list[str]:
     specs = []
     for number in range(SPECS):
         package, version, compiler, os, target, text, _ = chance.choice(rows)
-        variants = " ".join([each for each in text.split() if each[0] in "+~"][:3])
+        variants = " ".join([word for word in text.split() if word[0] in "+~"][:3])
         specs.append(
             (
                 f"{package}@{version} {variants} target={target} %{compiler}",

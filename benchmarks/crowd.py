@@ -38,7 +38,7 @@ def main(file: Path, workers: int | None) -> None:
     except ServerError as error:
         raise click.ClickException(str(error)) from error
     click.echo(goals_table(measures))
-    if not all(each.met for each in measures):
+    if not all(measure.met for measure in measures):
         raise SystemExit(1)
 
 
@@ -49,8 +49,8 @@ async def _measures(server: Server) -> list[Measure]:
     )
     await asyncio.sleep(SECONDS / 5)
     among = await load(server.port, PAGES, requests=100_000, seconds=SECONDS / 2)
-    asked = await crowd
-    refused = sum(each.status == 503 for each in asked.replies)
+    statements = await crowd
+    refused = sum(reply.status == 503 for reply in statements.replies)
     alone_ms, among_ms = idle.latency()[0], among.latency()[0]
     return [
         Measure("idle, median", alone_ms, "ms"),
@@ -59,13 +59,13 @@ async def _measures(server: Server) -> list[Measure]:
         Measure("median, in the crowd ÷ idle", among_ms / alone_ms),
         Measure("pages in the crowd", len(among.replies), digits=0),
         Measure("failed pages", among.failed + idle.failed, "", 0, digits=0),
-        Measure("SQL of the crowd run", _run(asked), digits=0),
+        Measure("SQL of the crowd run", _run(statements), digits=0),
         Measure("SQL of the crowd refused with 503", refused, digits=0),
     ]
 
 
-def _run(asked: Load) -> int:
-    return sum(each.status == 400 for each in asked.replies)
+def _run(statements: Load) -> int:
+    return sum(reply.status == 400 for reply in statements.replies)
 
 
 if __name__ == "__main__":

@@ -25,9 +25,9 @@ def _floor(index: Path) -> Run:
 
 
 def _tables(index: Path, pairs: list[tuple[Run, Build]], peak: int) -> str:
-    floor = median(each.seconds for each, _ in pairs)
-    cpu = median(each.cpu_seconds for each, _ in pairs)
-    ours = sorted((each for _, each in pairs), key=lambda each: each.seconds)[len(pairs) // 2]
+    floor = median(decoding.seconds for decoding, _ in pairs)
+    cpu = median(decoding.cpu_seconds for decoding, _ in pairs)
+    ours = sorted((built for _, built in pairs), key=lambda built: built.seconds)[len(pairs) // 2]
     size = index.stat().st_size
     records, edges = map(int, pairs[0][0].output.split())
     measures = [

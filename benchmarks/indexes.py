@@ -1,12 +1,12 @@
 """Write Spack indexes at the size of the site: `python -m benchmarks.indexes OUT --records 150000`.
 
-A dozen stacks of one release, each an index of database version 8 in `<release>/<stack>/`, and one
-of all of them in `<release>/root/`. The same number of records always gives the same bytes.
+A dozen stacks of one release, each an index of database version 8 in `<release>/<stack>/`, and an
+index of all in `<release>/root/`. The same number of records always gives the same bytes.
 
-Dependencies are those of recipes: each package needs a few others, mostly ones that many need. On
-average a spec needs 54 others to run, at most 661, over up to 23 steps. In an index of
-905 records that Spack published, it needs 7, at most 76, over up to 14. With `--dense`, a record
-needs any of the last 4,000, so that a spec needs thousands: far more than any real one.
+Dependencies follow invented recipes: each package needs a few others, mostly popular ones. A spec
+has 54 run-time dependencies on average, at most 661, over up to 23 steps. In an index of 905
+records that Spack published, it has 7, at most 76, over up to 14. With `--dense`, a record depends
+on any of the last 4,000 and has thousands of dependencies, far more than any real spec.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from tests.corpus.vocabulary import ENVIRONMENTS, Environment, package_names
 RELEASE = "develop"
 PACKAGES = 1_275
 RUN_TIME_EDGES, BUILD_EDGES = 4.2, 2.2
-"""On average, before those that a recipe has twice are left out."""
+"""Averages, before duplicates in a recipe are removed."""
 SKEW = 3
-"""The power by which recipes prefer packages that many others need."""
+"""The exponent by which recipes prefer popular packages."""
 DENSE_EDGES = 12
-"""At most, of a record of the dense index."""
+"""Maximum number of dependencies of a record of the dense index."""
 SHARED = 0.2
 """The fraction of a stack's records that another stack of the same environment also has."""
 
@@ -52,18 +52,18 @@ class Stack:
 
 def stacks(records: int, is_dense: bool = False) -> Iterator[Stack]:
     """Yield the stacks; together they have about `records` distinct records."""
-    named = [
+    stack_names = [
         (name, environment) for environment in ENVIRONMENTS for name in environment.stacks[:2]
     ][:12]
     names = package_names(PACKAGES)
     before: dict[Environment, Stack] = {}
-    for name, environment in named:
+    for name, environment in stack_names:
         stack = Stack(name)
         if environment in before:
-            taken = int(SHARED * records / len(named))
-            stack.records.update([*before[environment].records.items()][:taken])
+            shared = int(SHARED * records / len(stack_names))
+            stack.records.update([*before[environment].records.items()][:shared])
         maker = _Maker(environment, names, Random(name), is_dense)
-        while len(maker.made) <= records // len(named):
+        while len(maker.made) <= records // len(stack_names):
             maker.make(maker.chance.choice(names))
         stack.records.update(maker.made)
         before[environment] = stack
@@ -91,14 +91,14 @@ def _write(folder: Path, records: dict[str, str]) -> int:
 
 
 def recipes(names: Sequence[str]) -> dict[str, dict[str, list[str]]]:
-    """Return what each package depends on, with the types of each edge; cycles have none."""
+    """Return the dependencies of each package, without cycles, with the types of each edge."""
     chance = Random("recipes")
     found: dict[str, dict[str, list[str]]] = {}
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         edges: dict[str, list[str]] = {}
         for types, mean in ((_RUN_TIME, RUN_TIME_EDGES), ((_BUILD,), BUILD_EDGES)):
-            for _ in range(min(place, round(chance.expovariate(1 / mean)))):
-                dependency = names[int(place * chance.random() ** SKEW)]
+            for _ in range(min(index, round(chance.expovariate(1 / mean)))):
+                dependency = names[int(index * chance.random() ** SKEW)]
                 edges.setdefault(dependency, chance.choice(types))
         found[name] = edges
     return found
@@ -125,7 +125,7 @@ class _Maker:
         self._add(compiler, version, [], in_buildcache=False)
 
     def make(self, name: str) -> None:
-        """Make a record of a package; first those that it needs, where there are none yet."""
+        """Make a record of a package, after missing records of its dependencies."""
         dependencies = [*(self._any() if self._recipes is None else self._recipe(name))]
         dependencies.append(_edge(*self._in_order[0], _BUILD, ["c", "cxx"]))
         version = f"{len(name) % 5}.{self.chance.choice((9, 10, 11))}.0"
@@ -140,7 +140,7 @@ class _Maker:
             yield _edge(dependency, chosen, types, _VIRTUALS.get(dependency, []))
 
     def _any(self) -> Iterator[dict[str, Any]]:
-        """Yield edges to any of the specs that were made last."""
+        """Yield edges to random recent specs."""
         recent = self._in_order[-4000:]
         size = min(len(recent), self.chance.randrange(DENSE_EDGES))
         for name, dag_hash in self.chance.sample(recent, size):
@@ -184,7 +184,7 @@ def _parameters(name: str) -> list[dict[str, Any]]:
     options = chance.sample(words, chance.randrange(2, 9))
     found = []
     for _ in range(chance.randrange(1, 5)):
-        made: dict[str, Any] = {each: chance.random() < 0.5 for each in options}
+        made: dict[str, Any] = {option: chance.random() < 0.5 for option in options}
         made["build_system"] = "cmake"
         made["build_type"] = "Release"
         if chance.random() < 0.2:
@@ -204,7 +204,7 @@ def _arch(environment: Environment) -> dict[str, Any]:
             "vendor": target.vendor,
             "features": sorted(target.features),
             "generation": target.generation,
-            "parents": [each.name for each in target.parents],
+            "parents": [parent.name for parent in target.parents],
             "cpupart": "",
         }
     return {
@@ -221,7 +221,7 @@ def _hash(text: str) -> str:
 @click.command()
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--records", default=150_000, show_default=True, type=click.IntRange(100))
-@click.option("--dense", is_flag=True, help="Specs need thousands of others.")
+@click.option("--dense", is_flag=True, help="Give specs thousands of dependencies.")
 def main(out: Path, records: int, dense: bool) -> None:
     """Write a set of indexes into the folder OUT."""
     size = write(out, records, dense)

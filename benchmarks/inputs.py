@@ -1,4 +1,4 @@
-"""The invented inputs of benchmarks, written once into a folder and found there again."""
+"""The generated inputs of benchmarks, written once into a folder and used again."""
 
 from __future__ import annotations
 

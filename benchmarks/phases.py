@@ -1,4 +1,4 @@
-"""Where the time of reading pages goes: processor time per page and step, beside the floor's.
+"""Processor time of reading pages, per page and step, beside the floor's.
 
 `python -m benchmarks.phases CORPUS [EVERY]` reads every EVERYth unit of the corpus in this process,
 each step for a whole unit at a time.

@@ -58,9 +58,11 @@ def _rate(port: int, kind: PageKind) -> str:
     """Return the requests per second of one page, as `wrk` measures them."""
     url = f"http://127.0.0.1:{port}{kind.targets[0]}"
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{SECONDS}s", "--timeout", "10s", url]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = re.search(r"Requests/sec:\s*([\d.]+)", said)
-    failed = re.search(r"Non-2xx or 3xx responses: (\d+)", said) or re.search(r"(Socket .*)", said)
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = re.search(r"Requests/sec:\s*([\d.]+)", output)
+    failed = re.search(r"Non-2xx or 3xx responses: (\d+)", output) or re.search(
+        r"(Socket .*)", output
+    )
     rate = f"{float(found[1]) if found else 0:,.0f}"
     return f"{rate} ({failed[1]} failed)" if failed else rate
 

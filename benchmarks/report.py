@@ -41,8 +41,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
     def line(cells: Sequence[str]) -> str:
         first = cells[0].ljust(widths[0])
-        rest = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
-        return f"| {' | '.join([first, *rest])} |"
+        numbers = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
+        return f"| {' | '.join([first, *numbers])} |"
 
     rule = [":" + "-" * (widths[0] - 1), *("-" * (width - 1) + ":" for width in widths[1:])]
     return "\n".join([line(head), f"| {' | '.join(rule)} |", *map(line, rows)])
@@ -50,7 +50,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def goals_table(measures: Sequence[Measure]) -> str:
     """Return the table of measurements and goals."""
-    return table(["", "measured", "goal", "met"], [each.cells() for each in measures])
+    return table(["", "measured", "goal", "met"], [measure.cells() for measure in measures])
 
 
 def stages_table(stages: Mapping[str, float], seconds: float) -> str:
@@ -58,7 +58,7 @@ def stages_table(stages: Mapping[str, float], seconds: float) -> str:
     if not stages:
         return ""
     rows = [
-        [name, f"{each:.2f} s", f"{100 * each / seconds:.0f} %"] for name, each in stages.items()
+        [name, f"{time:.2f} s", f"{100 * time / seconds:.0f} %"] for name, time in stages.items()
     ]
     return "\n\n" + table(["stage", "time", "of the build"], rows)
 
@@ -69,7 +69,7 @@ def write_section(file: Path, name: str, text: str) -> None:
     old = file.read_text(encoding="utf-8") if file.exists() else "# Performance\n"
     if begin not in old:
         old = f"{old.rstrip()}\n\n{begin}\n{end}\n"
-    before, _, rest = old.partition(begin)
-    after = rest.partition(end)[2]
+    before, _, section = old.partition(begin)
+    after = section.partition(end)[2]
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")

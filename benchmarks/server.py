@@ -18,7 +18,7 @@ import psutil  # type: ignore[import-untyped]
 START_WITHIN = 30.0
 STOP_WITHIN = 10.0
 IDLE_SECONDS = 0.1
-"""A server that takes less processor time in a second does nothing."""
+"""A server that takes less processor time in a second is idle."""
 PLAIN_PAGE = "/-/versions.json"
 """The cheapest page of Datasette: the unit of the table, and the check that a server is up."""
 
@@ -37,19 +37,19 @@ class Server:
     @property
     def cpu_seconds(self) -> float:
         """Processor time that the server has used so far."""
-        # Those of children are of processes that have ended: the sandbox replaces its own.
-        return float(sum(sum(each.cpu_times()[:4]) for each in self._tree()))
+        # cpu_times() includes children that have ended: the server replaces its workers.
+        return float(sum(sum(process.cpu_times()[:4]) for process in self._tree()))
 
     @property
     def resident_bytes(self) -> int:
-        """Resident memory of the largest process of the tree, which answers requests."""
-        return max(int(each.memory_info().rss) for each in self._tree())
+        """Resident memory of the largest process, which answers requests."""
+        return max(int(process.memory_info().rss) for process in self._tree())
 
     def settle(self) -> None:
-        """Return once it has made its first pages for itself, and does nothing any more.
+        """Wait until the server has rendered its first pages and is idle.
 
         Raises:
-            ServerError: it goes on.
+            ServerError: it stays busy.
         """
         if not becomes_idle(lambda: self.cpu_seconds, START_WITHIN):
             raise ServerError(f"it is still busy after {START_WITHIN:.0f} s")
@@ -84,7 +84,7 @@ def start(file: Path, port: int, options: Sequence[str] = ()) -> subprocess.Pope
 
 
 _ALONE = "import sys; sys._called_from_test = True; from datasette.cli import cli; cli()"
-"""Datasette loads no plugins where it takes itself for tested."""
+"""Datasette loads no plugins if this is set."""
 
 
 def start_datasette(file: Path, port: int) -> subprocess.Popen[bytes]:
@@ -129,11 +129,11 @@ def wait_until_up(
 
 
 def becomes_idle(cpu_seconds: Callable[[], float], within: float) -> bool:
-    """Return whether a server comes to do nothing in so many seconds.
+    """Return whether a server becomes idle within so many seconds.
 
     Args:
-        cpu_seconds: returns the processor time that it has used so far.
-        within: how long to wait.
+        cpu_seconds: returns the processor time that the server has used so far.
+        within: the seconds to wait.
     """
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
@@ -145,7 +145,7 @@ def becomes_idle(cpu_seconds: Callable[[], float], within: float) -> bool:
 
 
 def free_port() -> int:
-    """Return a free port, below those that clients get, so that no client takes it by chance."""
+    """Return a free port below the range of client ports, so that no client takes it."""
     while True:
         port = random.randrange(10_000, 32_000)
         with suppress(OSError), socket.socket() as listener:

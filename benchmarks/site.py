@@ -16,7 +16,7 @@ from benchmarks.targets import LARGEST, PageKind, knows_dependencies, page_kinds
 
 MANY = 16
 TURNS, PLAIN = 5, 40
-"""So often are the plainest page and another asked in turn, the former so often each time."""
+"""Turns of measuring the plainest page and another one, and requests of the former per turn."""
 HEAD = (
     *("page", "CPU ms", "÷ plain", "median", "p99"),
     *(f"median, {MANY}", f"p99, {MANY}", "req/s", "goal", "met"),
@@ -25,17 +25,19 @@ HEAD = (
 
 @click.command()
 @click.argument("files", type=click.Path(path_type=Path), nargs=-1)
-@click.option("--soak", type=int, default=0, help="Then ask so often, and watch the memory.")
+@click.option(
+    "--soak", type=int, default=0, help="Then send so many requests, and measure the memory."
+)
 @click.option("--write", is_flag=True, help="Put the tables into benchmarks/NOTES.md.")
 def main(files: tuple[Path, ...], soak: int, write: bool) -> None:
     """Measure each kind of page of the FILES' sites with 1 and 16 clients on loopback.
 
-    The default FILES are those of `make bench`. For a file with dependency data, the pages that
-    show it are measured; for other files, all other pages.
+    The default FILES are those of `make bench`. For a database with dependency data, only the pages
+    that show it are measured.
     """
     for file in files or (FOLDER / "bench.db", FOLDER / "index.db"):
         if not file.is_file():
-            raise click.ClickException(f"{file}: no such file; `make bench` makes it")
+            raise click.ClickException(f"{file}: no such file; create it with `make bench`")
         kinds = page_kinds(file)
         is_graph = knows_dependencies(kinds)
         try:
@@ -59,7 +61,7 @@ async def _report(server: Server, kinds: list[PageKind], soak: int) -> str:
             server.port, kind.targets, clients=MANY, requests=4 * kind.requests, seconds=10
         )
         failed = alone.failed + crowd.failed
-        latencies = [f"{each:.1f}" for each in (*alone.latency(), *crowd.latency())]
+        latencies = [f"{latency:.1f}" for latency in (*alone.latency(), *crowd.latency())]
         rate = f"{crowd.per_second:.1f}" + (f" ({failed} failed)" if failed else "")
         goal = Measure(kind.name, cpu / plain, "x", kind.goal)
         figures = (f"{cpu:.1f}", f"{cpu / plain:.1f}", *latencies, rate)
@@ -69,11 +71,11 @@ async def _report(server: Server, kinds: list[PageKind], soak: int) -> str:
 
 
 async def _in_turns(server: Server, plain: PageKind, kind: PageKind) -> tuple[float, float, Load]:
-    """Measure the plainest page and another kind in turns, for a machine's speed varies.
+    """Measure the plainest page and another kind in turns, because a machine's speed varies.
 
     Returns:
-        The server's CPU ms per request of each, from a single client, and how the other kind was
-        answered.
+        The server's CPU ms per request of each, from a single client, and the responses of the
+        other kind.
     """
     every = [kind.targets[n % len(kind.targets)] for n in range(kind.requests)]
     step = max(len(every) // TURNS, 1)
@@ -81,25 +83,25 @@ async def _in_turns(server: Server, plain: PageKind, kind: PageKind) -> tuple[fl
     least, other = Load(), Load()
     spent = [0.0, 0.0]
     for start in range(0, len(every), step):
-        some = every[start : start + step]
-        for place, (targets, count) in enumerate(((plain.targets, PLAIN), (some, len(some)))):
+        part = every[start : start + step]
+        for index, (targets, count) in enumerate(((plain.targets, PLAIN), (part, len(part)))):
             before = server.cpu_seconds
             found = await load(server.port, targets, requests=count, seconds=10)
-            spent[place] += server.cpu_seconds - before
-            whole = (least, other)[place]
-            whole.replies += found.replies
-            whole.seconds += found.seconds
-    each = [
-        1000 * cpu / len(whole.replies) for cpu, whole in zip(spent, (least, other), strict=True)
-    ]
-    return each[0], each[1], other
+            spent[index] += server.cpu_seconds - before
+            total = (least, other)[index]
+            total.replies += found.replies
+            total.seconds += found.seconds
+    plain_ms, other_ms = (
+        1000 * cpu / len(total.replies) for cpu, total in zip(spent, (least, other), strict=True)
+    )
+    return plain_ms, other_ms, other
 
 
 def _on_screen(server: Server, kinds: list[PageKind]) -> str:
     """Return the measurement of the time until Chromium shows the rows of the largest package."""
     chromium = find_chromium()
     if chromium is None:
-        return "First rows of the largest package in Chromium: there is no Chromium here."
+        return "First rows of the largest package in Chromium: Chromium is not installed."
     largest = next(kind.targets[0] for kind in kinds if kind.name == LARGEST)
     plainest = kinds[0].targets[0]
     host = f"http://127.0.0.1:{server.port}"

@@ -32,7 +32,7 @@ BEFORE_AND_AFTER = 2.0
 MOST_REQUESTS = 100_000
 _RESTART = """\
 #!/bin/sh
-# Like `systemctl restart`: returns when the old process is gone and a new one runs.
+# Like `systemctl restart`: returns when the old process has ended and a new one runs.
 old=$(cat {folder}/$1.pid)
 kill "$old"
 while kill -0 "$old" 2>/dev/null || [ "$(cat {folder}/$1.pid)" = "$old" ]; do sleep 0.05; done
@@ -48,13 +48,13 @@ def main(corpus: Path) -> None:
         last = _build_both(corpus, folder)
         measures = asyncio.run(_swap(folder, f"/release/{last}"))
     click.echo(goals_table(measures))
-    if not all(each.met for each in measures):
+    if not all(measure.met for measure in measures):
         raise SystemExit(1)
 
 
 def _build_both(corpus: Path, folder: Path) -> str:
     """Build the old and the new database; return the release that only the new one has."""
-    releases = sorted(each for each in (corpus / "_cache").iterdir() if each.is_dir())
+    releases = sorted(path for path in (corpus / "_cache").iterdir() if path.is_dir())
     for output, paths in (("old.db", releases[:-1]), ("new.db", releases)):
         run_module("spack_cache_db", ["build", *map(str, paths), "-o", str(folder / output)])
     first = folder / "files" / "first"
@@ -80,7 +80,9 @@ async def _swap(folder: Path, only_new: str) -> list[Measure]:
         after = await Client(front).get(only_new)
         await asyncio.sleep(BEFORE_AND_AFTER)
         ended.set()
-        return _measures(await task, seconds, shown=before.status == 404 and after.status == 200)
+        return _measures(
+            await task, seconds, is_new_shown=before.status == 404 and after.status == 200
+        )
 
 
 async def _load(port: int, targets: list[str], ended: asyncio.Event) -> Load:
@@ -119,8 +121,8 @@ async def _run_swap(folder: Path, ports: list[int]) -> float:
 
 @contextmanager
 def _kept_running(folder: Path, port: int) -> Iterator[None]:
-    """Serve what `current` points at; start the server again whenever it ends, as systemd does."""
-    wanted = True
+    """Serve the database of `current`, and restart the server when it ends, as systemd does."""
+    running = True
     pid = folder / f"{port}.pid"
 
     def start() -> subprocess.Popen[bytes]:
@@ -133,9 +135,9 @@ def _kept_running(folder: Path, port: int) -> Iterator[None]:
 
     def keep() -> None:
         nonlocal process
-        while wanted:
+        while running:
             process.wait()
-            if wanted:
+            if running:
                 process = start()
 
     thread = threading.Thread(target=keep)
@@ -144,13 +146,13 @@ def _kept_running(folder: Path, port: int) -> Iterator[None]:
         thread.start()
         yield
     finally:
-        wanted = False
+        running = False
         server.stop(process)
         if thread.ident:
             thread.join()
 
 
-def _measures(done: Load, seconds: float, *, shown: bool) -> list[Measure]:
+def _measures(done: Load, seconds: float, *, is_new_shown: bool) -> list[Measure]:
     cached = sum(reply.cache == "HIT" for reply in done.replies)
     middle, worst = done.latency()
     return [
@@ -161,7 +163,7 @@ def _measures(done: Load, seconds: float, *, shown: bool) -> list[Measure]:
         Measure("median latency", middle, "ms"),
         Measure("99th percentile", worst, "ms"),
         Measure("longest", 1000 * max(reply.seconds for reply in done.replies), "ms", digits=0),
-        Measure("new pages shown afterwards", float(shown), "", 1, at_least=True, digits=0),
+        Measure("new pages shown afterwards", float(is_new_shown), "", 1, at_least=True, digits=0),
     ]
 
 

@@ -15,7 +15,7 @@ from benchmarks.server import PLAIN_PAGE
 SAMPLE = 50
 LARGEST = "package, the largest"
 WITH_DEPENDENCIES = "spec, with dependencies"
-LOOK_ALIKES = """
+OTHER_BINARIES = """
 SELECT hash FROM (
   SELECT id FROM configurations WHERE spec_count > 0 ORDER BY spec_count DESC, id LIMIT 5) AS most
 JOIN specs ON specs.id = (
@@ -33,7 +33,7 @@ class PageKind:
     Attributes:
         targets: its URLs.
         requests: how many requests measure it.
-        goal: its processor time divided by that of the plainest page; None for what is no page.
+        goal: its processor time divided by that of the plainest page; None if it is not a page.
     """
 
     name: str
@@ -107,15 +107,15 @@ def _graph(db: sqlite3.Connection) -> list[PageKind]:
         "SELECT hash FROM specs WHERE release_count > 0"
         " AND id IN (SELECT spec FROM dependencies) ORDER BY hash",
     )
-    alike = _column(db, LOOK_ALIKES)
+    others_of = _column(db, OTHER_BINARIES)
     packages = _column(
         db, "SELECT name FROM packages WHERE spec_count > 0 ORDER BY spec_count DESC, name LIMIT 20"
     )
-    asked = tuple("/find?q=" + quote(f"^{name}") for name in packages)
+    queries = tuple("/find?q=" + quote(f"^{name}") for name in packages)
     return [
         PageKind(WITH_DEPENDENCIES, _pages("spec", _some(hashes))),
-        PageKind("spec, most look-alikes", _pages("spec", alike), 20),
-        PageKind("find, ^dependency", asked, 20, goal=25),
+        PageKind("spec, most binaries", _pages("spec", others_of), 20),
+        PageKind("find, ^dependency", queries, 20, goal=25),
         PageKind("cover, 20 specs", (_cover(packages),)),
         PageKind("canned query", _all("/spack-cache/dependencies_of_hash?hash=", _some(hashes))),
     ]

@@ -153,7 +153,7 @@ def _build(folder: Path) -> None:
 
 
 def _package_data(folder: Path, data: bytes) -> None:
-    """Build from package data, and read back all that it says."""
+    """Build from package data, and compare the database with it."""
     (folder / "a.json").write_bytes(data)
     _build(folder)
     if (folder.parent / "x.db").exists():
@@ -162,12 +162,12 @@ def _package_data(folder: Path, data: bytes) -> None:
 
 
 def _environment(name: str) -> Callable[[Path, bytes], None]:
-    """Return what reads an environment of which the bytes are the file of this name."""
+    """Return a reader of an environment whose file of this name has the bytes."""
 
     def read(folder: Path, data: bytes) -> None:
         files = {"spack.yaml": ENVIRONMENT.encode(), "packages.yaml": INCLUDED.encode()}
-        for each, text in (files | {name: data}).items():
-            (folder / each).write_bytes(text)
+        for file_name, text in (files | {name: data}).items():
+            (folder / file_name).write_bytes(text)
         read_environment_file(folder / (name if name == "spack.lock" else "spack.yaml"))
 
     return read
@@ -204,14 +204,14 @@ def _zip(files: dict[str, bytes]) -> bytes:
 
 
 def targets() -> dict[str, tuple[bytes, Callable[[Path, bytes], None]]]:
-    """Return good bytes of each kind, and what reads them."""
+    """Return good bytes of each kind, and their reader."""
     nodes = [node("a", edge("b", "link")), node("b")]
-    whole = index(*(record(each, ref_count=0) for each in nodes))
+    complete = index(*(record(spec_node, ref_count=0) for spec_node in nodes))
     target = {"name": "zen3", "vendor": "AMD", "features": [], "generation": 0, "parents": []}
     rich = node("a", external={"path": "/usr", "module": None}, patches=["a" * 64])
     rich["arch"] = {"platform": "linux", "platform_os": "debian12", "target": target}
     old = {hash_of(name): {"spec": old_node(name, "5"), "ref_count": 1} for name in "ab"}
-    files = {"a.md": page(), "b/index.json": whole}
+    files = {"a.md": page(), "b/index.json": complete}
     spec = {"spec": {"_meta": {"version": 5}, "nodes": nodes}, "buildcache_layout_version": 2}
     blob = {
         "contentLength": 1,
@@ -225,8 +225,11 @@ def targets() -> dict[str, tuple[bytes, Callable[[Path, bytes], None]]]:
     stacks = {"develop": [{"label": "e4s", "url": "https://h/m"}]}
     return {
         "page": (page(), _read("a.md")),
-        "index": (whole, _read("index.json")),
-        "index with indents": (json.dumps(json.loads(whole), indent=1).encode(), _read("i.json")),
+        "index": (complete, _read("index.json")),
+        "index with indents": (
+            json.dumps(json.loads(complete), indent=1).encode(),
+            _read("i.json"),
+        ),
         "rich index": (index(record(rich, installed=True, path="/x")), _read("index.json")),
         "old index": (
             json.dumps({"database": {"version": "5", "installs": old}}).encode(),
@@ -244,9 +247,9 @@ def targets() -> dict[str, tuple[bytes, Callable[[Path, bytes], None]]]:
         "environment": (ENVIRONMENT.encode(), _environment("spack.yaml")),
         "included file": (INCLUDED.encode(), _environment("packages.yaml")),
         "lockfile": (lock_of(*nodes), _environment("spack.lock")),
-        "packed index": (gzip.compress(whole), _read("index.json.gz")),
-        "zstd index": (zstandard.compress(whole), _read("index.zst")),
-        "blob": (whole, _blob),
+        "packed index": (gzip.compress(complete), _read("index.json.gz")),
+        "zstd index": (zstandard.compress(complete), _read("index.zst")),
+        "blob": (complete, _blob),
         "spec file": (json.dumps(spec).encode(), _read("build_cache/a.spec.json")),
         "signed": (signed(json.dumps(spec)).encode(), _read("build_cache/a.spec.json.sig")),
         "yaml": (yaml.safe_dump(spec).encode(), _read("build_cache/a.spec.yaml")),
@@ -266,18 +269,18 @@ def targets() -> dict[str, tuple[bytes, Callable[[Path, bytes], None]]]:
             json.dumps(
                 {"schemaVersion": 2, "layers": [{"digest": f"sha256:{'0' * 64}", "size": 1}]}
             ).encode(),
-            lambda _, data: _ignored(lambda each: read_layers("oci://h/a", each), data),
+            lambda _, data: _ignored(lambda text: read_layers("oci://h/a", text), data),
         ),
         "state": (json.dumps(state).encode(), _state),
         "releases": (
             json.dumps(stacks).encode(),
-            lambda _, data: _ignored(lambda each: read_release_manifest("https://h", each), data),
+            lambda _, data: _ignored(lambda text: read_release_manifest("https://h", text), data),
         ),
     }
 
 
 def _package() -> dict[str, Any]:
-    """Return what the packages site may say of a package."""
+    """Return data of a package, as the packages site has it."""
     return published(
         "a",
         "1",
@@ -290,46 +293,46 @@ def _package() -> dict[str, Any]:
     )
 
 
-def _ignored(read: Callable[[bytes], object], data: bytes) -> None:
+def _ignored(reader: Callable[[bytes], object], data: bytes) -> None:
     try:
-        read(data)
+        reader(data)
     except (IndexFault, FetchFault):
         return
 
 
 def inputs(seed: int) -> Iterator[tuple[str, bytes, Callable[[Path, bytes], None]]]:
-    """Yield names, changed bytes and what reads them, without end."""
-    rng, known = random.Random(seed), targets()
+    """Yield names, changed bytes and their readers, without end."""
+    rng, kinds = random.Random(seed), targets()
     while True:
-        for name, (data, read) in known.items():
-            yield name, changed(data, rng), read
+        for name, (data, reader) in kinds.items():
+            yield name, changed(data, rng), reader
 
 
-def one_input(data: bytes, read: Callable[[Path, bytes], None]) -> float:
-    """Read bytes, and return the seconds; an exception that nobody foresaw is raised."""
+def one_input(data: bytes, reader: Callable[[Path, bytes], None]) -> float:
+    """Read bytes and return the seconds; raise unexpected exceptions."""
     with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {TRACEBACK: "1"}):
         (Path(folder) / "in").mkdir()
         started = time.process_time()
         try:
-            read(Path(folder) / "in", data)
+            reader(Path(folder) / "in", data)
         except BuilderError as error:
             str(error).encode()
         return time.process_time() - started
 
 
 def main() -> None:
-    """Run for some seconds, and print each finding with the bytes that made it."""
+    """Run for some seconds, and print each finding with its bytes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    end, count, found = time.monotonic() + given.seconds, 0, 0
-    for name, data, read in inputs(given.seed):
+    options = parser.parse_args()
+    end, count, found = time.monotonic() + options.seconds, 0, 0
+    for name, data, reader in inputs(options.seed):
         if time.monotonic() > end:
             break
         count += 1
         try:
-            spent = one_input(data, read)
+            spent = one_input(data, reader)
         except Exception:
             found += 1
             traceback.print_exc()
