@@ -35,7 +35,7 @@ from spack_cache_db.sources.fetch.remote_files import (
     manifest_size,
 )
 from spack_cache_db.sources.fetch.stack_folder import StackFolder, opened, stacks_of
-from spack_cache_db.sources.fetch.web import SilenceFault, Web
+from spack_cache_db.sources.fetch.web import Web
 from spack_cache_db.sources.indexes.mirrors import Binary, binaries_left_out
 
 
@@ -119,9 +119,12 @@ class Run:
         """Add the mirrors of a URL."""
         options = self._options
         url, view = mirror_place(mirror.url, options.maps)
-        is_mirror = not mirror.has_index or view or url.startswith("oci:")
-        data = None if is_mirror else await _release_manifest(web, url)
-        if data is None:
+        data = b""
+        if mirror.has_index and not view and not url.startswith("oci:"):
+            # A mirror may return anything for its own URL, such as a list of files or an error.
+            with suppress(FetchFault):
+                data = await web.read(url)
+        if data.lstrip()[:1] != b"{":
             release, views = options.release or mirror.release, (*mirror.views, *options.views)
             mirror = mirror._replace(release=release, stack=options.stack, views=views)
             self._add(mirror.placed(options.maps))
@@ -179,17 +182,3 @@ class Run:
             await registry.fetch(folder)
         if self._options.sizes and not folder.faults:
             self._notes += await fetch_sizes(web, folder, url, size_of)
-
-
-async def _release_manifest(web: Web, url: str) -> bytes | None:
-    """Return the data at a URL if it looks like a manifest of releases, otherwise None.
-
-    A mirror may return anything for its own URL, such as a list of files or an error.
-    """
-    try:
-        data = await web.read(url)
-    except SilenceFault:
-        raise
-    except FetchFault:
-        return None
-    return data if data.lstrip()[:1] == b"{" else None

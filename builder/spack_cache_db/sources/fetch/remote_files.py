@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import parse_http_list, parse_keqv_list, url2pathname
 
@@ -48,7 +48,6 @@ from spack_cache_db.sources.fetch.web import (
     LoginFault,
     MismatchFault,
     NotThereFault,
-    SilenceFault,
     Web,
     require_size,
 )
@@ -198,11 +197,6 @@ class _Image(Struct, frozen=True):
     layers: Annotated[tuple[Layer, ...], Meta(min_length=1)]
 
 
-class _Token(Struct, frozen=True):
-    token: str = ""
-    access_token: str = ""
-
-
 def read_layers(url: str, data: bytes) -> tuple[Layer, ...]:
     """Return the layers of an image from its manifest; `FetchFault` if the data is not one."""
     try:
@@ -304,13 +298,13 @@ class Registry:
         at = f"{realm}{'&' if '?' in realm else '?'}{parameters}"
         answer = await self._web.read(at, self._basic)
         try:
-            token = msgspec.json.decode(answer, type=_Token)
+            answers = msgspec.json.decode(answer, type=dict[str, Any])
         except BROKEN as error:
             raise FetchFault(realm, f"gives no token: {message_of(error)}") from None
-        value = token.token or token.access_token
-        if not value or not value.isascii() or not value.isprintable():
+        token = str(answers.get("token") or answers.get("access_token") or "")
+        if not token or not token.isascii() or not token.isprintable():
             raise FetchFault(realm, "gives no token, expected one that may read")
-        return value
+        return token
 
     def _is_safe(self, realm: str) -> bool:
         """Return whether a realm may get the login.
@@ -354,8 +348,6 @@ async def fetch_sizes(
     async def add(binary: Binary) -> None:
         try:
             sizes[binary[-1]] = await size_of(binary)
-        except SilenceFault:
-            raise
         except FetchFault as fault:
             unknown.append(fault)
 
@@ -402,8 +394,6 @@ async def _download_each(web: Web, folder: StackFolder, url: str, names: Sequenc
         try:
             await _download(web, folder, path, f"{url}/{path}", _package_data, SMALL)
             count += 1
-        except SilenceFault:
-            raise
         except FetchFault as fault:
             folder.faults += [] if isinstance(fault, NotThereFault) else [fault]
 

@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import aclosing
 from importlib.metadata import version
 from io import BytesIO
 from types import MappingProxyType
 from typing import Any, BinaryIO, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
+from urllib.request import url2pathname
 
 import httpx
 
 from spack_cache_db.bounded_files import FileFault, open_regular
-from spack_cache_db.errors import counted, reason
+from spack_cache_db.errors import Fault, InputError, counted, reason
 from spack_cache_db.sources.fetch import FetchLimits, Progress
-from spack_cache_db.sources.fetch.addresses import FetchFault, Login, Mirror
+from spack_cache_db.sources.fetch.addresses import FetchFault, Login, Mirror, shown
 
 T = TypeVar("T")
 Headers = Mapping[str, str]
@@ -53,8 +55,11 @@ class LoginFault(FetchFault):
         self.challenge = challenge
 
 
-class SilenceFault(FetchFault):
-    """The URL did not respond, despite retries."""
+class SilenceFault(InputError):
+    """The URL did not respond, despite retries: nothing else is asked of its mirror."""
+
+    def __init__(self, url: str, message: str) -> None:
+        super().__init__([Fault(shown(url), 0, message)])
 
 
 class MismatchFault(FetchFault):
@@ -108,7 +113,6 @@ class Web(httpx.AsyncClient):
             follow_redirects=True,
             max_redirects=_MOST_REDIRECTS,
             event_hooks={"request": [_require_safe]},
-            mounts={"file://": _FileTransport(limits.max_size)},
         )
 
     def mirror(self, url: str) -> Mirror:
@@ -119,8 +123,7 @@ class Web(httpx.AsyncClient):
     def address(self, url: str) -> tuple[str, httpx.Auth | None]:
         """Return the HTTP address of a URL, and the signature of its requests."""
         if not url.startswith("s3://"):
-            # httpx reads a URL without a host as a relative URL.
-            return url.replace("file:///", "file://localhost/", 1), None
+            return url, None
         mirror, variable = self.mirror(url), os.environ.get
         address = _object_url(url, mirror.endpoint or variable("S3_ENDPOINT_URL"))
         names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
@@ -150,6 +153,10 @@ class Web(httpx.AsyncClient):
         those of the request.
         """
         limits, message = self.limits, ""
+        if url.startswith("file:"):
+            await asyncio.to_thread(_copy_file, url, stream, limit)
+            self._count(url, stream.tell())
+            return NO_HEADERS
         try:
             async with asyncio.timeout(limits.deadline):
                 for turn in range(limits.retries + 1):
@@ -306,23 +313,13 @@ def _origin(url: httpx.URL) -> str:
     return str(url.copy_with(path="/", query=None, fragment=None, userinfo=b"")).rstrip("/")
 
 
-class _FileTransport(httpx.AsyncBaseTransport):
-    """Returns local files as a server does."""
-
-    def __init__(self, max_size: int) -> None:
-        self._max_size = max_size
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Return the file of a `file://` URL; 404 if it is missing or not a regular file."""
-        try:
-            return httpx.Response(200, content=await asyncio.to_thread(self._read, request))
-        except (FileFault, FileNotFoundError, NotADirectoryError, ValueError):
-            return httpx.Response(404)
-        except PermissionError:
-            return httpx.Response(403)
-        except OSError as error:
-            raise httpx.ReadError(reason(error)) from None
-
-    def _read(self, request: httpx.Request) -> bytes:
-        with open_regular(request.url.path) as stream:
-            return stream.read(self._max_size + 1)
+def _copy_file(url: str, stream: BinaryIO, limit: int) -> None:
+    """Copy a local file; it is missing if it is not a regular file."""
+    try:
+        with open_regular(url2pathname(urlsplit(url).path)) as source:
+            require_size(url, os.fstat(source.fileno()).st_size, limit)
+            shutil.copyfileobj(source, stream)
+    except (FileFault, FileNotFoundError, NotADirectoryError, PermissionError, ValueError) as error:
+        raise NotThereFault(url, 403 if isinstance(error, PermissionError) else 404) from None
+    except OSError as error:
+        raise FetchFault(url, f"cannot be read: {reason(error)}") from None
