@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,18 +15,14 @@ from spack_cache_db.errors import counted
 from spack_cache_db.sources.fetch import FetchLimits, FetchOptions
 from spack_cache_db.sources.fetch import fetch as fetch_mirrors
 
-if TYPE_CHECKING:
-    from spack_cache_db.sources.fetch.addresses import Map
 
-
-def _map(text: str) -> Map:
-    """Return the map of URLs in a text FROM=TO."""
-    from spack_cache_db.sources.fetch.addresses import parse_map
-
-    try:
-        return parse_map(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
+def _map(text: str) -> tuple[str, str]:
+    """Return the prefixes of URLs in a text FROM=TO."""
+    match = re.fullmatch(r"([a-z][a-z0-9+.-]*://[^=\s]+)=((?:https?|oci|s3|file)://\S+)", text)
+    if match is None:
+        expected = "expected s3://bucket=https://host/mirrors"
+        raise click.BadParameter(f"{text!r} is not a pair of URLs, {expected}")
+    return match[1].rstrip("/"), match[2].rstrip("/")
 
 
 _SECONDS = click.FloatRange(0, min_open=True)
@@ -63,18 +60,13 @@ def _limit(
 )
 @value_option("--release", "NAME", "Name of the release; from a manifest, only this release.")
 @value_option("--stack", "NAME", "Name of the stack; from a manifest, only this stack.")
-@click.option(
-    *("--view", "views"),
-    multiple=True,
-    metavar="NAME",
-    help="Also download this view of the mirror. Repeatable.",
-)
-@click.option(
-    *("--map", "maps"),
+@value_option("--view", "NAME", "Also download this view of the mirror. Repeatable.", multiple=True)
+@value_option(
+    "--map",
+    "FROM=TO",
+    "Download FROM from TO: s3://bucket=https://host. Repeatable.",
     type=_map,
     multiple=True,
-    metavar="FROM=TO",
-    help="Download FROM from TO: s3://bucket=https://host. Repeatable.",
 )
 @click.option(
     "--mirrors",
@@ -93,11 +85,7 @@ def _limit(
 @_limit("--deadline", _SECONDS, "Seconds for one file, including retries.")
 @_limit("--retries", click.IntRange(0), "Retries after a failure.")
 def fetch(
-    urls: tuple[str, ...],
-    output: Path,
-    packages_of: Path | None,
-    keep_going: bool,
-    **options: Any,
+    urls: tuple[str, ...], output: Path, packages_of: Path | None, keep_going: bool, **options: Any
 ) -> None:
     """Download indexes and package data for `build`.
 
@@ -117,11 +105,11 @@ def fetch(
         from spack_cache_db.query.packages import package_names
 
         options["package_names"] = package_names(packages_of)
+    options |= {"views": options.pop("view"), "maps": options.pop("map")}
     limits = {name: options.pop(name) for name in FetchLimits.__slots__ if name in options}
+    both = FetchOptions(**options), FetchLimits(**limits)
     with when_stopped(lambda: "run the same command again"), progress_bar("Fetching") as progress:
-        report = fetch_mirrors(
-            urls, output, FetchOptions(**options), FetchLimits(**limits), progress
-        )
+        report = fetch_mirrors(urls, output, *both, progress)
     say_notes(report.notes)
     advice = "remove the folder if you do not need it"
     say_notes(f"{folder}: its manifest no longer lists it; {advice}" for folder in report.vanished)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from spack_cache_db.sources.fetch.addresses import (
     FetchFault,
-    Map,
     Mirror,
     mirror_place,
     read_release_manifest,
@@ -111,9 +110,9 @@ def test_every_name_is_a_folder_or_refused(name: str) -> None:
 def test_maps() -> None:
     """The longest address that fits counts, and only whole parts of a path fit."""
     maps = [
-        Map("s3://bucket", "https://host"),
-        Map("s3://bucket/a", "https://other/x"),
-        Map("https://old", "http://new"),
+        ("s3://bucket", "https://host"),
+        ("s3://bucket/a", "https://other/x"),
+        ("https://old", "http://new"),
     ]
 
     assert mirror_place("s3://bucket", maps)[0] == "https://host"
@@ -125,7 +124,7 @@ def test_maps() -> None:
 
 URL = "https://host/list.json"
 SUM = "0123456789abcdef" * 4
-MAPS = [Map("s3://bucket", "https://mirror")]
+MAPS = [("s3://bucket", "https://mirror")]
 PUBLIC = {
     "develop": [
         {"label": "root", "url": f"s3://bucket/develop/blobs/sha256/01/{SUM}"},

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
-from spack_cache_db.sources.fetch.addresses import Map
 from tests.sources.fetch.mirrors import (
     QUICK,
     below,
@@ -38,7 +37,7 @@ def named(site: Site, **releases: dict[str, str]) -> None:
 
 def bring_named(site: Site, output: Path) -> FetchReport:
     """Fetch what the manifest names."""
-    options = FetchOptions(maps=(Map("s3://bucket", site.url),))
+    options = FetchOptions(maps=(("s3://bucket", site.url),))
     return fetch([f"{site.url}/list.json"], output, options, QUICK)
 
 

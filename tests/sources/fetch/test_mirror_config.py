@@ -13,14 +13,24 @@ from spack_cache_db.sources.fetch.addresses import (
     read_mirror_config,
 )
 
-VARIABLES = {"USER_NAME": "me", "SECRET": "s3cret", "TOKEN": "t0ken", "SITE": "/srv"}
+
+@pytest.fixture(autouse=True)
+def _variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables with secrets and a path."""
+    for name, value in {
+        "USER_NAME": "me",
+        "SECRET": "s3cret",
+        "TOKEN": "t0ken",
+        "SITE": "/srv",
+    }.items():
+        monkeypatch.setenv(name, value)
 
 
 def config(folder: Path, text: str) -> NamedMirrors:
     """Read a configuration."""
     path = folder / "mirrors.yaml"
     path.write_text(text)
-    return read_mirror_config(path, VARIABLES)
+    return read_mirror_config(path)
 
 
 def mirror(folder: Path, text: str) -> Mirror:

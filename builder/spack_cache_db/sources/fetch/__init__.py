@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from spack_cache_db.bounded_files import AnyPath, checked_file
 from spack_cache_db.errors import Fault
-
-if TYPE_CHECKING:
-    from spack_cache_db.sources.fetch.addresses import Map
 
 Progress = Callable[[int, int], None]
 """Called with the number of bytes received, and the number of bytes expected in all."""
@@ -50,7 +46,7 @@ class FetchOptions:
         release: release of a mirror; from a manifest of releases, only this release is fetched.
         stack: stack of a mirror; from a manifest, only this stack is fetched.
         views: names of views to fetch in addition to the index.
-        maps: URL prefixes to replace.
+        maps: pairs of a URL prefix and its replacement.
         plain_http: whether to use HTTP for an OCI registry on this machine.
         mirrors: a `mirrors.yaml` or `spack.yaml` whose mirrors are fetched too; the name of a
             mirror is its release, unless `release` is set.
@@ -62,7 +58,7 @@ class FetchOptions:
     release: str | None = None
     stack: str | None = None
     views: tuple[str, ...] = ()
-    maps: tuple[Map, ...] = ()
+    maps: tuple[tuple[str, str], ...] = ()
     plain_http: bool = False
     mirrors: AnyPath | None = None
     packages: str | None = None
@@ -102,7 +98,7 @@ def fetch(
     limits: FetchLimits | None = None,
     progress: Progress | None = None,
 ) -> FetchReport:
-    """Download the indexes of mirrors into `<release>/<stack>/` below a folder.
+    """Download the indexes of mirrors into `<release>/<stack>/` below a folder; return a report.
 
     Args:
         urls: URLs of mirrors, images of OCI registries or manifests of releases.
@@ -110,9 +106,6 @@ def fetch(
         options: options of the run.
         limits: limits of sizes, times and parallel downloads.
         progress: called with bytes received and expected.
-
-    Returns:
-        The report; its `faults` have the mirrors that failed.
 
     Raises:
         ArgumentError: the output is not a path.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,25 +40,15 @@ class FetchFault(InputError):
         return self._message
 
 
-_SCHEMES = ("https", "http", "oci", "s3", "file")
-
-_LONGEST_NAME = 200
-"""Bytes of the name of a release or stack; file systems allow 255."""
-
 _WITHIN = re.compile(
     r"(?:/build_cache(?:/index\.json)?|/v3/manifests/index(?:/(?P<view>.+))?/index\.manifest\.json"
     r"|/blobs/sha256/[0-9a-f]{2}/[0-9a-f]{64})?/*\Z"
 )
 """The end of an index's URL: manifests of releases name indexes, not mirrors."""
 
-_TAG = re.compile(r"(?<=/)([^/:]+):[^/]*\Z")
 
-
-class Map(NamedTuple):
-    """A URL prefix and its replacement."""
-
-    source: str
-    to: str
+Maps = Sequence[tuple[str, str]]
+"""URL prefixes and their replacements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +86,7 @@ class Mirror(NamedTuple):
         """The folder of the index below the output."""
         return f"{self.release}/{self.stack}"
 
-    def placed(self, maps: Sequence[Map] = ()) -> Mirror:
+    def placed(self, maps: Maps = ()) -> Mirror:
         """Return the mirror with its mapped URL, and with names that are safe for folders.
 
         The default release is the last part of the path, or else the host; the default stack is
@@ -105,15 +95,16 @@ class Mirror(NamedTuple):
         url, view = mirror_place(self.url, maps)
         is_view = view is not None and self.has_index
         views = tuple(dict.fromkeys((view, *self.views) if view and is_view else self.views))
-        release = self.release
-        if release is None:
-            parts = urlsplit(_TAG.sub(r"\1", url) if url.startswith("oci:") else url)
-            release = unquote(parts.path.rpartition("/")[2]) or str(parts.hostname)
+        parts = urlsplit(url)
+        last = parts.path.rpartition("/")[2]
+        last = last.partition(":")[0] if parts.scheme == "oci" else unquote(last)
+        release = last or str(parts.hostname) if self.release is None else self.release
         stack = ROOT if self.stack is None else self.stack
         # The name of a view may have slashes.
         view_names = (("view", part) for name in views for part in name.split("/"))
         for kind, name in (("release", release), ("stack", stack), *view_names):
-            fits = is_name(name) and len(name.encode(errors="replace")) <= _LONGEST_NAME
+            # File systems allow 255 bytes.
+            fits = is_name(name) and len(name.encode(errors="replace")) <= 200
             if name.startswith(".") or "/" in name or "\\" in name or not fits:
                 message = f"{quoted(name)} is not a name of a {kind}, expected one such as develop"
                 raise FetchFault(self.manifest or url, message)
@@ -123,13 +114,13 @@ class Mirror(NamedTuple):
         )
 
 
-def mirror_place(text: str, maps: Sequence[Map] = ()) -> tuple[str, str | None]:
+def mirror_place(text: str, maps: Maps = ()) -> tuple[str, str | None]:
     """Return a mirror's URL after mapping, and the view whose index it is, if any."""
     url = text
-    fitting = [entry for entry in maps if f"{text}/".startswith(f"{entry.source}/")]
+    fitting = [pair for pair in maps if f"{text}/".startswith(f"{pair[0]}/")]
     if fitting:
-        longest = max(fitting, key=lambda entry: len(entry.source))
-        url = longest.to + text[len(longest.source) :]
+        prefix, replacement = max(fitting, key=lambda pair: len(pair[0]))
+        url = replacement + text.removeprefix(prefix)
     try:
         parts = urlsplit(url)
         # `file:///path` has no host.
@@ -140,13 +131,11 @@ def mirror_place(text: str, maps: Sequence[Map] = ()) -> tuple[str, str | None]:
         raise FetchFault(text, "is not a URL, expected one such as https://host/mirror")
     # A bucket has neither user nor port, and a file has no host.
     is_other = parts.netloc != {"s3": host, "file": ""}.get(parts.scheme, parts.netloc)
-    if parts.scheme not in _SCHEMES or is_other:
+    if parts.scheme not in ("https", "http", "oci", "s3", "file") or is_other:
         # Faults of the many stacks of a manifest become one, because it names only the store.
         store = f"{parts.scheme}://{host}"
-        schemes = ", ".join(f"{scheme}://" for scheme in _SCHEMES)
-        raise FetchFault(
-            store, f"cannot be downloaded, expected {schemes}, or --map {store}=https://…"
-        )
+        expected = f"https://, http://, oci://, s3://, file://, or --map {store}=https://…"
+        raise FetchFault(store, f"cannot be downloaded, expected {expected}")
     if parts.query or parts.fragment:
         raise FetchFault(text, "has a query or a fragment, expected a mirror's address without")
     if parts.scheme == "oci":
@@ -154,15 +143,6 @@ def mirror_place(text: str, maps: Sequence[Map] = ()) -> tuple[str, str | None]:
     index = _WITHIN.search(url)
     assert index is not None  # It matches the end of any URL.
     return url[: index.start()], index["view"]
-
-
-def parse_map(text: str) -> Map:
-    """Return the map in a text FROM=TO; `ValueError` if it is not one."""
-    match = re.fullmatch(r"([a-z][a-z0-9+.-]*://[^=\s]+)=((?:https?|oci|s3|file)://\S+)", text)
-    if match is None:
-        expected = "expected s3://bucket=https://host/mirrors"
-        raise ValueError(f"{text!r} is not a pair of URLs, {expected}")
-    return Map(match[1].rstrip("/"), match[2].rstrip("/"))
 
 
 class _Stack(Struct, frozen=True):
@@ -174,10 +154,7 @@ _MANIFEST = msgspec.json.Decoder(dict[str, tuple[_Stack, ...]])
 
 
 class NamedMirrors(NamedTuple):
-    """The mirrors that a manifest or a configuration selects, faults, notes, and all stacks.
-
-    Stacks are pairs of release and stack; only a manifest has them.
-    """
+    """The mirrors of a manifest or a configuration; `stacks` has pairs of a release and a stack."""
 
     mirrors: tuple[Mirror, ...] = ()
     faults: tuple[Fault, ...] = ()
@@ -188,7 +165,7 @@ class NamedMirrors(NamedTuple):
 def read_release_manifest(
     url: str,
     data: bytes,
-    maps: Sequence[Map] = (),
+    maps: Maps = (),
     release: str | None = None,
     stack: str | None = None,
     max_mirrors: int = 5000,
@@ -229,7 +206,6 @@ def read_release_manifest(
     return NamedMirrors(tuple(mirrors), tuple(faults), stacks=named)
 
 
-_MAX_CONFIGURATION = 2**22
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
@@ -254,14 +230,14 @@ class _Mirror(Struct, frozen=True):
     binary: bool = True
 
 
-def read_mirror_config(path: Path, variables: Mapping[str, str]) -> NamedMirrors:
+def read_mirror_config(path: Path) -> NamedMirrors:
     """Return the mirrors with binaries in a `mirrors.yaml` or a `spack.yaml`.
 
     The rules are those of Spack 1.0 (`mirrors/mirror.py`, `schema/mirrors.py`). Secrets are in
     environment variables or, as before Spack 1.0, in the file itself.
     """
     try:
-        text = read_file(path, _MAX_CONFIGURATION).decode()
+        text = read_file(path, 2**22).decode()
         root = compose(text)
         top = {} if root is None else entries_of(root, "Spack's configuration")
         top = entries_of(top["spack"], "an environment") if "spack" in top else top
@@ -277,7 +253,7 @@ def read_mirror_config(path: Path, variables: Mapping[str, str]) -> NamedMirrors
             if not entry.binary:
                 notes.append(f"{name}: has no binaries (binary: false)")
             else:
-                mirrors.append(_mirror(name, entry, path.absolute().parent, variables))
+                mirrors.append(_mirror(name, entry, path.absolute().parent))
         except (ValueError, LineFault) as error:
             faults.append(Fault(str(path), line_of(node), f"the mirror {name} {error}"))
     if not mirrors and not faults:
@@ -306,7 +282,7 @@ def _entry(value: Any) -> _Mirror:
         raise ValueError(f"cannot be read: {error}") from None
 
 
-def _mirror(name: str, entry: _Mirror, folder: Path, variables: Mapping[str, str]) -> Mirror:
+def _mirror(name: str, entry: _Mirror, folder: Path) -> Mirror:
     """Return a mirror; `ValueError` if a key is missing or wrong."""
     url, filters = entry.url, (entry.include_binary or (), entry.exclude_binary or ())
     if not url:
@@ -316,7 +292,7 @@ def _mirror(name: str, entry: _Mirror, folder: Path, variables: Mapping[str, str
     for specs in filters:
         parse_filter(specs)
     if "://" not in url:
-        text = _VARIABLE.sub(lambda match: _variable(match[1] or match[2], variables), url)
+        text = _VARIABLE.sub(lambda match: _variable(match[1] or match[2]), url)
         url = Path(os.path.normpath(folder / Path(text).expanduser())).as_uri()
     return Mirror(
         url,
@@ -325,15 +301,15 @@ def _mirror(name: str, entry: _Mirror, folder: Path, variables: Mapping[str, str
         has_index=not entry.view,
         include_binary=filters[0],
         exclude_binary=filters[1],
-        login=_login(entry, variables),
+        login=_login(entry),
         endpoint=entry.endpoint_url or None,
     )
 
 
-def _login(entry: _Mirror, variables: Mapping[str, str]) -> Login | None:
+def _login(entry: _Mirror) -> Login | None:
     pair, session = entry.access_pair, entry.access_token
     if entry.access_token_variable:
-        session = _variable(entry.access_token_variable, variables)
+        session = _variable(entry.access_token_variable)
     if pair is None or (isinstance(pair, tuple) and not any(pair)):
         return None
     if isinstance(pair, tuple):
@@ -341,14 +317,13 @@ def _login(entry: _Mirror, variables: Mapping[str, str]) -> Login | None:
             count = sum(map(bool, pair))
             raise ValueError(f"has {count} values in access_pair, expected a name and a secret")
         return Login(pair[0], pair[1], session)
-    user = pair.id or (_variable(pair.id_variable, variables) if pair.id_variable else "")
+    user = pair.id or (_variable(pair.id_variable) if pair.id_variable else "")
     if not user:
         raise ValueError("has an access_pair without id: and id_variable:, expected one of them")
-    return Login(user, _variable(pair.secret_variable, variables), session)
+    return Login(user, _variable(pair.secret_variable), session)
 
 
-def _variable(name: str, variables: Mapping[str, str]) -> str:
-    value = variables.get(name)
-    if not value:
-        raise ValueError(f"needs the environment variable {name}, which is not set")
-    return value
+def _variable(name: str) -> str:
+    if value := os.environ.get(name):
+        return value
+    raise ValueError(f"needs the environment variable {name}, which is not set")

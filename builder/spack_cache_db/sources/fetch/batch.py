@@ -1,13 +1,8 @@
-"""Runs `fetch`: resolves URLs to mirrors, downloads each into the folder of its stack, and reports.
-
-`web` sends requests, `remote_files` finds the index of a mirror, `stack_folder` writes files. A
-fault stops one mirror only, and files of earlier runs remain.
-"""
+"""Runs `fetch`: a fault stops one mirror only, and files of earlier runs remain."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -43,9 +38,9 @@ class Run:
     """One run into a folder, and its counts."""
 
     def __init__(self, output: Path, options: FetchOptions, limits: FetchLimits) -> None:
-        self._downloaded = self._changed = self._failed = 0
+        self._downloaded = self._changed = 0
+        self._failures: list[tuple[Fault, ...]] = []
         self._vanished: set[Path] = set()
-        self._faults: set[Fault] = set()
         self._notes: list[str] = []
         self._output = output
         self._options = options
@@ -58,13 +53,13 @@ class Run:
         with alone_in(self._output, "fetch"):
             size = asyncio.run(self._download_all([*dict.fromkeys(urls)], progress))
         return FetchReport(
-            self._downloaded + self._failed,
+            self._downloaded + len(self._failures),
             self._downloaded,
             self._changed,
             size,
             time.monotonic() - started,
             tuple(sorted(self._vanished)),
-            tuple(sorted(self._faults)),
+            InputError(fault for faults in self._failures for fault in faults).faults,
             tuple(sorted(self._notes)),
         )
 
@@ -72,8 +67,8 @@ class Run:
         """Download all mirrors; return the number of bytes received."""
         options, configured = self._options, NamedMirrors()
         if options.mirrors is not None:
-            configured = read_mirror_config(checked_file("mirrors", options.mirrors), os.environ)
-            self._add_faults(configured.faults)
+            configured = read_mirror_config(checked_file("mirrors", options.mirrors))
+            self._failures += [(fault,) for fault in configured.faults]
             self._notes += configured.notes
         mapped = []
         for mirror in configured.mirrors:
@@ -107,13 +102,7 @@ class Run:
         try:
             yield
         except InputError as error:
-            self._failed += 1
-            self._faults.update(error.faults)
-
-    def _add_faults(self, faults: tuple[Fault, ...]) -> None:
-        """Record one fault for each of several mirrors."""
-        self._failed += len(faults)
-        self._faults.update(faults)
+            self._failures.append(error.faults)
 
     async def _resolve(self, web: Web, mirror: Mirror) -> None:
         """Add the mirrors of a URL."""
@@ -134,7 +123,7 @@ class Run:
         manifest = read_release_manifest(url, data, options.maps, *selected, maximum)
         if options.views:
             raise FetchFault(url, "is a manifest of releases, which has no views: no --view")
-        self._add_faults(manifest.faults)
+        self._failures += [(fault,) for fault in manifest.faults]
         for member in manifest.mirrors:
             with self._faults_kept():
                 self._add(member)
@@ -157,8 +146,7 @@ class Run:
                 await self._fetch(web, folder, mirror)
         except OSError as error:
             path = self._output / mirror.folder
-            message = f"cannot be written: {reason(error)}"
-            raise InputError([Fault(str(path), 0, message)]) from None
+            raise InputError([Fault(str(path), 0, f"cannot be written: {reason(error)}")]) from None
         self._changed += folder.changed
         self._downloaded += not folder.faults
         if mirror.include_binary or mirror.exclude_binary:

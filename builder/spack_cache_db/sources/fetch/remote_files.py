@@ -1,10 +1,8 @@
 """Downloads indexes of mirrors, sizes of binaries, and package data.
 
-The layouts are those of Spack 1.0 `url_buildcache.py`: layout 3 with its views, and layout 2. HTTP
-cannot list a mirror's files, so views are fetched only by name. In a registry, the index is the
-only layer of the image with the tag `index.spack` (Spack 1.0 `binary_distribution.py`,
-`OCIIndexFetcher`; the OCI Distribution Specification 1.1; the anonymous token flow of "Token
-Authentication Specification", distribution/distribution).
+Layouts 2 and 3 are those of Spack 1.0 `url_buildcache.py`. In a registry, the index is the only
+layer of the image with the tag `index.spack` (`binary_distribution.py`, `OCIIndexFetcher`; OCI
+Distribution Specification 1.1; "Token Authentication Specification", distribution/distribution).
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
-import ipaddress
 import re
 import tarfile
 import tempfile
@@ -76,8 +73,6 @@ _ADVICE = (
     "and `spack-cache-db build FOLDER` reads a copy of the mirror without one"
 )
 _NO_BINARIES = "a folder without spec files has no binaries; `spack buildcache push` adds some"
-_TRIES = 3
-"""Number of attempts to read a mirror that changes meanwhile."""
 
 
 async def fetch_mirror(web: Web, folder: StackFolder, mirror: Mirror) -> None:
@@ -166,12 +161,12 @@ async def _layout_2(web: Web, folder: StackFolder, url: str) -> None:
 
 
 async def _steady(web: Web, attempt: Callable[[], Awaitable[None]]) -> None:
-    """Repeat an attempt if the mirror changes meanwhile."""
-    for turn in range(_TRIES - 1):
+    """Repeat an attempt, at most twice, if the mirror changes meanwhile."""
+    for factor in (1, 2):
         try:
             return await attempt()
         except MismatchFault:
-            await asyncio.sleep(web.limits.pause * 2**turn)
+            await asyncio.sleep(web.limits.pause * factor)
     return await attempt()
 
 
@@ -207,11 +202,7 @@ def read_layers(url: str, data: bytes) -> tuple[Layer, ...]:
 
 def is_loopback(url: str) -> bool:
     """Return whether a URL's host is this machine."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return bool(re.fullmatch(r"localhost|127(\.\d+){3}|::1", urlsplit(url).hostname or ""))
 
 
 class Registry:
@@ -450,7 +441,6 @@ def _site_files(url: str, data: bytes) -> bytes:
                 member = tarfile.TarInfo(inner[1])
                 member.size = len(file.data)
                 archive.addfile(member, io.BytesIO(file.data))
-        is_site = archive.offset > 0
-    if not is_site:
-        raise MismatchFault(url, "has no package data, expected data/packages/<name>.json")
+        if not archive.offset:
+            raise MismatchFault(url, "has no package data, expected data/packages/<name>.json")
     return packed.getvalue()

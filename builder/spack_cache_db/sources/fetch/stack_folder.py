@@ -1,7 +1,6 @@
 """Writes downloads into the folder of a stack: complete and verified, or not at all.
 
-A file is written under a hidden name, synced to disk, and renamed. A hidden file records the source
-and the checksum of each file; `build` skips hidden names.
+A file is written under a hidden name, which `build` skips, synced to disk, and renamed.
 """
 
 from __future__ import annotations
@@ -30,11 +29,12 @@ from spack_cache_db.sources.indexes import (
 from spack_cache_db.sources.indexes.records import Installs
 
 STATE_FILE = ".fetched.json"
+"""The record of a folder: the source and the checksum of each file."""
+
 PART_FILE = ".fetched.part"
 """The file that is being downloaded; the next run replaces the one of a killed run."""
 
 _MAX_STATE = 2**26
-"""Bytes of the record of a folder."""
 
 
 class FetchedFile(Struct, frozen=True):
@@ -83,14 +83,10 @@ class StackFolder:
     def unchanged(self, name: str, url: str) -> FetchedFile | None:
         """Return the record of a file if it came from `url` and was not changed since."""
         record = self.files.get(name)
-        return record if record and record.url == shown(url) and self._is_recorded(name) else None
-
-    def _is_recorded(self, name: str) -> bool:
-        """Return whether a file has the recorded checksum."""
-        try:
-            return sha256_of(self.path / name) == self.files[name].sha256
-        except OSError:
-            return False
+        with suppress(OSError):
+            if record and record.url == shown(url) and sha256_of(self.path / name) == record.sha256:
+                return record
+        return None
 
     def stored(self, name: str, limit: int) -> bytes:
         """Return the content of a file; empty if it is missing."""
@@ -144,7 +140,7 @@ class StackFolder:
         """Remove files that the mirror no longer has, unless others changed them."""
         (self.path / PART_FILE).unlink(missing_ok=True)
         for name in self.files.keys() - self.kept:
-            if self._is_recorded(name):
+            if self.unchanged(name, self.files[name].url):
                 (self.path / name).unlink()
                 _remove_empty((self.path / name).parent, self.path)
             del self.files[name]

@@ -10,7 +10,6 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import aclosing
 from importlib.metadata import version
 from io import BytesIO
-from types import MappingProxyType
 from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
@@ -24,7 +23,7 @@ from spack_cache_db.sources.fetch.addresses import FetchFault, Login, Mirror, sh
 
 T = TypeVar("T")
 Headers = Mapping[str, str]
-NO_HEADERS: Headers = MappingProxyType({})
+NO_HEADERS: Headers = {}
 
 LONGEST_PAUSE = 120.0
 """Longest pause in seconds that a server may ask for; a longer one is an error."""
@@ -49,9 +48,8 @@ class LoginFault(FetchFault):
     """The server of a URL requires a login; `challenge` is its header `WWW-Authenticate`."""
 
     def __init__(self, url: str, challenge: str) -> None:
-        super().__init__(
-            url, "requires a login, expected a public mirror, or its login in --mirrors"
-        )
+        expected = "expected a public mirror, or its login in --mirrors"
+        super().__init__(url, f"requires a login, {expected}")
         self.challenge = challenge
 
 
@@ -67,11 +65,7 @@ class MismatchFault(FetchFault):
 
 
 class PassingTrouble(Exception):
-    """A temporary error: retry, after `pause` seconds if the server gives them."""
-
-    def __init__(self, message: str, pause: float = 0) -> None:
-        super().__init__(message)
-        self.pause = pause
+    """A temporary error: its message, and the seconds after which the server expects a retry."""
 
 
 def _object_url(url: str, endpoint: str | None) -> str:
@@ -165,7 +159,8 @@ class Web(httpx.AsyncClient):
                     try:
                         return await self._attempt(url, stream, limit, headers)
                     except PassingTrouble as trouble:
-                        message, pause = str(trouble), max(limits.pause * 2**turn, trouble.pause)
+                        message, *pauses = trouble.args
+                        pause = max(limits.pause * 2**turn, *pauses, 0)
                     if pause > LONGEST_PAUSE:
                         message = f"{message}, requests a pause of {pause:,.0f} s: try later"
                         raise SilenceFault(url, message)
