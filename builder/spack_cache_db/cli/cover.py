@@ -95,10 +95,7 @@ class Covered(NamedTuple):
     "--keeplist",
     "Print the hashes that a mirror has to keep, for `spack buildcache prune --keeplist`.",
 )
-@flag(
-    "--allow-missing",
-    "With --keeplist: print the list even if some specs have no binary.",
-)
+@flag("--allow-missing", "With --keeplist: print the list even if some specs have no binary.")
 @baseline_option
 @junit_option
 def cover(environment: str, file: Path, **options: Any) -> None:
@@ -156,10 +153,7 @@ def cover(environment: str, file: Path, **options: Any) -> None:
 
 
 def _notes_on_names(lookups: Lookups, names: Names) -> list[str]:
-    """Return notes on names that the database spells differently or does not have.
-
-    An operating system or a platform may have no binary yet.
-    """
+    """Return notes on names that the database spells differently, or systems that it lacks."""
     from spack_cache_db.query.names import hint, read_spellings
 
     spellings = read_spellings(lookups)
@@ -230,20 +224,14 @@ def _cases(covered: Iterable[Covered]) -> Iterator[Case]:
             yield Case(path, path, failure=error)
             continue
         for spec in answer.specs:
-            name = spec.title
-            text, is_met = f"{spec.status}: {_text(spec)}", spec.status in _MET
-            if is_met or (answer.baseline and spec.status != "lost"):
-                yield Case(path, name, skipped="" if is_met else text)
-            else:
-                yield Case(path, name, failure=text)
+            is_met, text = spec.status in _MET, f"{spec.status}: {_text(spec)}"
+            is_failure = spec.status == "lost" if answer.baseline else not is_met
+            skipped = "" if is_met or is_failure else text
+            yield Case(path, spec.title, failure=text if is_failure else "", skipped=skipped)
 
 
 def checked_retention(
-    lookups: Lookups,
-    covered: Sequence[Covered],
-    scope: Conditions,
-    *rules: Any,
-    allow_missing: bool,
+    lookups: Lookups, covered: list[Covered], scope: Conditions, *rules: Any, allow_missing: bool
 ) -> Retention:
     """Return the binaries that environments and rules keep; an error if a spec is not kept."""
     from spack_cache_db.query.retention import is_met, retained
@@ -255,12 +243,10 @@ def checked_retention(
     say_notes(retention.notes)
     keep = {*retention.keep}
     for path, answer in covers.items():
-        for spec in answer.specs:
-            if not is_met(spec, keep):
-                number = getattr(spec, "line", 0)
-                location = "standard input" if path == "-" else path
-                location += f":{number}" if number else ""
-                say_notes([f"{location}: nothing keeps {spec.spec}: {spec.status}: {_text(spec)}"])
+        for spec in (spec for spec in answer.specs if not is_met(spec, keep)):
+            location = "standard input" if path == "-" else path
+            location += f":{spec.line}" if spec.line else ""
+            say_notes([f"{location}: nothing keeps {spec.spec}: {spec.status}: {_text(spec)}"])
         say_notes(f"{path}: nothing keeps {line}: it is not a spec" for line in answer.others)
     if retention.unmet and not allow_missing:
         fail(
@@ -270,10 +256,9 @@ def checked_retention(
         )
     if not retention.keep:
         fail("the keep list is empty, and pruning with it would delete every binary of the mirror")
-    missing = retention.missing
     say_notes(
         f"no binary in this database has the hash {dag_hash}, which is needed"
-        for dag_hash in missing
+        for dag_hash in retention.missing
     )
     return retention
 
@@ -283,10 +268,7 @@ def _end_folder(folder: str, covered: list[Covered], options: dict[str, Any]) ->
     from spack_cache_db.query.coverage import Cover
 
     only = options["only"]
-    covered = [
-        environment._replace(path=str(Path(environment.path).relative_to(folder)))
-        for environment in covered
-    ]
+    covered = [cover._replace(path=str(Path(cover.path).relative_to(folder))) for cover in covered]
     covers = [(path, answer) for path, answer, _ in covered if answer is not None]
     specs = tuple(chain.from_iterable(answer.specs for _, answer in covers))
     total_cover = Cover(specs, is_lock=False, baseline=str(options["baseline"] or ""))
@@ -302,12 +284,12 @@ def _end_folder(folder: str, covered: list[Covered], options: dict[str, Any]) ->
         return {"environments": records, **counts}
 
     def rows() -> Rows:
-        parts = [(path, _shown(answer, only).rows) for path, answer in covers]
         records = [
-            {"environment": path, **record} for path, part in parts for record in part.records
+            {"environment": path, **record}
+            for path, answer in covers
+            for record in _shown(answer, only).rows.records
         ]
-        columns = dict.fromkeys(name for record in records for name in record)
-        return Rows([*columns] or ["environment", "spec", "status"], records)
+        return Rows([*records[0]] if records else ["environment", "spec", "status"], records)
 
     # The path of an environment, its numbers, and how many specs have each status.
     lines = [
@@ -317,11 +299,8 @@ def _end_folder(folder: str, covered: list[Covered], options: dict[str, Any]) ->
         for path, answer, error in covered
     ]
     first, second = (max((len(line[at]) for line in lines), default=0) for at in (0, 1))
-    table = (
-        part
-        for path, numbers, text in lines
-        for part in _wrapped(_GAP.join((path.ljust(first), numbers.rjust(second))), text)
-    )
+    heads = [_GAP.join((path.ljust(first), numbers.rjust(second))) for path, numbers, _ in lines]
+    table = chain.from_iterable(map(_wrapped, heads, (text for *_, text in lines)))
     markdown = [f"{total}.", "", "| environment | binaries | |", "| --- | ---: | --- |"]
     markdown += [f"| `{path}` | {numbers} | {text} |" for path, numbers, text in lines]
     for path, answer in covers:
@@ -366,14 +345,13 @@ def cover_table(answer: Cover, only: Sequence[str] = ()) -> Iterator[str]:
     first = max((len(spec.status) for spec in specs), default=0)
     second = min(max((len(spec.spec) for spec in specs), default=0), _WIDEST)
     before = None
-    for number, spec in enumerate(specs):
-        if not number:
-            yield ""
-        status_and_text = (spec.status, _text(spec))
-        is_same = status_and_text == before and len(status_and_text[1]) > len(_THE_SAME)
+    yield from [""] if specs else []
+    for spec in specs:
+        answer_text = (spec.status, _text(spec))
+        is_same = answer_text == before and len(answer_text[1]) > len(_THE_SAME)
         head = _GAP.join((spec.status.ljust(first), spec.spec.ljust(second)))
-        yield from _wrapped(head, _THE_SAME if is_same else status_and_text[1])
-        before = status_and_text
+        yield from _wrapped(head, _THE_SAME if is_same else answer_text[1])
+        before = answer_text
 
 
 def _wrapped(head: str, text: str) -> Iterator[str]:

@@ -30,7 +30,6 @@ from spack_cache_db.records import Configuration
 
 if TYPE_CHECKING:
     from spack_cache_db.query.answers import Found, History
-    from spack_cache_db.query.conditions import Conditions
     from spack_cache_db.query.configurations import FoundSpec
     from spack_cache_db.query.database import Lookups
 
@@ -67,51 +66,48 @@ def find(spec: str, file: Path, **options: Any) -> None:
     Example: spack-cache-db find hdf5@1.14: +mpi %gcc@13 dist/spack-cache.db
     """
     from spack_cache_db.query.answers import found_part, found_rows
-    from spack_cache_db.query.names import scope_of
-    from spack_cache_db.query.records import explicitly
     from spack_cache_db.query.selection import matching
 
-    form = form_of(options, "install")
-    names = scope_names(options)
-    hashes, limit = options["hashes"], options["limit"]
+    form, names = form_of(options, "install"), scope_names(options)
+    hashes, limit, shown = options["hashes"], options["limit"], most_rows(options)
     with _opened(file) as lookups:
-        scope = scope_of(lookups, **names)
-        scope = (*scope, *explicitly(lookups)) if options["explicit"] else scope
-        search = _Search(lookups, spec, scope, options["spack"])
+        search = _Search(lookups, spec, names, options["spack"], explicit=options["explicit"])
         results = matching(lookups, search.question.conditions)
-        if limit is None and form not in ("json", "csv"):
-            limit = most_rows(options)
+        part = slice(limit if limit is not None or form in ("json", "csv") else shown)
         with_hashes = hashes or options["install"]
-        configurations = found_part(lookups, results, slice(limit), with_hashes=with_hashes)
-        search.say_notes(names, is_found=bool(configurations))
+        configurations = found_part(lookups, results, part, with_hashes=with_hashes)
+        search.say_notes(is_found=bool(configurations))
         if configurations or form in ("json", "csv"):
-            most = most_rows(options) if options["limit"] is None else None
             print_answer(
                 options,
                 lambda: found_rows(configurations, hashes=hashes),
                 find_table(
                     configurations,
                     len(results.ids),
-                    most,
+                    shown if limit is None else None,
                     hashes=hashes,
                     installations=lookups.release_names(lookups.trees()),
                 ),
             )
         if configurations and options["install"]:
-            from spack_cache_db.query.installation import install_found
-
-            commands = install_found(lookups.conn, configurations, options["release"])
-            if commands is None:
-                fail("no release lists these binaries, so they cannot be installed")
-            note = commands.note
-            if commands.prefix:
-                machine = f" ({commands.release})" if len(lookups.trees()) > 1 else ""
-                note = f"{note or 'installed'} in {commands.prefix}{machine}"
-            spack = commands.alternative
-            also = ["# or, with Spack:", spack] if spack else []
-            for line in ("", *([f"# {note}"] if note else []), *commands.commands, *also):
-                say(line)
+            _say_commands(lookups, configurations, options["release"])
     sys.exit(0 if configurations else 1)
+
+
+def _say_commands(lookups: Lookups, configurations: Sequence[Found], release: str | None) -> None:
+    """Print the commands that install or load the first binary."""
+    from spack_cache_db.query.installation import install_found
+
+    commands = install_found(lookups.conn, configurations, release)
+    if commands is None:
+        fail("no release lists these binaries, so they cannot be installed")
+    note, spack = commands.note, commands.alternative
+    if commands.prefix:
+        machine = f" ({commands.release})" if len(lookups.trees()) > 1 else ""
+        note = f"{note or 'installed'} in {commands.prefix}{machine}"
+    also = ["# or, with Spack:", spack] if spack else []
+    for line in ("", *([f"# {note}"] if note else []), *commands.commands, *also):
+        say(line)
 
 
 @contextmanager
@@ -137,37 +133,43 @@ class _Search:
     """
 
     def __init__(
-        self, lookups: Lookups, spec: str, scope: Conditions, version: str | None = None
+        self,
+        lookups: Lookups,
+        spec: str,
+        names: dict[str, str | None],
+        version: str | None = None,
+        *,
+        explicit: bool = False,
     ) -> None:
         from spack_cache_db.query.conditions import UnsupportedQuery
         from spack_cache_db.query.explanation import why_corrected
-        from spack_cache_db.query.names import known_names
-        from spack_cache_db.query.records import question_of
+        from spack_cache_db.query.names import known_names, read_spellings, scope_of
+        from spack_cache_db.query.records import explicitly, question_of
         from spack_cache_db.query.selection import Candidates
         from spack_cache_db.spack.parser import parser_of
         from spack_cache_db.spack.pasted_specs import pasted_spec
 
-        self._lookups, self._scope = lookups, scope
+        scope = scope_of(lookups, **names)
+        self._scope = (*scope, *explicitly(lookups)) if explicit else scope
         pasted = pasted_spec(spec, known_names(lookups))
-        self._notes, self._query = pasted.notes_on(spec), parser_of(version)(pasted.spec)
+        self._candidates, self._query = Candidates(lookups), parser_of(version)(pasted.spec)
+        spelled = read_spellings(lookups).notes(names.items())
+        self._notes = (*pasted.notes_on(spec), *spelled)
         try:
-            self.question = question_of(lookups, self._query, scope)
+            self.question = question_of(lookups, self._query, self._scope)
         except UnsupportedQuery as error:
-            why = why_corrected(Candidates(lookups), self._query, scope)
+            why = why_corrected(self._candidates, self._query, self._scope)
             advice = why.advice() if why else ()
             raise UnsupportedQuery("; ".join((str(error), *advice))) from None
 
-    def say_notes(self, names: dict[str, str | None], *, is_found: bool) -> None:
+    def say_notes(self, *, is_found: bool) -> None:
         """Print how the spec and the names were read, and why nothing was found."""
         from spack_cache_db.query.answers import notes_on
         from spack_cache_db.query.explanation import why_not
-        from spack_cache_db.query.names import read_spellings
-        from spack_cache_db.query.selection import Candidates
 
-        spelled = read_spellings(self._lookups).notes(names.items())
-        say_notes((*self._notes, *spelled, *notes_on(self._lookups, self.question)))
+        say_notes((*self._notes, *notes_on(self._candidates.lookups, self.question)))
         if not is_found:
-            say_notes(why_not(Candidates(self._lookups), self._query, self._scope).reasons())
+            say_notes(why_not(self._candidates, self._query, self._scope).reasons())
 
 
 def find_table(
@@ -205,11 +207,15 @@ def find_table(
             yield from wrapped(f"all: {' '.join(shared)}")
         names = [name for name in _WORDS if name not in same or name == "version"]
     headings = [*names, "hash" if hashes else many, "last seen", *_LONG]
-    rows = [
-        row
-        for configuration in configurations
-        for row in _rows(configuration, names, common, installations, hashes=hashes)
-    ]
+    rows = []
+    for found in configurations:
+        values = [getattr(found, name) for name in names]
+        variants = " ".join(text for text in found.variants if text not in common)
+        places: list[tuple[str, Any]] = [(f"{found.spec_count:,}", found)]
+        if hashes:
+            places = [(spec.hash, spec) for spec in found.specs or ()]
+        for label, row in places:
+            rows.append([*values, label, *_places(row, variants, installations)])
     yield ""
     yield from aligned(headings, rows[:max_rows], _LONG, _OPTIONAL)
     hidden_count = total - len(configurations) + len(rows) - len(rows[:max_rows])
@@ -217,38 +223,22 @@ def find_table(
         yield from ("", more_rows(hidden_count))
 
 
-def _rows(
-    configuration: Found,
-    names: Sequence[str],
-    common: set[str],
-    installations: Sequence[str],
-    *,
-    hashes: bool,
-) -> Iterator[list[str]]:
-    values = [getattr(configuration, name) for name in names]
-    variants = " ".join(text for text in configuration.variants if text not in common)
-    places: list[tuple[str, Any]] = [(f"{configuration.spec_count:,}", configuration)]
-    if hashes:
-        places = [(spec.hash, spec) for spec in configuration.specs or ()]
-    for label, row in places:
-        releases = [name for name in installations if name in row.releases] or row.releases[:1]
-        more = len(row.releases) - len(releases)
-        release = " ".join(releases) or NOTHING
-        differences = getattr(row, "differences", ())
-        texts = [*differences[:_MOST_DIFFERENCES]]
-        if len(differences) > _MOST_DIFFERENCES:
-            texts.append(f"and {len(differences) - _MOST_DIFFERENCES} more")
-        yield [
-            *values,
-            label,
-            row.last_seen or NOTHING,
-            f"{release} +{more}" if more > 0 else release,
-            variants or NOTHING,
-            " ".join(row.stacks) or NOTHING,
-            ", ".join(texts) or NOTHING,
-            NOTHING if row.is_external else _module(row) or NOTHING,
-            _provided(row) if row.is_external else NOTHING,
-        ]
+def _places(row: Found | FoundSpec, variants: str, installations: Sequence[str]) -> list[str]:
+    """Return the last columns of a row of the table, from `last seen`."""
+    releases = [name for name in installations if name in row.releases] or row.releases[:1]
+    more = len(row.releases) - len(releases)
+    differences: tuple[str, ...] = getattr(row, "differences", ())
+    hidden = len(differences) - _MOST_DIFFERENCES
+    cells = (
+        row.last_seen,
+        (" ".join(releases) or NOTHING) + (f" +{more}" if more > 0 else ""),
+        variants,
+        " ".join(row.stacks),
+        ", ".join((*differences[:_MOST_DIFFERENCES], *([f"and {hidden} more"] * (hidden > 0)))),
+        "" if row.is_external else _module(row),
+        _provided(row) if row.is_external else "",
+    )
+    return [cell or NOTHING for cell in cells]
 
 
 def _provided(row: Found | FoundSpec) -> str:
@@ -276,13 +266,12 @@ def history(spec: str, file: Path, stack: str | None, host: str | None, **option
     Example: spack-cache-db history py-torch +cuda dist/spack-cache.db
     """
     from spack_cache_db.query.answers import history_of, shown_specs
-    from spack_cache_db.query.names import scope_of
 
     form = form_of(options)
     with _opened(file) as lookups:
-        search = _Search(lookups, spec, scope_of(lookups, stack=stack, host=host))
+        search = _Search(lookups, spec, {"stack": stack, "host": host})
         answer = history_of(lookups, spec, shown_specs(lookups, search.question.conditions))
-        search.say_notes({"stack": stack, "host": host}, is_found=bool(answer.present))
+        search.say_notes(is_found=bool(answer.present))
     if form or answer.present:
         print_answer(options, lambda: answer.rows, _history_table(answer))
     sys.exit(0 if answer.present else 1)
@@ -290,8 +279,7 @@ def history(spec: str, file: Path, stack: str | None, host: str | None, **option
 
 def _history_table(answer: History) -> Iterator[str]:
     """Yield a summary line, and an aligned table with right-aligned numbers."""
-    total = counted(len(answer.releases), "release")
-    days = ""
+    total, days = counted(len(answer.releases), "release"), ""
     if answer.first_seen:
         days = f", in snapshots from {answer.first_seen} to {answer.last_seen}"
     yield from (f"In {len(answer.present):,} of {total}{days}.", "")

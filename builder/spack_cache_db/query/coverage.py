@@ -275,8 +275,7 @@ class Cover(NotebookTable):
             spec.as_dict() | {"configuration": spec.configuration and spec.configuration.summary}
             for spec in self.specs
         ]
-        columns = dict.fromkeys(name for record in records for name in record)
-        return Rows([*columns] or ["spec", "status"], records)
+        return Rows([*records[0]] if records else ["spec", "status"], records)
 
 
 def cover(

@@ -17,8 +17,6 @@ from spack_cache_db.query.graph import KNOWN_AS_DEPENDENCY
 from spack_cache_db.spack.pasted_specs import KnownNames
 from spack_cache_db.spack.targets import is_known, known_targets
 
-KNOWN_PACKAGES = "SELECT name FROM known_packages"
-PROVIDED = "SELECT DISTINCT virtual FROM providers"
 _DEPENDENCY = ("package", "virtual", "compiler")
 _TARGET = re.compile(r"[^:,]+")
 """A target in a range or a list."""
@@ -98,18 +96,17 @@ def read_spellings(lookups: Lookups) -> Spellings:
 
 
 def _read(lookups: Lookups) -> Spellings:
-    packages = {*lookups.packages, *(name for (name,) in select(lookups.conn, KNOWN_PACKAGES))}
-    virtuals = VIRTUALS.union(name for (name,) in select(lookups.conn, PROVIDED))
+    known_packages = "SELECT name FROM known_packages"
+    virtuals = "SELECT DISTINCT virtual FROM providers"
     targets = {*lookups.families, *lookups.families.values(), *known_targets()}
-    compilers = {*lookups.words["compiler"].values(), *lookups.compilers}
     names: dict[str, Iterable[str]] = {
-        "package": packages,
-        "virtual": virtuals,
+        "package": {*lookups.packages, *(row[0] for row in select(lookups.conn, known_packages))},
+        "virtual": VIRTUALS.union(row[0] for row in select(lookups.conn, virtuals)),
         "release": (record.name for record in lookups.releases.values()),
         "stack": (record.name for record in lookups.stacks.values()),
         "host": targets,
         "target": targets,
-        "compiler": compilers,
+        "compiler": {*lookups.words["compiler"].values(), *lookups.compilers},
         "os": lookups.words["os"].values(),
         "platform": lookups.words["platform"].values(),
     }
@@ -248,17 +245,13 @@ def scope_of(
     """Return the conditions of the given names, in any spelling; raises `UnknownNameError`."""
     arguments = {"package": package, "target": target, "platform": platform, "os": os}
     arguments |= {"host": host, "release": release, "stack": stack}
-    spellings = read_spellings(lookups)
-    names = {
-        kind: spellings.canonical(kind, name)
-        for kind, name in arguments.items()
-        if name is not None
-    }
+    canonical = read_spellings(lookups).canonical
+    names = {kind: canonical(kind, name) for kind, name in arguments.items() if name is not None}
     ids = {
-        kind: {record.name: key for key, record in named_records.items()}
-        for kind, named_records in (("release", lookups.releases), ("stack", lookups.stacks))
+        "release": {record.name: key for key, record in lookups.releases.items()},
+        "stack": {record.name: key for key, record in lookups.stacks.items()},
+        "target": {name: key for key, name in lookups.words["target"].items()},
     }
-    ids["target"] = {name: key for key, name in lookups.words["target"].items()}
     for kind in ids:
         if kind in names and names[kind] not in ids[kind]:
             first = ", ".join(islice(ids[kind], _FEW)) + (", …" if len(ids[kind]) > _FEW else "")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -21,7 +21,6 @@ from spack_cache_db.spack.targets import family, is_known
 from spack_cache_db.spack.versions import version_key
 
 PACKAGES = "SELECT name, release_count FROM packages"
-KNOWN_PACKAGE = "SELECT 1 FROM known_packages WHERE name = :name"
 SWITCH = """
 SELECT 1 FROM variants WHERE name = :name AND value IN ('true', 'false') AND (
   :package = '' OR EXISTS (
@@ -37,13 +36,10 @@ WHERE configurations_fts MATCH :match AND spec_count > 0
   AND (:package = '' OR package = (SELECT id FROM packages WHERE name = :package))
 LIMIT 1
 """
-DEPENDS_ON = """
-SELECT 1 FROM known_dependencies WHERE dependency = :dependency AND package = :name LIMIT 1
-"""
 MOST_WORDS = 12
 MOST_JOINED = 4
 """Maximum of words in one name: `ml linux x86_64 cuda` is `ml-linux-x86_64-cuda`."""
-PREFIXES = ("", "py-", "r-", "perl-")
+PREFIXES = ("py-", "r-", "perl-")
 """Prefixes of names that people leave out."""
 PACKAGE_COUNTS = """
 SELECT name, spec_count FROM packages
@@ -55,15 +51,7 @@ _WORDS = tomllib.loads(files("spack_cache_db.query").joinpath("words.toml").read
 FILLERS, NEGATIONS, _SYSTEMS_OF_SPACK = (
     frozenset(_WORDS[name].split()) for name in ("fillers", "negations", "systems_of_spack")
 )
-_TARGETS: Mapping[str, str] = _WORDS["targets"]
-_PLATFORMS: Mapping[str, str] = _WORDS["platforms"]
-_SYSTEMS: Mapping[str, str] = _WORDS["systems"]
-_COMPILERS: Mapping[str, str] = _WORDS["compilers"]
-_VARIANTS: Mapping[str, str] = _WORDS["variants"]
-_LANGUAGES: Mapping[str, str] = _WORDS["languages"]
-_PACKAGES: Mapping[str, str] = _WORDS["packages"]
 _FORMS = [(re.compile(form), name) for form, name in _WORDS["forms"].items()]
-_PROVIDERS: Mapping[str, str] = _WORDS["providers"]
 
 _SIGNED = re.compile(r"[@+~%^/]|[\w-]+:?==?\S")
 _NUMBER = re.compile(r"v?(\d[\w.:-]*?)(\.x)?")
@@ -146,11 +134,11 @@ def names_elsewhere(text: str) -> list[str]:
     """Return possible names in Spack of a package, given a name in any package manager."""
     names = [text.lower().replace("_", "-")]
     for name in names:
-        candidates = [_PACKAGES[name]] if name in _PACKAGES else []
         matches = ((form.fullmatch(name), pattern) for form, pattern in _FORMS)
-        candidates += [pattern.format(form[1]) for form, pattern in matches if form is not None]
+        candidates = [pattern.format(form[1]) for form, pattern in matches if form is not None]
+        candidates = [*filter(None, [_WORDS["packages"].get(name)]), *candidates]
         names += [candidate for candidate in candidates if candidate not in names]
-    return [*names, *(prefix + name for prefix in PREFIXES[1:] for name in names)]
+    return [*names, *(prefix + name for prefix in PREFIXES for name in names)]
 
 
 def package_counts(lookups: Lookups) -> dict[str, int]:
@@ -168,8 +156,8 @@ def package_called(lookups: Lookups, text: str) -> str | None:
 def packages_providing(lookups: Lookups, virtual: str) -> list[str]:
     """Return the known providers of a virtual package, those with most binaries first."""
     counts = package_counts(lookups)
-    name = _LANGUAGES.get(virtual.lower(), virtual.lower())
-    names = {*lookups.providers.get(name, ()), *_PROVIDERS.get(name, "").split()}
+    name = _WORDS["languages"].get(virtual.lower(), virtual.lower())
+    names = {*lookups.providers.get(name, ()), *_WORDS["providers"].get(name, "").split()}
     return sorted(names & counts.keys(), key=lambda package: (-counts[package], package))
 
 
@@ -219,33 +207,31 @@ class _Reader:
     """Reads words one after the other; `package` is the result of `package_of`, if it is known."""
 
     def __init__(self, lookups: Lookups, is_alone: bool, package: str = "") -> None:
-        self._conn = lookups.conn
+        self._lookups, self._conn = lookups, lookups.conn
         self._is_alone = is_alone
-        self._lookups = lookups
         self._expected_package = package
         # Whether each package has binaries in a release.
         self._packages: dict[str, bool] = lookups.once(
             PACKAGES, lambda: {name: bool(count) for name, count in select(lookups.conn, PACKAGES)}
         )
-        self._has_records = has_records(lookups.conn)
-        self._compilers = lookups.compilers
         self._name = self._version = self._built_with = ""
+        self._variant_before = self._target_family = ""
         self._conditions: dict[str, str] = {}
         self._dependencies: list[str] = []
         self._scope: dict[str, str] = {}
-        self._variant_before = self._target_family = ""
         self._scope_words: dict[str, bool] = {}
         self._switches: list[str] = []
 
     def package_of(self, words: Sequence[str]) -> str:
         """Return the package that words name, or ""."""
+        known = "SELECT 1 FROM known_packages WHERE name = :name"
+        needed = "SELECT 1 FROM known_dependencies WHERE dependency = :other AND package = :name"
         # A package without binaries counts if there is no other, or if it depends on the other.
         for word in [*self.unread(words)]:
             name, _ = _split(word)
-            if name not in self._packages and not any(select(self._conn, KNOWN_PACKAGE, name=name)):
-                continue
-            needs = select(self._conn, DEPENDS_ON, name=name, dependency=self._name)
-            if not self._name or any(needs):
+            if (name in self._packages or any(select(self._conn, known, name=name))) and (
+                not self._name or any(select(self._conn, needed, name=name, other=self._name))
+            ):
                 return name
         return self._name
 
@@ -258,9 +244,7 @@ class _Reader:
         if host is not None:
             del self._conditions["target"]
         # A family of targets is not a machine: its words stay in the text.
-        scope_words = {
-            word for word, is_target in self._scope_words.items() if host or not is_target
-        }
+        scope = {word for word, is_target in self._scope_words.items() if host or not is_target}
         name = self._name + self._version
         parts = (name, *self._conditions.values(), self._built_with, *self._dependencies)
         return Reading(
@@ -270,7 +254,7 @@ class _Reader:
             words=words,
             left_out=left_out,
             package=self._name,
-            rest=tuple(word for word in all_words if word not in scope_words),
+            rest=tuple(word for word in all_words if word not in scope),
             switches=tuple(self._switches),
         )
 
@@ -320,7 +304,7 @@ class _Reader:
             or self._number(word, variant)
             or self._switch(word, word)
             or self._dependency(name, version)
-            or self._switch(word, _VARIANTS.get(name, ""))
+            or self._switch(word, _WORDS["variants"].get(name, ""))
             or self._virtual(name)
         )
 
@@ -357,14 +341,14 @@ class _Reader:
             return all(map(self._system, parts))
         if system := self._system_called(name):
             return self._add("os", f"os={system}")
-        if name in _PLATFORMS or name in platforms:
-            return self._add("platform", f"platform={_PLATFORMS.get(name, name)}")
+        if name in _WORDS["platforms"] or name in platforms:
+            return self._add("platform", f"platform={_WORDS['platforms'].get(name, name)}")
         return self._target(name)
 
     def _target(self, name: str) -> bool:
         if not is_known(name) and name in self._lookups.words["target"].values():
             return self._add("target", f"target={name}")
-        name = _TARGETS.get(name, name)
+        name = _WORDS["targets"].get(name, name)
         name = name if is_known(name) else name.replace("-", "_")
         if not is_known(name):
             return False
@@ -385,7 +369,7 @@ class _Reader:
         match = _SYSTEM.fullmatch(re.sub("linux|[-_]", "", name))
         if name in names or match is None:
             return name if name in names else None
-        system = _SYSTEMS.get(match[1], match[1]) + match[2]
+        system = _WORDS["systems"].get(match[1], match[1]) + match[2]
         same = [other for other in names if other.replace(".", "") == system.replace(".", "")]
         close = [other for other in names if _is_part(system, other) or _is_part(other, system)]
         is_known = system.rstrip("0123456789.") in _SYSTEMS_OF_SPACK
@@ -406,9 +390,13 @@ class _Reader:
         return True
 
     def _compiler(self, name: str, version: str) -> bool:
-        names = [name, LEGACY_COMPILERS.get(name, name), _COMPILERS.get(name, name)]
-        names += [other for other in sorted(self._compilers) if other.startswith(f"{name}-")]
-        compiler = next((compiler for compiler in names if compiler in self._compilers), None)
+        names = [name, LEGACY_COMPILERS.get(name, name), _WORDS["compilers"].get(name, name)]
+        names += [
+            other for other in sorted(self._lookups.compilers) if other.startswith(f"{name}-")
+        ]
+        compiler = next(
+            (compiler for compiler in names if compiler in self._lookups.compilers), None
+        )
         if self._built_with or compiler is None:
             return False
         self._built_with = f"%{compiler}" + (f"@{version}" if version else "")
@@ -446,7 +434,7 @@ class _Reader:
 
     def _dependency(self, name: str, version: str) -> bool:
         """Read another package as a dependency of the first, if the database has dependencies."""
-        if not self._has_records or not self._name or name not in self._packages:
+        if not self._name or name not in self._packages or not has_records(self._conn):
             return False
         self._dependencies.append(f"^{name}" + (f"@{version}" if version else ""))
         return True
