@@ -50,17 +50,13 @@ def test_paths_are_one_or_many_texts_or_paths(way: Callable[[Path], Any], tmp_pa
     ("arguments", "message"),
     [
         ({"paths": 7}, "paths is 7 (int), expected a path or several, str or Path"),
-        ({"paths": None}, "paths is None (NoneType), expected a path or several, str or Path"),
         ({"paths": b"pages"}, "paths is b'pages' (bytes), expected a path or several, str or Path"),
-        ({"paths": ["a", 7]}, "a path is 7 (int), expected str or Path"),
         ({"paths": [b"a"]}, "a path is b'a' (bytes), expected str or Path"),
         ({"paths": []}, "paths is empty, expected at least one file or folder"),
         ({"output": None}, "output is None (NoneType), expected str or Path"),
         ({"output": ""}, "output is empty, expected the path of the database to write"),
         ({"release": ""}, f"release is '', expected {A_NAME}"),
-        ({"release": " a"}, f"release is ' a', expected {A_NAME}"),
         ({"stack": "a\nb"}, f"stack is 'a\\nb', expected {A_NAME}"),
-        ({"stack": "\udcff"}, f"stack is '\\udcff', expected {A_NAME}"),
     ],
 )
 def test_anything_else_is_refused_in_words(

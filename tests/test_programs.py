@@ -6,26 +6,15 @@ import pytest
 
 from tests.programs import needed
 
-ONE = """def test_one(chromium):
-    pass
-"""
 
-
-INSTALL = "apt-get install -y --no-install-recommends nginx-light"
-
-
-def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the package that has it, and the test is left out."""
-    monkeypatch.delenv("CI", raising=False)
-    with pytest.raises(
-        pytest.skip.Exception,
-        match=f"no nginy here: {INSTALL}",
-    ):
-        needed("nginy", "nginx-light")
-
-
-def test_a_missing_program_is_a_failure_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There, all that the tests need is installed."""
-    monkeypatch.setenv("CI", "true")
-    with pytest.raises(pytest.fail.Exception, match=INSTALL):
+@pytest.mark.parametrize(
+    ("ci", "outcome"), [("", pytest.skip.Exception), ("true", pytest.fail.Exception)]
+)
+def test_a_missing_program_is_named(
+    ci: str, outcome: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the package that has it; the test is skipped, or fails in CI."""
+    monkeypatch.setenv("CI", ci)
+    message = "apt-get install -y --no-install-recommends nginx-light"
+    with pytest.raises(outcome, match=message):
         needed("nginy", "nginx-light")
