@@ -14,6 +14,7 @@ from spack_cache_db.query.answers import Found
 from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.configurations import HASHES_AT_ONCE, IN_STACK
 from spack_cache_db.query.database import json_pieces, select
+from spack_cache_db.query.totals import largest_packages
 from spack_cache_db.records import INSTALLED
 from spack_cache_db.releases import PUBLIC_SITE, is_public_mirror, public_mirror
 from spack_cache_db.schema import TARBALL_PATH
@@ -130,9 +131,6 @@ SELECT packages.name, wanted.value ->> 1, EXISTS (
 FROM json_each(:examples) AS wanted
 JOIN packages ON packages.name = wanted.value ->> 0 AND packages.spec_count > 0
 ORDER BY wanted.key
-"""
-LARGEST = """
-SELECT name FROM packages WHERE spec_count > 0 ORDER BY spec_count DESC, name LIMIT 4
 """
 
 
@@ -386,5 +384,5 @@ def read_examples(conn: sqlite3.Connection) -> tuple[str, ...]:
             conn, KNOWN_EXAMPLES, examples=json.dumps(SEARCHES)
         )
     }
-    largest = {name: name for (name,) in select(conn, LARGEST)}
+    largest = {name: name for name, *_ in largest_packages(conn, MOST_EXAMPLES)}
     return tuple((examples | largest | examples).values())[:MOST_EXAMPLES]

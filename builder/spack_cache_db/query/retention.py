@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
@@ -109,7 +110,7 @@ def retention(
         keep_stacks: keep the binaries in these stacks.
 
     Raises:
-        ArgumentError: an argument has a wrong type, or the release is needed and missing.
+        ArgumentError: a path or a day is not one, or the release is needed and missing.
         UnreadableEnvironment: an environment cannot be read.
         UnknownNameError: the database has no such release or stack.
         DatabaseError: the database was not made by this builder.
@@ -139,14 +140,12 @@ def retained(
             "keeps no binary of a mirror: give the mirror's release (--release, or release=)"
         )
     conn, answers = lookups.conn, [answer for cover in covers for answer in cover.specs]
-    hashes_named = {
-        answer.hash for answer in answers if answer.hash and answer.status != "external"
-    }
-    locked = [key for (key,) in select(conn, WITH_HASHES, hashes=json.dumps(sorted(hashes_named)))]
     scope_values: dict[str, Any] = {"release": release, "stack": stack, "releases": None}
     provided = externals(lookups)
     sizes = {key: size for key, size in select(conn, LISTED, **scope_values) if key not in provided}
-    reasons = dict.fromkeys(locked, "environment")
+    named = {answer.hash for answer in answers if answer.hash and answer.status != "external"}
+    locked = select(conn, WITH_HASHES, hashes=json.dumps(sorted(named)))
+    reasons = {key: "environment" for (key,) in locked}
 
     def keep(reason: str, specs: Iterable[int]) -> None:
         reasons.update({key: reason for key in specs if key in sizes and key not in reasons})
@@ -156,10 +155,8 @@ def retained(
         keep("stack", (key for key, _ in select(conn, LISTED, **values)))
     if newer_than is not None:
         since = _first_day(lookups, newer_than)
-        days = {key: row.date or since for key, row in lookups.releases.items()}
-        values = scope_values | {
-            "releases": json.dumps([key for key in days if days[key] >= since])
-        }
+        recent = [key for key, row in lookups.releases.items() if (row.date or since) >= since]
+        values = scope_values | {"releases": json.dumps(recent)}
         keep("snapshot", (key for key, _ in select(conn, LISTED, **values)))
     if newest is not None:
         keep("newest", _of_newest(lookups, sizes, newest))
@@ -167,44 +164,41 @@ def retained(
     needed |= {key for (key,) in select_in(conn, BUILD_SPECS, needed)}
     reasons = dict.fromkeys(needed, "needed") | reasons
     nodes = read_nodes(conn, {*sizes, *reasons})
-    missing = hashes_named - {nodes[key].hash for key in sizes}
+    missing = named - {nodes[key].hash for key in sizes}
     missing |= {
         nodes[key].hash for key in reasons if key not in sizes and nodes[key].kind != "external"
     }
-    binaries = tuple(
+    binaries = [
         RetainedBinary(node.hash, node.package, node.version, reasons.get(key), sizes[key])
         for key, node in sorted(nodes.items(), key=lambda pair: (pair[0] in reasons, pair[1][1:3]))
         if key in sizes
-    )
+    ]
     hashes = {binary.hash for binary in binaries if binary.reason}
     pruned = [binary for binary in binaries if not binary.reason]
+    unmet = [answer.title for answer in answers if not is_met(answer, hashes)]
     return Retention(
-        binaries,
-        tuple(sorted(hashes)),
-        tuple(sorted(binary.hash for binary in pruned)),
-        tuple(sorted(missing)),
-        (
-            *(answer.title for answer in answers if not is_met(answer, hashes)),
-            *(line for cover in covers for line in cover.others),
-        ),
-        tuple(dict.fromkeys(note for cover in covers for note in cover.notes)),
-        sum(binary.size or 0 for binary in pruned),
-        sum(binary.size is None for binary in pruned),
+        tuple(binaries),
+        keep=tuple(sorted(hashes)),
+        prune=tuple(sorted(binary.hash for binary in pruned)),
+        missing=tuple(sorted(missing)),
+        unmet=(*unmet, *(line for cover in covers for line in cover.others)),
+        notes=tuple(dict.fromkeys(note for cover in covers for note in cover.notes)),
+        freed_bytes=sum(binary.size or 0 for binary in pruned),
+        unknown_sizes=sum(binary.size is None for binary in pruned),
     )
 
 
 def _of_newest(lookups: Lookups, specs: Iterable[int], count: int) -> Iterator[int]:
     """Yield the specs of the newest versions of each package."""
     configuration = lookups.column("specs", "configuration")
-    package = lookups.column("configurations", "package")
-    version = lookups.column("configurations", "version")
-    specs_of_package: dict[int, dict[int, list[int]]] = {}
-    for key in specs:
-        of = configuration[key]
-        specs_of_package.setdefault(package[of], {}).setdefault(version[of], []).append(key)
-    lookups.learn({key for versions in specs_of_package.values() for key in versions}, set())
+    package, version = (lookups.column("configurations", name) for name in ("package", "version"))
+    specs_of: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for spec in specs:
+        key = configuration[spec]
+        specs_of[package[key]][version[key]].append(spec)
+    lookups.learn({key for versions in specs_of.values() for key in versions}, set())
     names = lookups.words["version"]
-    for versions in specs_of_package.values():
+    for versions in specs_of.values():
         for key in sorted(versions, key=lambda key: preference(names[key]))[-count:]:
             yield from versions[key]
 
@@ -225,5 +219,5 @@ def _first_day(lookups: Lookups, newer_than: str | int) -> str:
 
 def is_met(answer: CoveredSpec, kept_hashes: Set[str]) -> bool:
     """Return whether a kept hash or an external satisfies the spec of an answer."""
-    is_provided = answer.external != ""
-    return answer.hash in kept_hashes or is_provided or answer.status == "external"
+    is_external = answer.external != "" or answer.status == "external"
+    return is_external or answer.hash in kept_hashes

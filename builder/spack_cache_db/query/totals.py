@@ -24,7 +24,8 @@ SELECT name, newest_version, configuration_count, spec_count, release_count, las
 FROM packages WHERE release_count > 0 ORDER BY name
 """
 LARGEST_PACKAGES = """
-SELECT name, newest_version, spec_count FROM packages ORDER BY spec_count DESC, name LIMIT :most
+SELECT name, newest_version, spec_count FROM packages WHERE spec_count > 0
+ORDER BY spec_count DESC, name LIMIT :most
 """
 FACET = "SELECT value, spec_count FROM facet_counts WHERE release IS NULL AND facet = :facet"
 PAGES = "SELECT format, count(*) FROM pages GROUP BY format ORDER BY format"
