@@ -1,11 +1,8 @@
-"""The errors of this package, with one base class.
-
-A message has the form "path: fault; remedy". An unexpected exception becomes a fault of the file
-that is being read, or one line for users.
-"""
+"""The errors of this package, with one base class; messages are "path: fault; remedy"."""
 
 from __future__ import annotations
 
+import copyreg
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -18,13 +15,7 @@ class BuilderError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Support pickle: the default calls the class with the message as its only argument."""
-        return _restored, (type(self), self.args, self.__dict__)
-
-
-def _restored(kind: type[BuilderError], args: tuple[Any, ...], state: dict[str, Any]) -> Any:
-    error = kind.__new__(kind, *args)
-    error.__dict__.update(state)
-    return error
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,13 +39,7 @@ class Fault:
 
 
 class LineFault(BuilderError):
-    """A fault on a line of a text; a caller that knows the path turns it into a `Fault`.
-
-    Args:
-        line: the line, counted from 1; 0 if it is unknown.
-        message: the fault and the expected value, on one line.
-        path: the path of the text, if it is not the one being read.
-    """
+    """A fault on a line of a text, of `path` or else the text being read; see `Fault`."""
 
     def __init__(self, line: int, message: str, path: str = "") -> None:
         self.line = line
@@ -87,9 +72,7 @@ def printable(text: str) -> str:
     """Return text on one line, with escapes for its control characters."""
     if text.isprintable():
         return text
-    return "".join(
-        character if character.isprintable() else repr(character)[1:-1] for character in text
-    )
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 def counted(number: int, word: str, words: str | None = None) -> str:
