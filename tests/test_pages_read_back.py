@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.build import build
-from spack_cache_db.errors import InputError
+from spack_cache_db.errors import LineFault
 from spack_cache_db.records import FORMULA, is_name
 from spack_cache_db.sources.pages import SpecDetail
 from tests.conftest import Build
@@ -129,7 +129,7 @@ def test_an_empty_text_is_no_missing_text(field: str, built: Build) -> None:
     data = page(specs=[spec(1, **{field: ""}), spec(2)])
     try:
         said = values_of("a.md", data)
-    except (InputError, ValueError):
+    except (LineFault, ValueError):
         assert field in ("hash", "compiler")
     else:
         assert pages_of(built(a=data)) == {"a.md": said}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from spack_cache_db.errors import InputError, LineFault
+from spack_cache_db.errors import InputError, LineFault, faults_of
 from spack_cache_db.records import Problem
 from spack_cache_db.sources import MAX_NAME, MAX_TEXT, MAX_TEXTS, RawFile, pages
 from spack_cache_db.sources.columns import Writer
@@ -36,12 +36,13 @@ DETAILS = json.dumps([spec()])
 
 def parse(data: bytes) -> Page:
     """Parse a page."""
-    return parse_page(RawFile("in/a.md", "a.md", data))
+    with faults_of("in/a.md"):
+        return parse_page(RawFile("in/a.md", "a.md", data))
 
 
 def fault(data: bytes) -> str:
     """Return the one fault of a page, from its line on."""
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError) as caught, faults_of("in/a.md"):
         PageReader(Writer()).add(parse(data))
     (found,) = caught.value.faults
     return str(found).removeprefix("in/a.md:")
@@ -360,7 +361,7 @@ def test_a_page_that_cannot_be_kept_leaves_only_its_fault() -> None:
     reader = PageReader(writer)
     bad = page(release="v0.1", specs=[spec(7), spec(8, versions=["1", "2"])])
     reader.add(parse(page(specs=[spec(1)])))
-    with pytest.raises(InputError):
+    with pytest.raises(LineFault):
         reader.add(parse(bad))
     reader.add(parse(page(release="v0.2", specs=[spec(2)])))
     found = writer.columns

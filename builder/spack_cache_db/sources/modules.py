@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from spack_cache_db.bounded_yaml import YamlBounds, compose, entries_of, fault_at, text_of
-from spack_cache_db.errors import Fault, InputError, LineFault
+from spack_cache_db.errors import LineFault, faults_of
 from spack_cache_db.sources import (
     BROKEN,
     MAX_TEXT,
@@ -32,7 +32,6 @@ from spack_cache_db.spack.nodes import require_hash
 _BOUNDS = YamlBounds(size=2**26, parts=2_000_000)
 """Limits of a module index; that of a thousand specs has two hundred thousand characters."""
 
-_KEYS = {"path", "use_name"}
 _COMPILER = re.compile(r".*/([A-Za-z][\w+-]*)/(\d[\w.-]*)")
 """The folders that a module hierarchy has for what a compiler built, such as `gcc/13.2.0`."""
 
@@ -55,14 +54,13 @@ _SOFTWARE_PAGE = msgspec.json.Decoder(list[_Package])
 def read_modules(file: RawFile) -> list[ModuleFacts]:
     """Return the modules of a file; `InputError` with its first fault."""
     is_json = file.data[:64].lstrip().startswith((b"[", b"{"))
-    try:
+    with faults_of(file.location):
         require_text(file.data)
-        return [*(_of_lmod(file) if is_json else _of_spack(file))]
-    except LineFault as fault:
-        raise InputError([Fault(file.location, fault.line, fault.message)]) from None
-    except BROKEN as error:
-        words = f"{message_of(error)}, expected what Lmod's spider -o jsonSoftwarePage prints"
-        raise InputError([Fault(file.location, 0, words)]) from None
+        try:
+            return [*(_of_lmod(file) if is_json else _of_spack(file))]
+        except BROKEN as error:
+            words = f"{message_of(error)}, expected what Lmod's spider -o jsonSoftwarePage prints"
+            raise LineFault(0, words) from None
 
 
 def _of_spack(file: RawFile) -> Iterator[ModuleFacts]:
@@ -70,12 +68,11 @@ def _of_spack(file: RawFile) -> Iterator[ModuleFacts]:
     expected = "Spack's module-index.yaml"
     top = {} if node is None else entries_of(node, expected)
     if top.keys() != {"module_index"}:
-        raise LineFault(
-            1, f"has the keys {', '.join(map(printable_name, top))}, expected {expected}"
-        )
+        keys = ", ".join(map(printable_name, top))
+        raise LineFault(1, f"has the keys {keys}, expected {expected}")
     for dag_hash, entry in entries_of(top["module_index"], "hashes with modules").items():
         fields = entries_of(entry, "path and use_name")
-        if fields.keys() != _KEYS:
+        if fields.keys() != {"path", "use_name"}:
             keys = ", ".join(map(printable_name, fields)) or "no keys"
             raise fault_at(entry, f"has {keys}, expected path and use_name")
         name, path = (text_of(fields[key], key) for key in ("use_name", "path"))
@@ -88,14 +85,14 @@ def _of_spack(file: RawFile) -> Iterator[ModuleFacts]:
 
 def _of_lmod(file: RawFile) -> Iterator[ModuleFacts]:
     for package in _SOFTWARE_PAGE.decode(file.data):
-        for each in package.versions:
-            version = each.full.removeprefix(f"{package.package}/")
-            version = each.versionName if version == each.full else version.lstrip(".")
-            for word, text in (("package", package.package), ("version", version)):
-                require_short(word, text, MAX_TEXT)
-            module = _module(file, each.full, each.path)
+        for entry in package.versions:
+            version = entry.full.removeprefix(f"{package.package}/")
+            version = entry.versionName if version == entry.full else version.lstrip(".")
             words = {"package": package.package, "version": version}
-            yield module._replace(**words, is_hidden=each.hidden)
+            for word, text in words.items():
+                require_short(word, text, MAX_TEXT)
+            module = _module(file, entry.full, entry.path)
+            yield module._replace(**words, is_hidden=entry.hidden)
 
 
 def _module(file: RawFile, name: str, path: str) -> ModuleFacts:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sized
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sized
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
-from spack_cache_db.errors import Fault, InputError, LineFault
+from spack_cache_db.errors import LineFault, faults_of
 from spack_cache_db.records import FORMULA, Problem
 from spack_cache_db.sources import (
     BROKEN,
@@ -121,8 +121,6 @@ _OF_INDEXES = re.compile(rb"\s*\{\s*\"(?:database|spec|_meta)\"")
 
 _LIST = msgspec.json.Decoder(list[Raw])
 
-T = TypeVar("T", bound=Sized)
-
 
 def is_package_data(data: bytes) -> bool:
     """Return whether a file is package data: a list, or an object with its keys."""
@@ -135,88 +133,75 @@ def is_package_data(data: bytes) -> bool:
 
 def read_facts(file: RawFile) -> list[PackageFacts]:
     """Return the facts about the packages of a file; `InputError` with its first fault."""
-    data, end = file.data, 0
-    try:
+    data = member = file.data
+    is_list, start = data[:64].lstrip().startswith(b"["), 0
+    facts: dict[str, PackageFacts] = {}
+    reported: set[str] = set()
+    with faults_of(file.location):
         require_text(data)
-        if not data[:64].lstrip().startswith(b"["):
-            return [_within_bounds(_published(file))]
-        facts: dict[str, PackageFacts] = {}
-        reported_keys: set[str] = set()
-        members = map(bytes, _LIST.decode(data))
-    except LineFault as fault:
-        raise InputError([Fault(file.location, fault.line, str(fault))]) from None
-    except BROKEN as error:
-        raise InputError([Fault(file.location, _line_of(data, error), message_of(error))]) from None
-    for member in members:
-        start = data.index(member, end)
-        end = start + len(member)
         try:
-            package = _within_bounds(_listed(file, member, reported_keys))
-            if facts.setdefault(package.name, package) is not package:
-                raise ValueError(
-                    f"the package {printable_name(package.name)} is repeated, expected once"
-                )
+            for member in map(bytes, _LIST.decode(data)) if is_list else [data]:
+                start = data.index(member, start)
+                value = msgspec.json.decode(member)
+                package = (_listed if is_list else _published)(file, value, reported)
+                _check(package)
+                if facts.setdefault(package.name, package) is not package:
+                    name = printable_name(package.name)
+                    raise ValueError(f"the package {name} is repeated, expected once")
+                start += len(member)
         except BROKEN as error:
-            line = data.count(b"\n", 0, start) + 1
-            raise InputError([Fault(file.location, line, message_of(error))]) from None
+            # The byte at which the JSON is broken; the fault of a value has no place.
+            broken = re.search(r"\(byte (\d+)\)|truncated", str(error))
+            start += int(broken[1] or len(member)) if broken else 0
+            raise LineFault(data.count(b"\n", 0, start) + 1, message_of(error)) from None
     return [*facts.values()]
 
 
-def _line_of(data: bytes, error: Exception) -> int:
-    """Return the line of a JSON syntax error; 0 for a wrong value."""
-    broken = re.search(r"\(byte (\d+)\)|truncated", str(error))
-    return 0 if broken is None else data.count(b"\n", 0, int(broken[1] or len(data))) + 1
-
-
-def _fields(record: type[Struct]) -> set[str]:
-    return {*record.__struct_fields__}
-
-
-def _listed(file: RawFile, member: bytes, reported_keys: set[str]) -> PackageFacts:
+def _listed(file: RawFile, value: Any, reported: set[str]) -> PackageFacts:
     """Return the facts of a member of a list, which may be a name alone.
 
-    Its unknown keys are added to `reported_keys`. Raises `msgspec.DecodeError` or `ValueError`.
+    Its unknown keys are added to `reported`. Raises `msgspec.DecodeError` or `ValueError`.
     """
-    value = msgspec.json.decode(member)
     if isinstance(value, str):
         return PackageFacts(file.location, file.path, NAMED, value)
     package, unknown = msgspec.convert(value, ListedPackage), set[str]()
-    require_known(value, _fields(ListedPackage), "", unknown)
+    require_known(value, {*ListedPackage.__struct_fields__}, "", unknown)
     unknown.update(f"dependencies.{key}" for key in package.dependencies.keys() - TYPES)
-    problems = _unknown_keys(package.name, unknown - reported_keys)
-    reported_keys |= unknown
+    problems = _unknown_keys(package.name, unknown, reported)
     types: dict[str, list[str]] = {}
     for kind in TYPES:
-        for name in dict.fromkeys(_few(kind, package.dependencies.get(kind, []))):
+        names = package.dependencies.get(kind, [])
+        _require_few(kind, names)
+        for name in dict.fromkeys(names):
             types.setdefault(name, []).append(kind)
+    _require_few("versions", package.versions)
     texts = {
         "latest_version": package.latest_version,
         "homepage": package.homepage,
         "recipe": package.file,
     }
-    versions = _few("versions", package.versions)
     return PackageFacts(
         location=file.location,
         path=file.path,
         form=LISTED,
         name=package.name,
         texts=_stored(package.name, texts, problems),
-        versions=dict.fromkeys(versions, KnownVersion(None, False)),
+        versions=dict.fromkeys(package.versions, KnownVersion(None, False)),
         dependencies={name: tuple(kinds) for name, kinds in types.items()},
         problems=tuple(problems),
     )
 
 
-def _published(file: RawFile) -> PackageFacts:
+def _published(file: RawFile, value: Any, reported: set[str]) -> PackageFacts:
     """Return the facts of a file of the packages site; raises as `_listed`."""
-    value = msgspec.json.decode(file.data)
     package, unknown = msgspec.convert(value, PublishedPackage), set[str]()
-    require_known(value, _fields(PublishedPackage), "", unknown)
+    require_known(value, {*PublishedPackage.__struct_fields__}, "", unknown)
     for key, member in _MEMBERS.items():
+        _require_few(key, value.get(key) or ())
         for entry in value.get(key) or ():
-            require_known(entry, _fields(member), f"{key}[]", unknown)
-        _few(key, value.get(key) or ())
-    problems = _unknown_keys(package.name, unknown)
+            require_known(entry, {*member.__struct_fields__}, f"{key}[]", unknown)
+    problems = _unknown_keys(package.name, unknown, reported)
+    # The first of several entries of one name is kept.
     variants = {
         variant.name: KnownVariant(variant.default, variant.description)
         for variant in reversed(package.variants)
@@ -251,24 +236,22 @@ def _published(file: RawFile) -> PackageFacts:
     )
 
 
-def _few(word: str, members: T) -> T:
-    """Return the members of a list; `ValueError` if there are too many."""
+def _require_few(word: str, members: Sized) -> None:
     if len(members) > MAX_MEMBERS:
         raise ValueError(f"has {len(members):,} {word}, expected at most {MAX_MEMBERS:,}")
-    return members
 
 
 def _stored(name: str, texts: Mapping[str, str | None], problems: list[Problem]) -> dict[str, str]:
     """Return the texts to store, without null, `None`, formulas and homepages that are not URLs."""
-    kept_texts = {}
+    stored = {}
     for key, value in texts.items():
         if value is None or value == "None" or _is_formula(name, key, value, problems):
             continue
         if key == "homepage" and not (value.isprintable() and _HOMEPAGE.fullmatch(value)):
             problems.append(_left_out(name, key, value, "a URL of the web"))
         else:
-            kept_texts[key] = value
-    return kept_texts
+            stored[key] = value
+    return stored
 
 
 _HOMEPAGE = re.compile(r"https?://[^\s/]\S*", re.IGNORECASE)
@@ -283,28 +266,24 @@ def _is_formula(name: str, word: str, text: str, problems: list[Problem]) -> boo
 
 
 def _left_out(name: str, word: str, text: str, expected: str) -> Problem:
-    message = (
-        f"the package {printable_name(name)} has the {word} {quoted(text)}, expected {expected}"
-    )
-    return Problem("package_text", f"{message}; it is left out", value=json.dumps(text))
+    subject = f"the package {printable_name(name)} has the {word} {quoted(text)}"
+    message = f"{subject}, expected {expected}; it is left out"
+    return Problem("package_text", message, value=json.dumps(text))
 
 
-def _unknown_keys(name: str, unknown: Iterable[str]) -> list[Problem]:
-    return [
-        Problem(
-            "unknown_key",
-            f"the package {printable_name(name)} has the unknown key {printable_name(key)}",
-        )
-        for key in sorted(unknown)
-    ]
+def _unknown_keys(name: str, unknown: set[str], reported: set[str]) -> list[Problem]:
+    """Return a problem for each unknown key that is new in this file."""
+    keys = sorted(unknown - reported)
+    reported |= unknown
+    subject = f"the package {printable_name(name)} has the unknown key"
+    return [Problem("unknown_key", f"{subject} {printable_name(key)}") for key in keys]
 
 
-def _within_bounds(facts: PackageFacts) -> PackageFacts:
-    """Return the facts unchanged; `ValueError` if a text is too long or cannot be stored."""
+def _check(facts: PackageFacts) -> None:
+    """Raise `ValueError` if a text is too long or cannot be stored."""
     if not is_package(facts.name):
-        raise ValueError(
-            f"has the name {printable_name(facts.name)}, expected one that Spack can read"
-        )
+        name = printable_name(facts.name)
+        raise ValueError(f"has the name {name}, expected one that Spack can read")
     names = {
         "version": facts.versions,
         "variant": facts.variants,
@@ -327,4 +306,3 @@ def _within_bounds(facts: PackageFacts) -> PackageFacts:
             raise ValueError(f"has a {word} of {count}")
         if "\0" in text:
             raise ValueError(f"has a {word} with the character NUL, expected text")
-    return facts

@@ -21,7 +21,7 @@ import yaml
 from msgspec import UNSET, Struct, UnsetType
 
 from spack_cache_db.bounded_yaml import YamlBounds, compose, text_value
-from spack_cache_db.errors import Fault, InputError, LineFault
+from spack_cache_db.errors import LineFault
 from spack_cache_db.records import Configuration, Problem, is_name
 from spack_cache_db.schema import FACETS
 from spack_cache_db.sources import (
@@ -128,21 +128,16 @@ class Page(Struct, frozen=True, gc=False):
 
 
 def parse_page(file: RawFile) -> Page:
-    """Return the record of one page; raises `InputError` with its first fault."""
-    line, values = 0, {}
-    try:
-        front = read_front_matter(file.data)
-        for key, read in _VALUES.items():
-            line, value = front[key]
-            if key in JSON_KEYS and not isinstance(value, bytes):
-                raise LineFault(
-                    line, f"{key} is not plain JSON, expected a line `{key}: ` and JSON"
-                )
+    """Return the record of one page; raises `LineFault`."""
+    front, values = read_front_matter(file.data), {}
+    for key, read in _VALUES.items():
+        line, value = front[key]
+        if key in JSON_KEYS and not isinstance(value, bytes):
+            raise LineFault(line, f"{key} is not plain JSON, expected a line `{key}: ` and JSON")
+        try:
             values[key] = read(value)
-    except LineFault as fault:
-        raise InputError([Fault(file.location, fault.line, fault.message)]) from None
-    except ValueError as error:
-        raise InputError([Fault(file.location, line, str(error))]) from None
+        except ValueError as error:
+            raise LineFault(line, str(error)) from None
     meta = values["meta"]
     form = "B" if "@=" in " ".join(meta.compilers) else "A"
     return Page(
@@ -341,7 +336,7 @@ class PageReader:
         self._sound: set[tuple[Meta, frozenset[int], tuple[int, ...]]] = set()
 
     def add(self, page: Page) -> None:
-        """Add a page; raises `InputError` with its first fault, without adding its listings."""
+        """Add a page; raises `LineFault` without adding any of its listings."""
         rows = [self._row(page, detail) for detail in page.details]
         hashes = self._texts.hashes
         configuration, stacks, size, tarball = zip(*rows, strict=True) if rows else ((),) * 4
@@ -381,8 +376,7 @@ class PageReader:
             url = detail.tarball
             tarball = self._tarball(detail.hash, url, configuration) if isinstance(url, str) else 0
         except ValueError as error:
-            message = f"the spec {detail.hash} {error}"
-            raise InputError([Fault(page.location, page.line, message)]) from None
+            raise LineFault(page.line, f"the spec {detail.hash} {error}") from None
         return configuration, stacks, size, tarball
 
     def _tarball(self, dag_hash: str, url: str, configuration: int) -> int:
