@@ -118,7 +118,7 @@ def schema_page() -> str:
 @cache
 def _descriptions() -> dict[str, dict[str | None, str]]:
     with closing(create(Path(":memory:"))) as db:
-        index_text(db, {each.content: () for each in FULL_TEXT.values()})
+        index_text(db, {index.content: () for index in FULL_TEXT.values()})
         finish(db)
         return descriptions(db)
 
@@ -126,16 +126,17 @@ def _descriptions() -> dict[str, dict[str | None, str]]:
 def _described(name: str, table: Table | None) -> str:
     """Return a table or a view: its heading, its description, a row for each column."""
     described = _descriptions()[name]
-    columns = {each.name: each for each in table.columns} if table else {}
+    columns = {column.name: column for column in table.columns} if table else {}
     rows = []
     for column, text in described.items():
         if column is None:
             continue
         sql, points = "", ""
         if column in columns:
-            each = columns[column]
-            sql = f" `{SQL_TYPES[each.type]}`{', or NULL' * each.nullable} |"
-            points = f" → [{each.references}](#{each.references})" if each.references else ""
+            declared = columns[column]
+            sql = f" `{SQL_TYPES[declared.type]}`{', or NULL' * declared.nullable} |"
+            target = declared.references
+            points = f" → [{target}](#{target})" if target else ""
         rows.append(f"| `{column}` |{sql} {text}{points} |")
     head = "| column | type | |\n| --- | --- | --- |" if table else "| column | |\n| --- | --- |"
     return "\n".join([f"### {name}", "", str(described[None]), "", head, *rows])
@@ -146,7 +147,7 @@ def _canned_queries() -> str:
     metadata = yaml.safe_load((ROOT / "metadata.yml").read_text(encoding="utf-8"))
     rows = []
     for name, query in metadata["databases"]["spack-cache"]["queries"].items():
-        parameters = ", ".join(f"`{each}`" for each in query.get("params", ()))
+        parameters = ", ".join(f"`{parameter}`" for parameter in query.get("params", ()))
         text = _cell(f"{query['title']}. {query['description']}")
         rows.append(f"| `{name}` | {parameters} | {text} |")
     return "\n".join(["| query | parameters | result |", "| --- | --- | --- |", *rows])
@@ -161,29 +162,31 @@ def diagram() -> str:
 
     def references(name: str) -> list[str]:
         columns = tables[name].columns
-        return [each.references for each in columns if each.references in tables.keys() - {name}]
+        return [
+            column.references for column in columns if column.references in tables.keys() - {name}
+        ]
 
     def depth(name: str) -> int:
-        return max((depth(each) + 1 for each in references(name)), default=0)
+        return max((depth(target) + 1 for target in references(name)), default=0)
 
     def height(name: str) -> int:
         return HEAD_HEIGHT + ROW_HEIGHT * len(tables[name].columns) + ROW_HEIGHT // 2
 
     bottoms: dict[int, int] = {}
-    places: dict[str, tuple[int, int]] = {}
+    positions: dict[str, tuple[int, int]] = {}
     for name in sorted(MAIN_TABLES, key=MAIN_TABLES.index):
         layer = depth(name)
         y = bottoms.get(layer, 0)
-        places[name] = (layer * (BOX_WIDTH + GAP_X), y)
+        positions[name] = (layer * (BOX_WIDTH + GAP_X), y)
         bottoms[layer] = y + height(name) + GAP_Y
     width = len(bottoms) * (BOX_WIDTH + GAP_X) - GAP_X
     lines = [
-        _line(places[column.references], places[name], row)
+        _line(positions[column.references], positions[name], row)
         for name, table in tables.items()
         for row, column in enumerate(table.columns)
         if column.references in references(name)
     ]
-    boxes = [_box(tables[name], *place, height(name)) for name, place in places.items()]
+    boxes = [_box(tables[name], *position, height(name)) for name, position in positions.items()]
     style = "width:100%;min-width:44rem;font:12px monospace"
     return "\n".join(
         [
@@ -237,7 +240,7 @@ def commands_page() -> str:
         usage = command.get_usage(context).removeprefix("Usage: ")
         help_text = inspect.cleandoc(command.help or "").replace("\f", "")
         help_text = re.sub(r"^Example: (.+)$", r"```\n\1\n```", help_text, flags=re.MULTILINE)
-        records = [each.get_help_record(context) for each in command.get_params(context)]
+        records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
         rows = [
             f"| `{_cell(record[0])}` | {_cell(record[1])} |"
             for record in records
@@ -257,7 +260,7 @@ def _keys(schema: dict[str, Any], indent: str = "") -> str:
     """Return the keys of a JSON schema as a list."""
     if "$ref" in schema:
         schema = SCHEMAS[schema["$ref"].rpartition("/")[2]]
-    lines = [_keys(each, indent) for each in schema.get("anyOf", ())]
+    lines = [_keys(alternative, indent) for alternative in schema.get("anyOf", ())]
     if isinstance(schema.get("items"), dict):
         lines.append(_keys(schema["items"], indent))
     for key, value in schema.get("properties", {}).items():
@@ -283,8 +286,8 @@ def api_page() -> str:
     public = {name: getattr(spack_cache_db, name) for name in api.__all__}
     kinds: dict[str, Callable[[Any], bool]] = {
         "Functions": inspect.isfunction,
-        "Records": lambda each: inspect.isclass(each) and not issubclass(each, Exception),
-        "Errors": lambda each: inspect.isclass(each) and issubclass(each, Exception),
+        "Records": lambda item: inspect.isclass(item) and not issubclass(item, Exception),
+        "Errors": lambda item: inspect.isclass(item) and issubclass(item, Exception),
     }
     parts = [
         "# Python API",
@@ -294,10 +297,10 @@ def api_page() -> str:
     for kind, holds in kinds.items():
         parts.append(f"## {kind}")
         parts += [
-            f"::: {each.__module__}.{each.__qualname__}\n"
+            f"::: {item.__module__}.{item.__qualname__}\n"
             f"    options:\n      heading: {name}\n      toc_label: {name}"
-            for name, each in public.items()
-            if holds(each)
+            for name, item in public.items()
+            if holds(item)
         ]
     return "\n\n".join(parts) + "\n"
 
