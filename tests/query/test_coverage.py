@@ -53,13 +53,6 @@ def test_each_status(
     assert (answer.hash is not None) == (status == "binary")
 
 
-def test_a_misplaced_condition_is_corrected(samples: sqlite3.Connection) -> None:
-    """What stands behind the compiler is offered before it."""
-    (answer,) = covered(samples, "py-mpi4py %gcc@13 target=:zen3")
-
-    assert answer.corrected == "py-mpi4py target=:zen3 %gcc@13"
-
-
 def test_a_correction_has_what_is_required(samples: sqlite3.Connection) -> None:
     """A corrected spec counts if it finds something that `packages:` allows, and says so."""
     options = ["%nvhpc@24.9", "%gcc@13", "%gcc@11"]
@@ -123,33 +116,6 @@ def test_records_of_before_spack_1_0_name_one_compiler(tmp_path: Path) -> None:
         assert found and all(each.compiler == "gcc@12.2.0" for each in found), text
     assert not find(tmp_path / "old.db", "hdf5 %gcc@13", spack="0.23")
     assert not find(tmp_path / "old.db", "hdf5 %gcc@12 build_system=generic")
-
-
-@pytest.mark.parametrize(
-    ("packages", "status", "configurations"),
-    [
-        ("{}", "binary", 7),
-        ("{py-mpi4py: {require: '%gcc@13'}}", "binary", 2),
-        ("{all: {require: target=x86_64_v3}}", "binary", 4),
-        ("{all: {require: +cuda}}", "binary", 7),
-        ("{py-mpi4py: {require: +cuda}}", "near", 0),
-        ("{py-mpi4py: {require: [{one_of: ['%gcc@13', '%gcc@11']}]}}", "binary", 5),
-        ("{py-mpi4py: {conflict: ['%gcc']}}", "binary", 2),
-        ("{py-mpi4py: {conflict: ['@:']}}", "near", 0),
-        ("{py-mpi4py: {require: '^openmpi'}}", "unknown", 0),
-        ("{py-mpi4py: {require: '%gcc@13'}, openmpi: {require: '@4'}}", "unknown", 0),
-        ("{py-mpi4py: {target: [zen3], compiler: [clang]}}", "binary", 7),
-    ],
-)
-def test_requirements_narrow_an_answer(
-    samples: sqlite3.Connection, packages: str, status: str, configurations: int
-) -> None:
-    """What `packages:` requires must hold as well; preferences take nothing away."""
-    text = f"spack: {{specs: [py-mpi4py], packages: {packages}}}"
-    (answer,) = covered(samples, text)
-
-    assert (answer.status, answer.configurations) == (status, configurations)
-    assert answer.reasons if status != "binary" else not answer.reasons
 
 
 def test_in_python(samples_file: Path, tmp_path: Path) -> None:

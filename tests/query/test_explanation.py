@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import random
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import suppress
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.conditions import Conditions, UnsupportedQuery
 from spack_cache_db.query.coverage import cover
@@ -32,7 +29,6 @@ from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 from tests import contradictions, small_sources
-from tests.indexes import edge, index, node, record
 from tests.pagetexts import spec_hash
 
 
@@ -103,21 +99,6 @@ def nearest_misses_least(conn: sqlite3.Connection, text: str, names: dict[str, A
     assert len(labels) == min(len(missed) for _, missed in every)
     assert (configuration, {*labels}) in every
     return True
-
-
-@pytest.mark.slow
-def test_the_nearest_misses_least_of_dependencies(real_index: sqlite3.Connection) -> None:
-    """What a spec depends on, its compilers and its hash are missed like its own words."""
-    parts = ["^zlib-ng@9", "^openmpi@4", "^mpi=mpich", "%gcc@12", "%llvm", "cflags=-g", "/a", "@1"]
-    parts += ["+shared", "~mpi", "target=zen3", "os=debian12", "^cmake", "namespace=none"]
-    chance, compared = random.Random(7), 0
-    for _ in range(60):
-        text = " ".join([chance.choice(["hdf5", "zlib-ng", "openmpi", "*"])])
-        drawn = sorted(chance.sample(parts, 5), key=lambda each: each[0] in "^%")
-        with suppress(UnsupportedQuery):
-            names = {"stack": chance.choice([None, "e4s"])}
-            compared += nearest_misses_least(real_index, f"{text} {' '.join(drawn)}", names)
-    assert compared > 20
 
 
 def test_what_is_needed_instead(real_index: sqlite3.Connection) -> None:
@@ -224,53 +205,21 @@ def all_that_is_said_holds(conn: sqlite3.Connection, text: str, names: dict[str,
         single_conditions_are_named(conn, text, names)
 
 
+EXAMPLE_QUERIES = """
+aa@2, aa@1.10 ~x, bb +x, aa %gcc@13, aa %clang +x, aa %gcc target=zen3 ~x, aa k:=a os=rhel8,
+bb@2 target=zen2 k=b, aaa +x, * s=one, aa %gcc@12 k=c, aa os=ubuntu22.04, bb %llvm@:14,
+aa@9 ~x k=c os=none
+""".replace("\n", " ").split(", ")
+
+
 @pytest.mark.parametrize(
     "names", [{}, {"release": "v1.10", "host": "zen3"}, {"stack": "ml"}], ids=str
 )
 def test_what_is_said_of_an_example_holds(names: dict[str, Any]) -> None:
     """The same of one file, in the fast loop; conditions may stand behind a compiler."""
     with contradictions.opened(contradictions.EXAMPLE) as conn:
-        for text in (
-            *(
-                "aa@2",
-                "aa@1.10 ~x",
-                "bb +x",
-                "aa %gcc@13",
-                "aa %clang +x",
-                "aa %gcc target=zen3 ~x",
-            ),
-            *("aa k:=a os=rhel8", "bb@2 target=zen2 k=b", "aaa +x", "* s=one", "aa %gcc@12 k=c"),
-            *(
-                "aa os=ubuntu22.04",
-                "bb %llvm@:14",
-                "aa@9 ~x k=c os=none",
-                f"aa /{spec_hash(3)[:31]}",
-            ),
-        ):
+        for text in (*EXAMPLE_QUERIES, f"aa /{spec_hash(3)[:31]}"):
             all_that_is_said_holds(conn, text, names)
-
-
-@pytest.mark.parametrize(
-    ("text", "specs"),
-    [
-        ("%gcc@12 ^c,cxx=gcc %cmake", {"%gcc@12"}),
-        ("%gcc@12 ^gcc@3 %gcc@13", {"%gcc@12"}),
-        ("%gcc@12 ^gcc %gcc", {"%gcc@12"}),
-        ("%gcc@3 ^gcc", {"*"}),
-        ("%gcc@3 ^aa %gcc", {"*"}),
-        ("%gcc ^ %gcc@3", {"%gcc"}),
-    ],
-)
-def test_a_compiler_asked_twice(text: str, specs: set[str], tmp_path: Path) -> None:
-    """What is proposed still asks both, unless one is named as left out."""
-    (tmp_path / "index.json").write_bytes(
-        index(record(node("aa", edge("gcc", "build"))), record(node("gcc", version="12.1.0")))
-    )
-    build(tmp_path, tmp_path / "x.db", release="develop", stack="e4s")
-
-    with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
-        proposals_hold(conn, text, {})
-        assert {each.spec for each in explained(conn, text).without} == specs
 
 
 def found_texts(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -> set[str]:

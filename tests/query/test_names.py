@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find, history
+from spack_cache_db.query.conditions import UnsupportedQuery
 from spack_cache_db.query.database import opened
-from spack_cache_db.query.names import close_names, known_name
+from spack_cache_db.query.names import UnknownNameError, close_names, known_name
+from spack_cache_db.spack.lexer import QuerySyntaxError
 from tests.commands import run
+from tests.conftest import Build
 from tests.indexes import edge, hash_of, index, node, record
 from tests.package_data import described, published, write_packages
 from tests.pagetexts import page, spec, write
@@ -116,3 +121,35 @@ def test_close_names() -> None:
     assert close_names("zlibb", known) == ("zlib",)
     assert close_names("torch", known)[-2:] == ("py-torch", "py-torchvision")
     assert close_names("zz", known) == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"release": "develop-2025-01-06"}, "no release is called .* close: .*develop-2025-04-20"),
+        ({"stack": "e4z"}, "no stack is called 'e4z'; close: e4s"),
+        ({"stack": "root"}, "no stack is called 'root'"),
+        ({"host": "zen33"}, "archspec knows no target 'zen33'; close: zen3, "),
+        ({"host": "qqq"}, "archspec knows no target 'qqq'; expected a name such as zen3"),
+    ],
+)
+def test_unknown_names(samples: sqlite3.Connection, options: dict[str, Any], reason: str) -> None:
+    """An unknown release, stack or machine is an error that names what is close."""
+    with pytest.raises(UnknownNameError, match=reason):
+        find(samples, "py-mpi4py", **options)
+
+
+def test_limits_and_errors(samples: sqlite3.Connection) -> None:
+    """At most so many records, none if none are wanted; a text that is no spec has a caret."""
+    counts = [len(find(samples, "py-mpi4py", limit=limit)) for limit in (None, 0, 2, 1000)]
+    assert counts == [7, 0, 2, 7]
+    with pytest.raises(QuerySyntaxError, match=r"\n +\^\n"):
+        find(samples, "hdf5@@1")
+
+
+def test_a_virtual_name_that_is_a_package_is_found(built: Build) -> None:
+    """A name that is virtual in Spack is refused, unless the database has such a package."""
+    conn = built(a=page("iconv", "develop", [spec(6)]))
+    assert len(find(conn, "iconv@1: ~cuda")) == 1
+    with pytest.raises(UnsupportedQuery, match="virtual package"):
+        find(conn, "mpi")

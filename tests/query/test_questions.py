@@ -13,7 +13,7 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find, notes_on
-from spack_cache_db.query.conditions import UnsupportedQuery, check_answerable, notes_on_pages
+from spack_cache_db.query.conditions import UnsupportedQuery, check_answerable
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.explanation import why_not
 from spack_cache_db.query.records import SpecRecords, question_of
@@ -125,19 +125,6 @@ def test_a_virtual_root_is_refused_with_its_providers(real_index: sqlite3.Connec
         find(real_index, "libifcore os=debian12")
 
 
-def test_why_nothing_has_such_a_dependency(mixed: sqlite3.Connection) -> None:
-    """Each thing that is asked beyond configurations can be left out like others."""
-    query = parse_query("app@1.0 os=debian12 namespace=builtin ^mpich@9")
-
-    lookups = read_lookups(mixed)
-    why = why_not(Candidates(lookups), query)
-
-    assert [(each.spec, each.configurations) for each in why.without] == [
-        ("builtin.app@1.0 os=debian12", 1),
-    ]
-    assert why.sentences()[0].startswith("without ^mpich@9: 1 configuration; there is ")
-
-
 @pytest.mark.slow
 def test_whole_mirrors(tmp_path: Path) -> None:
     """Of mirrors without an index, those of Spack before 0.21 do not tell of virtual packages."""
@@ -155,13 +142,6 @@ def test_whole_mirrors(tmp_path: Path) -> None:
     conn.close()
 
     assert releases == {"v2-0.16", "v2-0.17", "v2-0.20"}
-
-
-def test_notes_on_pages() -> None:
-    """An answer by compiler comes with what pages do not show; other answers need no remark."""
-    assert notes_on_pages(parse_query("hdf5 +mpi").dependencies) == ()
-    assert len(notes_on_pages(parse_query("hdf5 %gcc").dependencies)) == 1
-    assert len(notes_on_pages(parse_query("hdf5 %c,cxx=gcc").dependencies)) == 2
 
 
 @pytest.mark.parametrize(
