@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -74,49 +72,18 @@ def test_no_place_for_a_copy_is_told(file: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_only_what_was_left_behind_is_removed(file: Path) -> None:
-    """Folders of killed servers go; those of living ones, links and other files stay."""
+    """Folders of killed servers go; those of living and new ones, links and files stay."""
     place = Path(tempfile.gettempdir())
     left = place / f"{PREFIX}left"
     left.mkdir()
     (left / "spack-cache.db").write_bytes(b"left")
+    (place / f"{PREFIX}new").mkdir()
+    os.utime(left, (0, 0))
     (place / f"{PREFIX}link").symlink_to(file.parent)
     (place / f"{PREFIX}file").write_bytes(b"")
     with pinned(file, "y.db") as living, pinned(file, "z.db"):
         assert living.exists()
         assert not left.exists()
-    assert {each.name for each in place.iterdir()} == {f"{PREFIX}link", f"{PREFIX}file"}
+    names = {f"{PREFIX}{end}" for end in ("link", "file", "new")}
+    assert {path.name for path in place.iterdir()} == names
     assert file.exists()
-
-
-@pytest.mark.slow
-def test_the_folder_stays_while_a_worker_lives(file: Path) -> None:
-    """A child of a killed server still holds the folder; when it has ended, the folder goes."""
-    script = (
-        "import os, sys, time\nfrom pathlib import Path\n"
-        "from spack_cache_db.cli.server import pinned\n"
-        f"with pinned(Path({str(file)!r}), 'y.db') as path:\n"
-        "    if os.fork() == 0:\n"
-        "        sys.stdin.read()\n"
-        "        sys.exit(0)\n"
-        "    print(path, flush=True)\n"
-        "    os.kill(os.getpid(), 9)\n"
-    )
-    place = tempfile.gettempdir()
-    with subprocess.Popen(
-        [sys.executable, "-c", script],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": place},
-    ) as parent:
-        assert parent.stdout is not None
-        assert parent.stdin is not None
-        path = Path(parent.stdout.readline().strip())
-        parent.wait()
-        with pinned(file, "z.db"):
-            assert path.exists()
-        parent.stdin.close()
-        # The end of the output is the end of the child, which holds it open.
-        parent.stdout.read()
-    with pinned(file, "z.db"):
-        assert not path.exists()

@@ -37,6 +37,7 @@ SECRET_HASH = (
     "$FvQEHWMolaahZgSaNQB5/268tIsOTC0ZY225xngCZ2s="
 )
 """Of the password `secret`, as the plugin for passwords makes it."""
+PASSWORDS = "  datasette-auth-passwords: {staff_password_hash: {$env: STAFF_PASSWORD_HASH}}"
 
 
 class Mine:
@@ -162,7 +163,7 @@ def test_real_plugins_work_as_documented(database: Path, plugins: Path, tmp_path
     """With the documented configuration, vega, search-all, passwords and jellyfish work."""
     text = (ROOT / "docs" / "site-reference.md").read_text(encoding="utf-8")
     config = tmp_path / "metadata.yml"
-    config.write_text(text.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
+    config.write_text(text.split("```yaml\n")[1].split("```")[0] + PASSWORDS, encoding="utf-8")
     port = free_port()
     command = [sys.executable, "-m", "datasette", "-i", str(database), "-m", str(config)]
     environment = {**os.environ, "PYTHONPATH": f"{plugins}:{ROOT / 'builder'}"}

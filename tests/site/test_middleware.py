@@ -186,5 +186,5 @@ async def test_long_cookies_are_not_read(datasette: Any) -> None:
 
     for cookie in (b"a=1", b'a="' + b"\\" * 30_000, b"a=" + b"x" * 5_000, b'a="\\1"'):
         scope = {"type": "http", "method": "GET", "path": "/", "query_string": b""}
-        await guard(app, datasette)({**scope, "headers": [(b"cookie", cookie)]}, receive, send)
+        await guard(datasette, app, {**scope, "headers": [(b"cookie", cookie)]}, receive, send)
     assert seen == [b"a=1", None, None, None]

@@ -16,9 +16,9 @@ from spack_cache_db.cli import cli
 from spack_cache_db.query.coverage import CoveredSpec
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.records import Configuration
+from spack_cache_db.site.middleware import MOST_BODY
 from spack_cache_db.site.pages.pasted_environment import LIMITS, PastedText, commands_of, load_cover
 from spack_cache_db.site.routes import LONGEST_LINK
-from spack_cache_db.site.visits import MOST_BODY
 from tests.indexes import node
 
 pytestmark = pytest.mark.slow

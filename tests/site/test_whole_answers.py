@@ -135,9 +135,12 @@ async def test_rows_that_end_early_break_the_connection(
     async def keep(message: dict[str, Any]) -> None:
         messages.append(message)
 
+    requests = iter([{"type": "http.request"}])
+
     async def receive() -> dict[str, Any]:
-        await asyncio.Event().wait()
-        return {}
+        if (request := next(requests, None)) is None:
+            await asyncio.Event().wait()
+        return request or {}
 
     app = many.app()
     calls: list[int] = []

@@ -1,9 +1,7 @@
 """The server processes of `serve`: uvicorn starts and replaces them, each has a Datasette.
 
 The database is served from a private path, so that a build which replaces it does not change a
-running server: Datasette opens the file again in every thread. The database is linked, or else
-copied, into a temporary folder. That folder is locked as long as a process of the server lives; the
-next server removes the folders of killed ones.
+running server: Datasette opens the file again in every thread.
 """
 
 from __future__ import annotations
@@ -14,20 +12,21 @@ import fcntl
 import logging
 import multiprocessing
 import os
-import reprlib
 import shutil
 import signal
 import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from uvicorn import Config
 from uvicorn.config import LOGGING_CONFIG, STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
@@ -45,15 +44,40 @@ GRACE_SECONDS = 3
 HEALTH_SECONDS = 30
 """Seconds in which a process must start, and in which a running one must respond."""
 PREFIX = ".spack-cache-db-served-"
-EACH = "*"
-SECTIONS: Mapping[str, Any] = {
-    "databases": {EACH: {"plugins": {}, "queries": {}, "tables": {EACH: {"plugins": {}}}}},
-    "plugins": {},
-    "settings": {},
-}
-"""Parts of metadata that are mappings (Datasette's documentation, "Metadata"); `*` is any name."""
+NEW_SECONDS = 60
+"""Age from which an unlocked folder was left by a server that was killed."""
 
 SettingValues = dict[str, bool | int | str]
+Allowed = bool | dict[str, Any] | None
+
+
+class Table(msgspec.Struct):
+    """A table, as Datasette's documentation describes it ("Metadata", "Defining permissions")."""
+
+    allow: Allowed = None
+    plugins: dict[str, Any] = {}
+
+
+class Query(msgspec.Struct):
+    """A canned query, likewise."""
+
+    allow: Allowed = None
+
+
+class Database(Table):
+    """A database, likewise."""
+
+    allow_sql: Allowed = None
+    queries: dict[str, Query | str] = {}
+    tables: dict[str, Table] = {}
+
+
+class Metadata(Table):
+    """Metadata of a Datasette: the parts whose types Datasette does not check."""
+
+    allow_sql: Allowed = None
+    databases: dict[str, Database] = {}
+    settings: dict[str, Any] = {}
 
 
 def site_settings() -> SettingValues:
@@ -96,16 +120,7 @@ def served(database: Path) -> Iterator[Served]:
 
 @dataclass(frozen=True, slots=True)
 class SiteOptions:
-    """Options of `serve` for the site.
-
-    Attributes:
-        sql: whether visitors may run their own SQL.
-        cors: whether pages of other sites may read the data.
-        metadata: titles, permissions, plugins and settings; they replace the site's.
-        settings: settings of Datasette as they were typed; they replace those of the metadata.
-        plugins_dir: folder with additional plugins.
-        embedding: origins that may show the site in a frame, in addition to the metadata's.
-    """
+    """Options of `serve` for the site; typed settings replace those of the metadata."""
 
     sql: bool = True
     cors: bool = False
@@ -117,12 +132,7 @@ class SiteOptions:
 
 @dataclass(frozen=True, slots=True)
 class SiteProcess:
-    """Creates the application; uvicorn calls it in each server process.
-
-    Attributes:
-        opened: the database to serve.
-        options: options of the site.
-    """
+    """Creates the application; uvicorn calls it in each server process."""
 
     opened: Served
     options: SiteOptions
@@ -154,13 +164,8 @@ def _end_with_parent() -> None:
 class Supervisor(Multiprocess):
     """Starts server processes, replaces those that end or hang, and all of them at SIGHUP.
 
-    Args:
-        database: the database to serve.
-        options: options of the site.
-        listener: the socket on which all processes listen.
-        count: number of processes.
-        proxy: address of the proxy whose `X-Forwarded-Proto` and `X-Forwarded-For` are trusted;
-            by default, uvicorn would trust every process of this machine.
+    The headers `X-Forwarded-Proto` and `X-Forwarded-For` of the proxy are trusted; by default,
+    uvicorn would trust every process of this machine.
     """
 
     def __init__(
@@ -249,50 +254,26 @@ def datasette(file: Served, options: SiteOptions) -> Any:
     if not pm.is_registered(plugin):
         pm.register(plugin, "spack-cache-db")
     metadata = {key: value for key, value in options.metadata.items() if key != "settings"}
-    if options.embedding:
-        metadata["plugins"] = _with_embedding(metadata.get("plugins") or {}, options.embedding)
+    arguments: dict[str, Any] = {"metadata": metadata}
+    if not hasattr(Datasette, "metadata"):
+        # Datasette 1.0 reads half of it from `config`, and stores its internal tables in a file.
+        internal = file.path.with_name(f"internal-{os.getpid()}.db")
+        arguments |= {"config": metadata, "internal": str(internal)}
     settings = {**site_settings(), "default_allow_sql": options.sql}
     typed = {name: checked_setting(name, value) for name, value in options.settings}
     try:
         app = Datasette(
             immutables=[str(file.path)],
             inspect_data=file.inspected,
-            **_metadata(file, metadata),
             plugins_dir=str(options.plugins_dir) if options.plugins_dir else None,
             settings={**settings, **settings_of(options.metadata), **typed},
             cors=options.cors,
+            **arguments,
         )
-        allowances_of(app)
+        allowances_of(app, options.embedding)
     except StartupError as error:
         raise DatabaseError(str(error)) from None
     return app
-
-
-def _with_embedding(plugins: Any, origins: Sequence[str]) -> dict[str, Any]:
-    """Return the configuration of plugins with these origins added to the allowed ones."""
-    from spack_cache_db.site.allowances import NAME as NAME_OF_PLUGIN
-
-    configuration = plugins.get(NAME_OF_PLUGIN) or {} if isinstance(plugins, dict) else plugins
-    origins_before = (
-        configuration.get("embedding") or [] if isinstance(configuration, dict) else configuration
-    )
-    if not isinstance(origins_before, list):
-        raise DatabaseError(f"plugins: {origins_before!r} cannot be read")
-    return {**plugins, NAME_OF_PLUGIN: {**configuration, "embedding": [*origins_before, *origins]}}
-
-
-def _metadata(file: Served, metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of Datasette that describe the site.
-
-    Datasette 1.0 reads half of them from `config`. It stores its internal tables in a file, one for
-    each process, in the folder that is removed with the server.
-    """
-    from datasette.app import Datasette
-
-    if hasattr(Datasette, "metadata"):
-        return {"metadata": metadata}
-    internal = file.path.with_name(f"internal-{os.getpid()}.db")
-    return {"metadata": metadata, "config": metadata, "internal": str(internal)}
 
 
 def read_metadata(path: Path) -> dict[str, Any]:
@@ -304,51 +285,20 @@ def read_metadata(path: Path) -> dict[str, Any]:
     """
     try:
         metadata = load(read_file(path, METADATA_BOUNDS.size).decode(), METADATA_BOUNDS)
+        msgspec.convert(metadata, Metadata)
+        settings_of(metadata)
     except LineFault as fault:
         raise DatabaseError(str(Fault(str(path), fault.line, fault.message))) from None
     except (OSError, UnicodeDecodeError) as error:
         raise DatabaseError(f"{path}: {unreadable(error)}") from None
-    if not isinstance(metadata, dict):
-        raise DatabaseError(f"{path}: expected a mapping, such as title: Our build cache")
-    try:
-        _check_sections(metadata, SECTIONS)
-        settings_of(metadata)
-    except DatabaseError as error:
-        raise DatabaseError(f"{path}: {error}") from None
-    return metadata
-
-
-def _check_sections(
-    mapping: Mapping[Any, Any], sections: Mapping[str, Any], prefix: str = ""
-) -> None:
-    if sections and EACH not in sections:
-        _check_allowed(mapping, prefix)
-    for key in (key for key in mapping if key in sections or EACH in sections):
-        inner, where = mapping[key], f"{prefix}{key}: "
-        if not isinstance(inner, dict):
-            raise DatabaseError(f"{where}expected a mapping, found {reprlib.repr(inner)}")
-        _check_sections(inner, sections.get(key) or sections.get(EACH, {}), where)
-    queries = mapping.get("queries", {}) if "queries" in sections else {}
-    for name, query in queries.items():
-        if isinstance(query, dict):
-            _check_allowed(query, f"{prefix}queries: {name}: ")
-
-
-def _check_allowed(mapping: Mapping[Any, Any], prefix: str) -> None:
-    """Check the permissions of a section (Datasette's documentation, "Defining permissions")."""
-    for key in ("allow", "allow_sql"):
-        allowed = mapping.get(key)
-        if not isinstance(allowed, dict | bool | None):
-            expected = "expected true, false or a mapping such as id: root"
-            raise DatabaseError(f"{prefix}{key}: {expected}, found {reprlib.repr(allowed)}")
+    except (msgspec.ValidationError, DatabaseError) as error:
+        message = str(error).replace("Expected `object`", "expected a mapping")
+        raise DatabaseError(f"{path}: {message}") from None
+    return dict(metadata)
 
 
 def settings_of(metadata: dict[str, Any]) -> SettingValues:
-    """Return the settings in a metadata file.
-
-    Raises:
-        DatabaseError: a setting does not exist, or its value has another type.
-    """
+    """Return the settings in a metadata file."""
     settings = metadata.get("settings", {})
     return {str(name): checked_setting(str(name), value) for name, value in settings.items()}
 
@@ -385,8 +335,6 @@ def pinned(database: Path, name: str) -> Iterator[Path]:
         DatabaseError: the database can neither be linked nor copied.
     """
     file, temporary = database.resolve(), Path(tempfile.gettempdir())
-    for folder in (temporary, file.parent):
-        _remove_left_behind(folder)
     with ExitStack() as stack:
         for folder in (temporary, file.parent):
             try:
@@ -409,35 +357,25 @@ def pinned(database: Path, name: str) -> Iterator[Path]:
 
 @contextmanager
 def _own_folder(parent: Path) -> Iterator[Path]:
-    """Yield a new folder, which is locked until it is removed."""
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-        try:
-            lock = os.open(folder, os.O_RDONLY)
-        except FileNotFoundError:
-            continue
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        # Another server may have removed the folder before it was locked.
-        if folder.exists():
-            break
-        os.close(lock)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
-
-
-def _remove_left_behind(parent: Path) -> None:
+    """Yield a new folder, locked until it is removed; remove those that killed servers left."""
     for folder in parent.glob(f"{PREFIX}*"):
-        try:
-            lock = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
-        except OSError:
-            continue
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
-        except OSError:
-            pass
-        finally:
-            os.close(lock)
+        with suppress(OSError), _locked(folder):
+            if time.time() - folder.stat().st_mtime > NEW_SECONDS:
+                shutil.rmtree(folder)
+    with (
+        tempfile.TemporaryDirectory(
+            prefix=PREFIX, dir=parent, ignore_cleanup_errors=True
+        ) as new_folder,
+        _locked(Path(new_folder)),
+    ):
+        yield Path(new_folder)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)

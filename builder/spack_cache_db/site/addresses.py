@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.configurations import specs_beginning
 from spack_cache_db.query.names import hint, read_spellings, scope_of, spec_of_hash
-from spack_cache_db.site.answers import Answer, BadAddress, Request, Site, data
+from spack_cache_db.site.answers import Answer, BadAddress, Request, Site, data, refused
 
 Pairs = Sequence[tuple[str, str]]
 Kinds = Mapping[str, tuple[str, ...]]
@@ -96,25 +96,38 @@ def respelled(site: Site, path: str, spans: Spans, pairs: Pairs, kinds: Kinds = 
     return site.redirect(renamed_path, renamed, 301)
 
 
-def respelled_query(site: Site, path: str, pairs: Pairs) -> Answer:
-    """Return a redirect to a canned query with the usual spelling and whole hashes.
+def answer_query(
+    site: Site, request: Request, parameters: Collection[str], is_ours: bool
+) -> Answer:
+    """Return the answer to a canned query's address that is not as it should be, or `NOT_MOVED`.
 
-    Raises:
-        BadAddress: the database does not have one of the names.
+    Unknown fields are refused. If the query is ours, so are unknown names, and other spellings and
+    beginnings of hashes are redirected.
     """
-    lookups, renamed = site.lookups, []
     try:
-        for field, text in ((field, text.strip()) for field, text in pairs):
-            kind = "release" if field in ("old", "new") else field
-            if text and kind == "hash":
-                prefix = text.removeprefix("/").lower()
-                text = specs_beginning(lookups.conn, prefix)[spec_of_hash(lookups, text)]
-            elif text and kind in ("package", "release"):
-                scope_of(lookups, **{kind: text})
-            renamed.append((field, text))
-    except BuilderError as error:
-        raise BadAddress(str(error)) from None
-    answer = respelled(site, path, {}, renamed)
-    if answer is NOT_MOVED and renamed != [*pairs]:
-        return site.redirect(path, renamed, 301)
+        for field, _ in request.pairs:
+            if field not in parameters and not field.startswith("_"):
+                message = f"this query has no field {field!r}; {near(field, parameters)}"
+                raise BadAddress(message)
+        return _respelled_query(site, request) if is_ours else NOT_MOVED
+    except (BadAddress, BuilderError) as error:
+        if request.is_data:
+            return refused(str(error), request.path.rpartition(".")[2])
+        context = {"error": str(error), "status": 400, "path": request.path}
+        return site.page(request, "error.html", context, 400)
+
+
+def _respelled_query(site: Site, request: Request) -> Answer:
+    lookups, renamed = site.lookups, []
+    for field, text in ((field, text.strip()) for field, text in request.pairs):
+        kind = "release" if field in ("old", "new") else field
+        if text and kind == "hash":
+            prefix = text.removeprefix("/").lower()
+            text = specs_beginning(lookups.conn, prefix)[spec_of_hash(lookups, text)]
+        elif text and kind in ("package", "release"):
+            scope_of(lookups, **{kind: text})
+        renamed.append((field, text))
+    answer = respelled(site, request.path, {}, renamed)
+    if answer is NOT_MOVED and renamed != request.pairs:
+        return site.redirect(request.path, renamed, 301)
     return answer

@@ -6,8 +6,8 @@ metadata for 0.65.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -56,14 +56,19 @@ class Allowances:
 _read: WeakKeyDictionary[Any, Allowances] = WeakKeyDictionary()
 
 
-def allowances_of(datasette: Any) -> Allowances:
+def allowances_of(datasette: Any, embedding: Sequence[str] = ()) -> Allowances:
     """Return the allowances in the configuration of a Datasette, read once.
+
+    Args:
+        embedding: more origins, which are added.
 
     Raises:
         StartupError: see `read_allowances`.
     """
-    if datasette not in _read:
-        _read[datasette] = read_allowances(datasette.plugin_config(NAME) or {})
+    if datasette not in _read or embedding:
+        allowed = read_allowances(datasette.plugin_config(NAME) or {})
+        origins = (*allowed.embedding, *embedding)
+        _read[datasette] = replace(allowed, embedding=origins)
     return _read[datasette]
 
 
@@ -73,27 +78,22 @@ def read_allowances(config: Any) -> Allowances:
     Raises:
         StartupError: a key is unknown or has a wrong value; the message names the key.
     """
-    if not isinstance(config, dict):
-        raise _error("", "a mapping", config)
+    _check(isinstance(config, dict), "", config, "a mapping")
     known = Allowances.__dataclass_fields__
     if unknown := sorted({*map(str, config)} - {*known}):
         message = f"no key is called {unknown[0]!r}, expected {', '.join(known)}"
         raise StartupError(f"plugins: {NAME}: {message}")
-    csp = config.get("csp") or {}
-    if not isinstance(csp, dict):
-        raise _error("csp", "a mapping of directives to lists of sources", csp)
-    in_server = config.get("sql_in_server", False)
-    if not isinstance(in_server, bool):
-        raise _error("sql_in_server", "true or false", in_server)
-    paths = _texts("open_paths", config.get("open_paths"))
+    csp, in_server = config.get("csp") or {}, config.get("sql_in_server", False)
+    _check(isinstance(csp, dict), "csp", csp, "a mapping of directives to lists of sources")
+    _check(isinstance(in_server, bool), "sql_in_server", in_server, "true or false")
+    paths, functions, origins = (
+        _texts(key, config.get(key)) for key in ("open_paths", "sql_functions", "embedding")
+    )
     for path in paths:
-        if not path.startswith("/") or path == "/":
-            raise _error("open_paths", "paths such as /-/search", path)
-    origins = _texts("embedding", config.get("embedding"))
+        is_path = path.startswith("/") and path != "/"
+        _check(is_path, "open_paths", path, "paths such as /-/search")
     for origin in origins:
-        if not is_origin(origin):
-            raise _error("embedding", "origins such as https://example.org", origin)
-    functions = _texts("sql_functions", config.get("sql_functions"))
+        _check(is_origin(origin), "embedding", origin, "origins such as https://example.org")
     return Allowances(
         tuple(path.rstrip("/") for path in paths),
         {str(name): _texts(f"csp: {name}", sources) for name, sources in csp.items()},
@@ -105,14 +105,15 @@ def read_allowances(config: Any) -> Allowances:
 
 def _texts(key: str, value: Any) -> tuple[str, ...]:
     texts = [] if value is None else value
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise _error(key, "a list of texts", value)
+    is_list = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
+    _check(is_list, key, value, "a list of texts")
     for text in texts:
-        if not text.isprintable() or ";" in text or not text.isascii():
-            raise _error(key, "printable ASCII without semicolons", text)
+        is_plain = text.isprintable() and ";" not in text and text.isascii()
+        _check(is_plain, key, text, "printable ASCII without semicolons")
     return tuple(texts)
 
 
-def _error(key: str, expected: str, value: Any) -> StartupError:
-    where = f"plugins: {NAME}:" + (f" {key}:" if key else "")
-    return StartupError(f"{where} {value!r} is not {expected}")
+def _check(is_right: bool, key: str, value: Any, expected: str) -> None:
+    if not is_right:
+        where = f"plugins: {NAME}:" + (f" {key}:" if key else "")
+        raise StartupError(f"{where} {value!r} is not {expected}")

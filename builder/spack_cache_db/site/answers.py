@@ -31,6 +31,11 @@ CONTENT_TYPES = {
     "text": "text/plain; charset=utf-8",
     "xml": "application/xml; charset=utf-8",
 }
+STRICT = (
+    "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
+)
+"""The content security policy of our own pages, which have neither scripts nor styles inside."""
 
 
 class Kind(NamedTuple):
@@ -47,9 +52,11 @@ DATA, STREAMS = Kind("data", 4, niceness=5), Kind("streams", 1, niceness=5)
 
 
 class BadAddress(Exception):
-    """An address has an unknown field, column or name."""
+    """The site does not answer an address: it has an unknown field, column or name."""
 
-    status = 400
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Answer(NamedTuple):
@@ -61,7 +68,7 @@ class Answer(NamedTuple):
 
     body: bytes
     status: int = 200
-    headers: tuple[tuple[str, str], ...] = (("content-type", CONTENT_TYPES["html"]),)
+    headers: tuple[tuple[str, str], ...] = ()
     following: int | None = None
 
 
@@ -242,7 +249,7 @@ class Site:
             "canonical": self.absolute(request, request.path) if status == 200 else None,
         }
         text = self.environment.get_template(template).render(context, **variables)
-        return data(text, kind)._replace(status=status)
+        return data(text, kind, status=status)
 
     def absolute(self, request: Request, path: str) -> str:
         """Return the address of a path with scheme and host."""
@@ -267,15 +274,17 @@ def links_to(urls: Any) -> dict[str, Callable[..., Markup]]:
     return {kind: partial(link_to, urls, kind) for kind in ("package", "release", "stack")}
 
 
-def data(body: str | bytes, kind: str, following: int | None = None) -> Answer:
-    """Return an answer that is not a page; `kind` is a key of `CONTENT_TYPES`."""
+def data(body: str | bytes, kind: str, following: int | None = None, status: int = 200) -> Answer:
+    """Return an answer; `kind` is a key of `CONTENT_TYPES`."""
     encoded = body.encode() if isinstance(body, str) else body
-    return Answer(encoded, 200, (("content-type", CONTENT_TYPES[kind]),), following)
+    headers = (("content-type", CONTENT_TYPES[kind]), ("content-security-policy", STRICT))
+    return Answer(encoded, status, headers, following)
 
 
-def refused(sentence: str, form: str | None, status: int = 400) -> Answer:
+def refused(sentence: str, form: str | None, status: int = 400, title: str | None = None) -> Answer:
     """Return an error as JSON if `form` is `json`, else as plain text."""
-    if form == "json":
-        document = json.dumps({"ok": False, "error": sentence, "status": status})
-        return data(document, "json")._replace(status=status)
-    return data(f"Error: {sentence}\n", "text")._replace(status=status)
+    if form != "json":
+        return data(f"Error: {sentence}\n", "text", status=status)
+    document = {"ok": False, "error": sentence, "status": status}
+    document["title"] = title or f"Error {status}"
+    return data(json.dumps(document), "json", status=status)

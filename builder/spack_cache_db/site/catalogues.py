@@ -10,14 +10,18 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterable
+from contextlib import suppress
 from copy import deepcopy
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from datasette.utils import StartupError, tilde_encode
+from datasette.utils.asgi import Forbidden
 from datasette.version import __version__
 
 from spack_cache_db.bounded_yaml import METADATA_BOUNDS, load
@@ -28,15 +32,33 @@ from spack_cache_db.site import site_folder
 from spack_cache_db.site.answers import SiteSettings
 from spack_cache_db.site.pages.site_facts import NO_FACTS, SiteFacts, read_site_facts
 
-_faults: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
-_groups: WeakKeyDictionary[Any, dict[str, dict[str, str]]] = WeakKeyDictionary()
-"""The group of each canned query of metadata.yml, by Datasette, database and query."""
-_databases: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
-"""The metadata of all databases, by Datasette."""
-_owner_texts: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
-_facts: WeakKeyDictionary[Any, SiteFacts] = WeakKeyDictionary()
 _TEXTS = ("title", "license", "license_url", "source", "source_url", "about", "about_url")
 """Metadata of the whole site that pages show."""
+
+
+@dataclass
+class _Description:
+    """The metadata of a Datasette.
+
+    Attributes:
+        databases: the metadata of all databases.
+        groups: the group of each canned query of metadata.yml, by database and query.
+        texts: the metadata of the whole site that its owner wrote.
+        facts: the facts that every page shows.
+    """
+
+    databases: dict[str, Any] = field(default_factory=dict)
+    groups: dict[str, dict[str, str]] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    facts: SiteFacts = NO_FACTS
+
+
+_faults: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
+_descriptions: WeakKeyDictionary[Any, _Description] = WeakKeyDictionary()
+
+
+def _of(datasette: Any) -> _Description:
+    return _descriptions.setdefault(datasette, _Description())
 
 
 class NoCatalogue(Exception):
@@ -97,6 +119,37 @@ def is_site(datasette: Any) -> bool:
     return is_ours or bool(catalogues(datasette))
 
 
+async def ensure(datasette: Any, actor: Any, action: str, database: str) -> None:
+    """Check that a visitor may view or download a database.
+
+    Our pages show the catalogue as a whole, so they check the whole database. An `allow` of a
+    single table applies to Datasette's pages of it, not to ours.
+
+    Args:
+        actor: the visitor, as Datasette knows them; None for anybody.
+        action: `view-database` or `view-database-download`.
+
+    Raises:
+        Forbidden: the visitor may not.
+    """
+    if hasattr(datasette, "ensure_permissions"):
+        # Datasette 0.65: the first rule that decides wins, as on its own pages.
+        checks = dict.fromkeys(((action, database), ("view-database", database), "view-instance"))
+        await datasette.ensure_permissions(actor, [*checks])
+        return
+    resource = import_module("datasette.resources").DatabaseResource(database=database)
+    await datasette.ensure_permission(action=action, resource=resource, actor=actor)
+
+
+async def may_view(datasette: Any, actor: Any, database: str) -> bool:
+    """Return whether a visitor may view a database."""
+    try:
+        await ensure(datasette, actor, "view-database", database)
+    except Forbidden:
+        return False
+    return True
+
+
 def require_addresses(datasette: Any, pages: Iterable[str]) -> None:
     """Refuse a database or base whose addresses are those of our pages.
 
@@ -106,13 +159,16 @@ def require_addresses(datasette: Any, pages: Iterable[str]) -> None:
     Raises:
         StartupError: an address is taken twice; Datasette prints the message and ends.
     """
-    patterns, base = [re.compile(page) for page in pages], datasette.setting("base_url")
-    routes = [f"/{tilde_encode(name)}" for name in datasette.databases]
-    is_database = base.startswith(tuple(f"{route}/" for route in routes))
-    if is_database or any(pattern.match(f"{base}x") for pattern in patterns):
+    patterns, base = [*map(re.compile, pages)], datasette.setting("base_url")
+    routes = {name: f"/{tilde_encode(name)}" for name in datasette.databases}
+
+    def has_page(*paths: str) -> bool:
+        return any(pattern.match(path) for pattern in patterns for path in paths)
+
+    if has_page(f"{base}x") or base.startswith(tuple(f"{path}/" for path in routes.values())):
         raise StartupError(f"base_url: pages of the site begin with {base}; choose another path")
-    for name, route in zip(datasette.databases, routes, strict=True):
-        if any(pattern.match(path) for pattern in patterns for path in (route, f"{route}/table")):
+    for name, route in routes.items():
+        if has_page(route, f"{route}/table"):
             raise StartupError(
                 f"the database {name!r} has the address of one of the site's pages: "
                 "rename the file, or link it under another name"
@@ -128,29 +184,27 @@ def describe(datasette: Any) -> None:
     """
     text = (site_folder() / "metadata.yml").read_text(encoding="utf-8")
     (ours,) = load(text, METADATA_BOUNDS)["databases"].values()
+    state, targets = _of(datasette), [datasette._metadata_local]
     described = {item.name: _described(item, ours) for item in catalogues(datasette)}
-    _groups[datasette] = {name: groups for name, (_, groups) in described.items()}
-    targets = [datasette._metadata_local]
+    state.groups = {name: groups for name, (_, groups) in described.items()}
     if hasattr(datasette, "config"):
         datasette.config = datasette.config or {}
         targets.append(datasette.config)
     for metadata in targets:
-        databases = metadata.get("databases") or {}
-        merged = {}
+        databases = {**(metadata.get("databases") or {})}
         for name, (description, groups) in described.items():
-            merged[name] = overlaid(description, databases.get(name))
-            # If it was started in our folder, Datasette has read metadata.yml itself.
-            queries = merged[name].get("queries") or {}
-            for query in ours["queries"].keys() & queries.keys():
-                if query not in groups:
-                    del queries[query]
-                elif isinstance(queries[query], dict):
-                    # Datasette does not know these two keys.
-                    unknown = ("group", "needs")
-                    queries[query] = {
-                        key: value for key, value in queries[query].items() if key not in unknown
-                    }
-        metadata["databases"] = _databases[datasette] = databases | merged
+            theirs = databases.get(name) or {}
+            if "queries" in theirs:
+                # If it was started in our folder, Datasette has read metadata.yml itself.
+                queries = {
+                    query: content
+                    for query, content in theirs["queries"].items()
+                    if query not in ours["queries"]
+                    or (query in groups and content != ours["queries"][query])
+                }
+                theirs = {**theirs, "queries": queries}
+            databases[name] = overlaid(description, theirs)
+        metadata["databases"] = state.databases = databases
 
 
 def _described(database: Any, ours: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -161,19 +215,17 @@ def _described(database: Any, ours: dict[str, Any]) -> tuple[dict[str, Any], dic
         ours: the content of metadata.yml.
     """
     metadata, groups = deepcopy(ours), {}
-    try:
-        with connected(Path(database.path)) as conn:
-            filled = filled_tables(conn)
-            for name, columns in descriptions(conn).items():
-                table = metadata["tables"].setdefault(name, {})
-                table |= {"description": columns.pop(None, ""), "columns": columns}
-            for name, query in ours["queries"].items():
-                if query.get("needs", "releases") in filled:
-                    groups[name] = query["group"]
-    except DatabaseError:
-        # The pages of the database report the error.
-        pass
-    return metadata, groups
+    queries = metadata.pop("queries")
+    # The pages of a damaged database report the error.
+    with suppress(DatabaseError), connected(Path(database.path)) as conn:
+        filled = filled_tables(conn)
+        for name, columns in descriptions(conn).items():
+            table = metadata["tables"].setdefault(name, {})
+            table |= {"description": columns.pop(None, ""), "columns": columns}
+        for name, query in queries.items():
+            if query.pop("needs", "releases") in filled:
+                groups[name] = query.pop("group")
+    return {**metadata, "queries": {name: queries[name] for name in groups}}, groups
 
 
 async def learn(datasette: Any) -> None:
@@ -181,13 +233,12 @@ async def learn(datasette: Any) -> None:
 
     Datasette 0.65 reads its metadata from a hook.
     """
-    has_setters = hasattr(datasette, "set_instance_metadata")
+    has_setters, state = hasattr(datasette, "set_instance_metadata"), _of(datasette)
     metadata = await datasette.get_instance_metadata() if has_setters else datasette.metadata()
-    texts = {name: str(metadata[name]) for name in _TEXTS if metadata.get(name)}
-    _owner_texts[datasette] = texts
+    texts = state.texts = {name: str(metadata[name]) for name in _TEXTS if metadata.get(name)}
     try:
         database = published(datasette)
-        _facts[datasette] = await database.execute_fn(
+        state.facts = await database.execute_fn(
             lambda conn: read_site_facts(read_lookups(conn), texts)
         )
     except (NoCatalogue, sqlite3.Error):
@@ -196,7 +247,7 @@ async def learn(datasette: Any) -> None:
     if not has_setters:
         return
     metadata |= await datasette.get_database_metadata(database.name)
-    for key, value in facts_of(datasette).described.items():
+    for key, value in state.facts.described.items():
         if key in metadata:
             continue
         await datasette.set_instance_metadata(key, value)
@@ -207,7 +258,7 @@ async def learn(datasette: Any) -> None:
 
 def facts_of(datasette: Any) -> SiteFacts:
     """Return the facts that every page of a site shows; `NO_FACTS` without a catalogue."""
-    return _facts.get(datasette, NO_FACTS)
+    return _of(datasette).facts
 
 
 def settings_of(datasette: Any, database: Any) -> SiteSettings:
@@ -220,7 +271,7 @@ def settings_of(datasette: Any, database: Any) -> SiteSettings:
         route=str(tilde_encode(database.route)),
         base_url=datasette.setting("base_url"),
         templates=tuple(str(folder) for folder in folders if folder),
-        metadata=_owner_texts.get(datasette, {}),
+        metadata=_of(datasette).texts,
         size=database.size,
         sha256=database.hash,
         version=__version__,
@@ -237,26 +288,15 @@ def asset_version() -> str:
     return digest.hexdigest()[:10]
 
 
-def _metadata_of(datasette: Any, database: str, kind: str, name: str) -> dict[str, Any]:
+def metadata_of(datasette: Any, database: str, kind: str, name: str) -> dict[str, Any]:
     """Return the metadata of a table or query; `kind` is `tables` or `queries`."""
-    metadata = _databases.get(datasette, {}).get(database, {}).get(kind, {}).get(name)
+    metadata = _of(datasette).databases.get(database, {}).get(kind, {}).get(name)
     return metadata if isinstance(metadata, dict) else {}
-
-
-def parameters_of(datasette: Any, database: str, query: str) -> tuple[str, ...] | None:
-    """Return the parameters of a canned query; None if it is unknown or does not list them."""
-    names = _metadata_of(datasette, database, "queries", query).get("params")
-    return None if names is None else tuple(map(str, names))
-
-
-def description_of(datasette: Any, database: str, table: str) -> str:
-    """Return the description of a table or view; empty if it has none."""
-    return str(_metadata_of(datasette, database, "tables", table).get("description") or "")
 
 
 def is_own_query(datasette: Any, database: str, query: str) -> bool:
     """Return whether a canned query comes from our metadata.yml."""
-    return query in _groups.get(datasette, {}).get(database, {})
+    return query in _of(datasette).groups.get(database, {})
 
 
 def in_groups(datasette: Any, database: str, queries: Iterable[Any]) -> dict[str, list[Any]]:
@@ -266,7 +306,7 @@ def in_groups(datasette: Any, database: str, queries: Iterable[Any]) -> dict[str
         database: the name of the database.
         queries: Datasette's records of queries: dictionaries in 0.65, perhaps objects in 1.0.
     """
-    groups = _groups.get(datasette, {}).get(database, {})
+    groups = _of(datasette).groups.get(database, {})
     grouped: dict[str, list[Any]] = {group: [] for group in groups.values()}
     by_name = {str(item["name"] if isinstance(item, dict) else item.name): item for item in queries}
     for name in sorted(by_name, key=[*groups, *by_name].index):

@@ -5,28 +5,25 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
-from spack_cache_db.site.middleware import Scope, Send
+from datasette.utils import tilde_decode
+from datasette.utils.asgi import Forbidden, NotFound
 
+from spack_cache_db.site.answers import Answer
+from spack_cache_db.site.catalogues import ensure
+from spack_cache_db.site.middleware import Send, start_of
+
+DOWNLOAD = r"^/(?P<database>[^/]+)\.db$"
 CHUNK = 64 * 1024
 """Memory that a client which stops reading can occupy, besides the server's own buffer."""
+NO_FILE = "This server has no such file."
 
 _states: dict[Path, tuple[int, int]] = {}
 _NOT_PLAIN = re.compile(r"[^\w.+ -]", re.ASCII)
-_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The status and headers of a download, and the bytes to send; `length` 0 for no body."""
-
-    status: int
-    start: int
-    length: int
-    headers: tuple[tuple[str, str], ...]
+_RANGE = re.compile(r"bytes=(?=.*\d)(\d{0,18})-(\d{0,18})")
 
 
 def note_state(path: Path) -> None:
@@ -48,6 +45,34 @@ def _state(path: Path) -> tuple[int, int]:
     return stat.st_size, stat.st_mtime_ns
 
 
+async def download(datasette: Any, request: Any, send: Send) -> None:
+    """Send `/<database>.db`, with length, entity tag and ranges."""
+    try:
+        database = datasette.get_database(route=tilde_decode(request.url_vars["database"]))
+    except KeyError:
+        raise NotFound(NO_FILE) from None
+    await ensure(datasette, request.actor, "view-database", database.name)
+    if not database.path or database.is_mutable:
+        raise NotFound(NO_FILE)
+    if not datasette.setting("allow_download"):
+        raise Forbidden("This server does not offer downloads.")
+    await ensure(datasette, request.actor, "view-database-download", database.name)
+    path = Path(database.path)
+    if not is_as_it_was(path):
+        raise NotFound("The file was overwritten; the server must be restarted.")
+    answer, part = choose_part(path.stat().st_size, f'"{database.hash}"', request.headers)
+    kind = ("content-type", "application/octet-stream")
+    name = ("content-disposition", disposition(path.name))
+    await send(start_of(answer._replace(headers=(*answer.headers, kind, name))))
+    missing = 0 if request.method == "HEAD" else len(part)
+    with path.open("rb") as file:
+        file.seek(part.start)
+        while missing > 0 and (chunk := await asyncio.to_thread(file.read, min(CHUNK, missing))):
+            missing -= len(chunk)
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
 def disposition(name: str) -> str:
     """Return the header that names a download, for any characters in the name (RFC 6266, 5)."""
     plain = _NOT_PLAIN.sub("_", name)
@@ -55,66 +80,28 @@ def disposition(name: str) -> str:
     return f'attachment; filename="{plain}"{encoded}'
 
 
-async def send_file(scope: Scope, send: Send, path: Path, etag: str) -> None:
-    """Send a file that does not change, or the part of it that a request asks for."""
-    headers = {
-        key.decode("latin1"): value.decode("latin1") for key, value in scope.get("headers") or ()
-    }
-    part = choose_part(path.stat().st_size, etag, headers)
-    response_headers = (
-        *part.headers,
-        ("content-type", "application/octet-stream"),
-        ("content-disposition", disposition(path.name)),
-    )
-    encoded = [(key.encode("latin1"), value.encode("latin1")) for key, value in response_headers]
-    await send({"type": "http.response.start", "status": part.status, "headers": encoded})
-    missing = 0 if scope["method"] == "HEAD" else part.length
-    with path.open("rb") as file:
-        file.seek(part.start)
-        while missing > 0:
-            chunk = await asyncio.to_thread(file.read, min(CHUNK, missing))
-            if not chunk:
-                break
-            missing -= len(chunk)
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
+def choose_part(size: int, etag: str, headers: dict[str, str]) -> tuple[Answer, range]:
+    """Return status and headers of a download, and the bytes to send.
 
+    A request whose range is not a single plain one gets the whole file.
 
-def choose_part(size: int, etag: str, headers: dict[str, str]) -> Part:
-    """Return the part of a file to send for a request with these (lower-case) headers."""
+    Args:
+        headers: those of the request, with lower-case names.
+    """
     common = (("etag", etag), ("accept-ranges", "bytes"))
     cached = headers.get("if-none-match", "").split(",")
     if not {etag, "*"}.isdisjoint(tag.strip().removeprefix("W/") for tag in cached):
-        return Part(304, 0, 0, common)
-    span = None
-    if headers.get("if-range", etag) == etag:
-        span = _span(headers.get("range", ""), size)
-    if span is None:
-        return Part(200, 0, size, (*common, ("content-length", str(size))))
-    start, end = span
-    if start == end:
-        unsatisfied = (("content-range", f"bytes */{size}"), ("content-length", "0"))
-        return Part(416, 0, 0, (*common, *unsatisfied))
-    span_headers = (
-        ("content-range", f"bytes {start}-{end - 1}/{size}"),
-        ("content-length", str(end - start)),
+        return Answer(b"", 304, common), range(0)
+    match = _RANGE.fullmatch(headers.get("range", "").strip())
+    first, last = match.groups() if match else ("", "")
+    is_reversed = first and last and int(last) < int(first)
+    if match is None or is_reversed or headers.get("if-range", etag) != etag:
+        return Answer(b"", 200, (*common, ("content-length", str(size)))), range(size)
+    start = int(first) if first else max(size - int(last), 0)
+    part = range(start, min(int(last) + 1, size) if first and last else size)
+    span = f"{start}-{part.stop - 1}" if part else "*"
+    headers_of_part = (
+        ("content-range", f"bytes {span}/{size}"),
+        ("content-length", str(len(part))),
     )
-    return Part(206, start, end - start, (*common, *span_headers))
-
-
-def _span(header: str, size: int) -> tuple[int, int] | None:
-    """Return start and end of the range in a header; (0, 0) for a range without bytes.
-
-    None for a header that is not one plain range: it may be answered with the whole file.
-    """
-    match = _RANGE.fullmatch(header.strip())
-    if match is None or match.group() == "bytes=-":
-        return None
-    first, last = match.groups()
-    if not first:
-        start, end = max(size - int(last), 0), size
-    else:
-        start, end = int(first), min(int(last) + 1, size) if last else size
-        if last and int(last) < start:
-            return None
-    return (start, end) if start < end else (0, 0)
+    return Answer(b"", 206 if part else 416, (*common, *headers_of_part)), part

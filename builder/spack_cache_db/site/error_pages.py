@@ -10,27 +10,25 @@ import errno
 import sqlite3
 import sys
 import traceback
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from datasette.utils.asgi import Request, Response
+from datasette.utils.asgi import Response
 
 from spack_cache_db.database_file import is_interrupted
-from spack_cache_db.site.answers import BadAddress
+from spack_cache_db.site.answers import STRICT, refused
 from spack_cache_db.site.middleware import (
     NO_PAGE,
-    OWN_PAGE,
     App,
     Message,
     Receive,
     Scope,
     Send,
     path_of,
-    send_text,
+    send_answer,
 )
-from spack_cache_db.site.own_pages import is_own_page
+from spack_cache_db.site.own_pages import is_own_page, response_of
 from spack_cache_db.site.sandbox.statements import TOO_MUCH
-from spack_cache_db.site.table_addresses import Moved, better_reason, check_query
+from spack_cache_db.site.table_addresses import Moved, better_reason
 from spack_cache_db.site.workers.execute import PAGE_SECONDS, refusal
 from spack_cache_db.site.workers.worker import NO_MEMORY
 
@@ -66,8 +64,7 @@ _SQL_ERRORS = (sqlite3.OperationalError, sqlite3.ProgrammingError)
 _NO_FILE = (errno.ENAMETOOLONG, errno.ENOTDIR)
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """The status, title and message that a visitor gets for a failed request."""
 
     status: int
@@ -86,40 +83,28 @@ def failure_of(exception: Exception, time_limit_ms: int, *, is_own: bool = False
         time_limit_ms: the time limit of one statement.
         is_own: whether the page is one of ours, where an exception without a status is a bug.
     """
-    status = getattr(exception, "status", None)
-    title = getattr(exception, "title", None)
-    if isinstance(exception, MemoryError):
-        return Failure(400, "Query refused", NO_MEMORY[1])
-    if not isinstance(status, int):
-        return _without_status(exception, is_own=is_own)
-    if title == "SQL Interrupted":
-        return Failure(status, "Query refused", INTERRUPTED.format(limit=time_limit_ms))
-    status = 400 if status == 500 else status
+    status, title = getattr(exception, "status", None), getattr(exception, "title", None)
     sentence = str(getattr(exception, "message", None) or exception)
-    # Datasette takes the first part of every address for the name of a database.
-    if status == 404 and (sentence in ("", "404") or sentence.startswith("Database not found")):
-        sentence = NO_PAGE
-    return Failure(status, title or f"Error {status}", sentence)
-
-
-def _without_status(exception: Exception, *, is_own: bool) -> Failure:
-    if isinstance(exception, OSError) and exception.errno in _NO_FILE:
-        return Failure(404, "Error 404", NO_PAGE)
-    if is_own and is_interrupted(exception):
-        return Failure(503, "Error 503", SLOW.format(limit=int(PAGE_SECONDS * 1000)))
-    if not is_own and isinstance(exception, _SQL_ERRORS):
-        return Failure(400, "Query refused", str(exception))
-    if not is_own and isinstance(exception, _VALUE_ERRORS):
-        return Failure(400, "Error 400", UNREADABLE)
-    return Failure(500, "Error 500", UNKNOWN)
-
-
-def _without_sqlite(failure: Failure, fields: Any) -> Failure:
-    """Return a failure without SQLite's message, unless the visitor wrote SQL."""
-    if failure.sentence == TOO_MUCH or not _SQL_FIELDS.isdisjoint(fields):
-        return failure
-    is_search = any(name.startswith("_search") for name in fields)
-    return Failure(failure.status, "Error 400", NO_SEARCH if is_search else UNREADABLE)
+    if isinstance(exception, MemoryError):
+        status, title, sentence = 400, "Query refused", NO_MEMORY[1]
+    elif title == "SQL Interrupted":
+        title, sentence = "Query refused", INTERRUPTED.format(limit=time_limit_ms)
+    elif isinstance(status, int):
+        status = 400 if status == 500 else status
+        # Datasette takes the first part of every address for the name of a database.
+        if status == 404 and (sentence in ("", "404") or sentence.startswith("Database not found")):
+            sentence = NO_PAGE
+    elif isinstance(exception, OSError) and exception.errno in _NO_FILE:
+        status, sentence = 404, NO_PAGE
+    elif is_own and is_interrupted(exception):
+        status, sentence = 503, SLOW.format(limit=int(PAGE_SECONDS * 1000))
+    elif not is_own and isinstance(exception, _SQL_ERRORS):
+        status, title = 400, "Query refused"
+    elif not is_own and isinstance(exception, _VALUE_ERRORS):
+        status, sentence = 400, UNREADABLE
+    else:
+        status, sentence = 500, UNKNOWN
+    return Failure(status or 500, title or f"Error {status}", sentence)
 
 
 async def answer_error(datasette: Any, request: Any, exception: Exception) -> Any:
@@ -130,58 +115,43 @@ async def answer_error(datasette: Any, request: Any, exception: Exception) -> An
         exception = await better_reason(datasette, request, exception)
     if isinstance(exception, Moved):
         return Response.redirect(exception.address, status=301)
-    failure = failure_of(exception, datasette.setting("sql_time_limit_ms"), is_own=is_own)
-    is_invalid_sql = getattr(exception, "title", None) == "Invalid SQL"
-    if not is_own and (is_invalid_sql or isinstance(exception, _SQL_ERRORS)):
-        failure = _without_sqlite(failure, request.args)
-    if failure.status == 500:
+    status, title, sentence = failure_of(
+        exception, datasette.setting("sql_time_limit_ms"), is_own=is_own
+    )
+    is_sql = isinstance(exception, _SQL_ERRORS) or (
+        getattr(exception, "title", None) == "Invalid SQL"
+    )
+    # SQLite's message helps only a visitor who wrote SQL.
+    if not is_own and is_sql and sentence != TOO_MUCH and _SQL_FIELDS.isdisjoint(request.args):
+        is_search = any(name.startswith("_search") for name in request.args)
+        title, sentence = "Error 400", NO_SEARCH if is_search else UNREADABLE
+    if status == 500:
         traceback.print_exception(exception, file=sys.stderr)
-    elif failure.sentence == UNREADABLE:
+    elif sentence == UNREADABLE:
         # In case it is a bug of Datasette's after all.
         print(f"{path[:200]!r}: {exception!r:.500}", file=sys.stderr)
-    headers = dict(OWN_PAGE)
-    if failure.status == 503:
-        headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
-    if request.path.endswith(".csv"):
-        return Response.text(f"Error: {failure.sentence}\n", failure.status, headers)
-    context = {"error": failure.sentence, "status": failure.status, "title": failure.title}
-    if request.path.endswith(".json"):
-        return Response.json({"ok": False, **context}, status=failure.status, headers=headers)
-    context |= {"sql": request.args.get("sql"), "path": request.path}
-    html = await datasette.render_template("error.html", context, request=request)
-    return Response.html(html, status=failure.status, headers=headers)
+    form = request.path.rpartition(".")[2]
+    if form in ("csv", "json"):
+        response = response_of(refused(sentence, form, status, title))
+    else:
+        context = {"error": sentence, "status": status, "title": title, "path": request.path}
+        context["sql"] = request.args.get("sql")
+        html = await datasette.render_template("error.html", context, request=request)
+        response = Response.html(html, status, {"content-security-policy": STRICT})
+    if status == 503:
+        response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    return response
 
 
-def check_queries(app: App, datasette: Any) -> App:
-    """Wrap an application: it refuses unknown parameters and names of canned queries."""
-
-    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await check_query(datasette, scope)
-        except (BadAddress, Moved) as error:
-            # Datasette's templates need a token for forms; this page has no form.
-            request = Request({**scope, "csrftoken": str}, receive)
-            answer = await answer_error(datasette, request, error)
-            await answer.asgi_send(send)
-        else:
-            await app(scope, receive, send)
-
-    return checked
-
-
-def guard_csv(app: App) -> App:
-    """Wrap an application: it never sends an error as CSV with status 200.
+async def guard_csv(_: Any, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+    """Pass a request on, and never send an error as CSV with status 200.
 
     If a stream fails, Datasette writes the reason into it like a row; if a query is refused, 0.65
     sends 200 with an empty line. Caches would keep both. With this wrapper, an error before the
     first row has an error status, and an error after it closes the connection.
     """
-
-    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-        is_csv = str(scope["path"]).endswith(".csv") and not is_own_page(path_of(scope))
-        await app(scope, receive, _CsvGuard(send).send if is_csv else send)
-
-    return guarded
+    is_csv = str(scope["path"]).endswith(".csv") and not is_own_page(path_of(scope))
+    await app(scope, receive, _CsvGuard(send).send if is_csv else send)
 
 
 class _CsvGuard:
@@ -198,37 +168,29 @@ class _CsvGuard:
         self._waiting = bytearray()
 
     async def send(self, message: Message) -> None:
-        if self._is_broken:
-            return
         if message["type"] == "http.response.start":
             kind = {key.lower(): value for key, value in message["headers"]}.get(b"content-type")
             self._is_rows = message["status"] == 200 and (kind or b"").startswith(_CSV)
-            if self._is_rows:
-                self._start = message
-                return
-        elif self._is_rows:
+            self._start = message
+        if not self._is_rows:
+            await self._send(message)
+        elif message["type"] == "http.response.body" and not self._is_broken:
             await self._send_rows(message)
-            return
-        await self._send(message)
 
     async def _send_rows(self, message: Message) -> None:
         """Send the waiting rows once they are `PIECE_BYTES`, after the status."""
         body = message.get("body", b"")
-        is_text = bool(body) and not body.endswith(_ROW_END)
+        self._is_broken = bool(body) and not body.endswith(_ROW_END)
         start, self._start = self._start, None
         if start is not None:
-            if is_text or (refusal() and body in (b"", _ROW_END)):
-                await self._refuse()
+            if self._is_broken or (refusal() and body in (b"", _ROW_END)):
+                self._is_broken = True
+                await send_answer(self._send, refused(refusal() or NO_ROWS, "csv"))
                 return
             await self._send(start)
-        self._is_broken = is_text
-        self._waiting += b"" if is_text else body
+        self._waiting += b"" if self._is_broken else body
         # After an error, no last message follows: the server closes the connection.
-        is_more = is_text or message.get("more_body", False)
-        if is_text or len(self._waiting) >= PIECE_BYTES or not is_more:
+        is_more = self._is_broken or message.get("more_body", False)
+        if self._is_broken or len(self._waiting) >= PIECE_BYTES or not is_more:
             piece, self._waiting = bytes(self._waiting), bytearray()
             await self._send({**message, "body": piece, "more_body": is_more})
-
-    async def _refuse(self) -> None:
-        self._is_broken = True
-        await send_text(self._send, 400, refusal() or NO_ROWS)

@@ -6,14 +6,15 @@ Datasette sends none of these on most of its pages, and the site must be safe wi
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import zlib
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
-from urllib.parse import parse_qs, quote_plus, unquote_plus, unquote_to_bytes
+from urllib.parse import parse_qs, quote_plus, unquote_plus
 
 from spack_cache_db.site.allowances import allowances_of
+from spack_cache_db.site.answers import STRICT, Answer, BadAddress, refused
 from spack_cache_db.site.sandbox.statements import PAGE_ROWS
 from spack_cache_db.site.workers.execute import refusal
 
@@ -22,15 +23,14 @@ Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-Headers = list[tuple[bytes, bytes]]
 
 LONGEST_ADDRESS = 32_000
-MOST_FIELDS = 100
-"""Fields of an address; each may cost a statement or a link."""
-MOST_OF = {"_facet": 10, "_sort": 2}
-"""Most fields whose names begin with these words."""
+MOST_FIELDS = {"": 100, "_facet": 10, "_sort": 2}
+"""Most fields whose names begin with these words; each may cost a statement or a link."""
 LONGEST_SQL = 8_000
-"""Bytes of a statement; Datasette's regular expressions take time quadratic in its length."""
+"""Characters of a statement; Datasette's regular expressions take time quadratic in its length."""
+MOST_BODY = 4_000_000
+"""Size limit of a form in bytes; a lockfile of a thousand specs has two million."""
 LONGEST_COOKIE = 4_096
 """Browsers keep no longer cookies."""
 NO_PAGE = "There is no such page here."
@@ -49,29 +49,20 @@ databases and tables are in Datasette 1.0 only.
 READING_POSTS = re.compile(r"/[^/]+/[^/]+/-/count|/cover(?:\.(?:json|csv))?")
 """Addresses that only read with POST: Datasette 1.0's "count all", and environments."""
 
-_STRICT = (
-    "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
-)
 # Datasette's own pages carry scripts and styles in the page.
-_DATASETTE = _STRICT.replace("script-src 'self'", "script-src 'self' 'unsafe-inline'").replace(
+_DATASETTE = STRICT.replace("script-src 'self'", "script-src 'self' 'unsafe-inline'").replace(
     "style-src 'self'", "style-src 'self' 'unsafe-inline'"
 )
-_POLICY, _NO_FRAMES = b"content-security-policy", b"frame-ancestors 'none'"
-OWN_PAGE = {"content-security-policy": _STRICT}
-"""Headers of our own pages, which have neither scripts nor styles inside the page."""
-
-_SECURITY = {
+_HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"x-frame-options": b"DENY",
     b"referrer-policy": b"strict-origin-when-cross-origin",
     b"permissions-policy": b"camera=(), geolocation=(), microphone=()",
 }
-_FOR_ONE_VISITOR = {b"cross-origin-opener-policy": b"same-origin"}
-"""Headers of pages that plugins may show to one visitor: no site that opens them can watch them.
-
-Other pages do without, because Chromium shows such a page 40 ms later, in another process.
-"""
+_POLICY, _CACHE = b"content-security-policy", b"cache-control"
+_NO_FRAMES = "frame-ancestors 'none'"
+_PERSONAL = {b"cookie", b"authorization"}
+"""Headers that may identify a visitor."""
 LONGEST_AT_ONCE = 64 * 1024
 """Bytes that are compressed on the event loop; larger bodies in a thread."""
 _COMPRESSIBLE = (
@@ -83,105 +74,74 @@ _COMPRESSIBLE = (
 )
 _NO_GZIP = re.compile(rb"(?:gzip|\*)\s*;\s*q=0(?:\.0*)?\s*(?:,|$)")
 
-METHODS = b"GET, HEAD, OPTIONS"
-_CORS_PREFIX = b"access-control-"
-_CORS = [
-    (b"access-control-allow-origin", b"*"),
-    (
-        b"access-control-expose-headers",
+_CORS = {
+    b"access-control-allow-origin": b"*",
+    b"access-control-expose-headers": (
         b"Accept-Ranges, Content-Disposition, Content-Length, Content-Range, ETag, Link, "
-        b"Retry-After",
+        b"Retry-After"
     ),
-]
-_PREFLIGHT = [
-    (b"access-control-allow-methods", METHODS),
-    (
-        b"access-control-allow-headers",
-        b"Authorization, Content-Type, If-None-Match, If-Range, Range",
+}
+_PREFLIGHT = {
+    **_CORS,
+    b"access-control-allow-methods": b"GET, HEAD, OPTIONS",
+    b"access-control-allow-headers": (
+        b"Authorization, Content-Type, If-None-Match, If-Range, Range"
     ),
-    (b"access-control-max-age", b"3600"),
-]
+    b"access-control-max-age": b"3600",
+}
 
 
-class TooLargeError(Exception):
-    """The address has too many fields or a statement that is too long."""
-
-
-def guard(app: App, datasette: Any) -> App:
-    """Return the application with the rules of this module around it."""
-    ttl = datasette.setting("default_cache_ttl")
-    allowed = allowances_of(datasette)
-    security = {**_SECURITY, b"content-security-policy": allowed.policy(_DATASETTE).encode()}
-    frames = _NO_FRAMES
-    if allowed.embedding:
-        # This older header knows no origins.
-        del security[b"x-frame-options"]
-        frames = b"frame-ancestors " + " ".join(allowed.embedding).encode()
-
-    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await app(scope, receive, send)
-            return
-        if scope["method"] == "OPTIONS":
-            cors = [*_CORS, *_PREFLIGHT] if datasette.cors else []
-            await send_whole(send, 204, "", [_allow(scope), *cors])
-            return
-        is_open = allowed.opens(str(scope["path"]))
-        # An open page of a plugin may be for one visitor, such as a form to log in.
-        max_age = 0 if is_open else ttl
-        is_for_one = is_open or _is_signed_in(scope)
-        sent = security | _FOR_ONE_VISITOR if is_for_one else security
-        response = Response(scope, send, max_age, sent, frames, cors=datasette.cors)
-        refused = barred(scope, is_open=is_open)
-        if refused is not None:
-            allow = [_allow(scope)] if refused[0] == 405 else []
-            await send_error(scope, response.send, *refused, allow)
-            return
-        try:
-            query = bounded(str(scope["path"]), each_once(scope.get("query_string", b"")))
-        except TooLargeError as error:
-            await send_error(scope, response.send, 400, str(error))
-            return
-        if not datasette.setting("default_allow_sql") and "sql" in fields_of(query):
-            await send_error(scope, response.send, 403, NO_SQL)
-            return
-        headers = [header for header in scope["headers"] if not _is_costly(*header)]
-        await app({**scope, "query_string": query, "headers": headers}, receive, response.send)
-
-    return guarded
-
-
-def _allow(scope: Scope) -> tuple[bytes, bytes]:
-    takes_forms = READING_POSTS.fullmatch(str(scope["path"]))
-    return b"allow", METHODS + (b", POST" if takes_forms else b"")
-
-
-def barred(scope: Scope, *, is_open: bool) -> tuple[int, str] | None:
-    """Return status and reason if a request is refused."""
+async def guard(datasette: Any, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+    """Refuse a request, or answer it with the headers of this module."""
     path = str(scope["path"])
+    is_open = allowances_of(datasette).opens(path)
+    methods = f"GET, HEAD, OPTIONS{', POST' if READING_POSTS.fullmatch(path) else ''}".encode()
+    if scope["method"] == "OPTIONS":
+        allowed = {b"allow": methods, **(_PREFLIGHT if datasette.cors else {})}
+        await send({"type": "http.response.start", "status": 204, "headers": [*allowed.items()]})
+        await send({"type": "http.response.body"})
+        return
+    response = Response(datasette, scope, send, is_open=is_open)
+    try:
+        check(scope, is_open=is_open)
+        has_sql = datasette.setting("default_allow_sql")
+        query = bounded(path, scope.get("query_string", b""), has_sql=has_sql)
+    except BadAddress as error:
+        answer = refused(str(error), "json" if path.endswith(".json") else None, error.status)
+        if error.status == 405:
+            answer = answer._replace(headers=(*answer.headers, ("allow", methods.decode())))
+        await send_answer(response.send, answer)
+        return
+    headers = [header for header in scope["headers"] if not _is_costly(*header)]
+    await app({**scope, "query_string": query, "headers": headers}, receive, response.send)
+
+
+def check(scope: Scope, *, is_open: bool) -> None:
+    """Check the method, the address and the size of a request.
+
+    Raises:
+        BadAddress: the site does not answer such requests.
+    """
+    path, query = str(scope["path"]), scope.get("query_string", b"")
+    headers = dict(scope.get("headers", ()))
     if "\0" in path or path.startswith(("//", "/\\")):
         # No name contains NUL, and a redirect to a path with two slashes leads to another host.
-        return 404, NO_PAGE
-    if scope["method"] not in ("GET", "HEAD") and not is_open:
-        is_reading = scope["method"] == "POST" and READING_POSTS.fullmatch(path)
-        if not is_reading:
-            return 405, "This site is read-only: only GET and HEAD are answered."
-    if b"%00" in scope.get("query_string", b"") or b"\0" in scope.get("query_string", b""):
-        return 400, NO_NUL
-    if len(scope.get("query_string", b"")) + len(scope["path"]) > LONGEST_ADDRESS:
-        return 414, f"The address is longer than {LONGEST_ADDRESS:,} characters."
+        raise BadAddress(NO_PAGE, 404)
+    is_reading = scope["method"] == "POST" and READING_POSTS.fullmatch(path)
+    if scope["method"] not in ("GET", "HEAD") and not is_open and not is_reading:
+        raise BadAddress("This site is read-only: only GET and HEAD are answered.", 405)
+    if b"%00" in query or b"\0" in query:
+        raise BadAddress(NO_NUL)
+    if len(query) + len(path) > LONGEST_ADDRESS:
+        raise BadAddress(f"The address is longer than {LONGEST_ADDRESS:,} characters.", 414)
     if "/-/" in path and not is_open and not OPEN_TOOLS.fullmatch(path):
-        return 404, NO_PAGE
-    if any(name.lower() == b"transfer-encoding" for name, _ in scope.get("headers", ())):
+        raise BadAddress(NO_PAGE, 404)
+    if b"transfer-encoding" in headers:
         # Each chunk costs a message, and with two lengths, proxies and servers may disagree about
         # the end of a request.
-        return 411, "The request has a body but no Content-Length."
-    return None
-
-
-def _is_signed_in(scope: Scope) -> bool:
-    """Return whether a request may identify its visitor, by the headers that `Vary` names."""
-    return any(name.lower() in (b"cookie", b"authorization") for name, _ in scope["headers"])
+        raise BadAddress("The request has a body but no Content-Length.", 411)
+    if int(headers.get(b"content-length", 0)) > MOST_BODY:
+        raise BadAddress(f"The form has more than {MOST_BODY:,} bytes.", 413)
 
 
 def _is_costly(name: bytes, value: bytes) -> bool:
@@ -190,203 +150,182 @@ def _is_costly(name: bytes, value: bytes) -> bool:
     Python before 3.11.10 and 3.12.6 takes time quadratic in the number of a cookie's backslashes
     (CVE-2024-7592). Cookies of plugins have none.
     """
-    return name.lower() == b"cookie" and (len(value) > LONGEST_COOKIE or b"\\" in value)
+    return name == b"cookie" and (len(value) > LONGEST_COOKIE or b"\\" in value)
 
 
-def each_once(query: bytes) -> bytes:
-    """Return a query string without repeated fields and without blank searches.
+def bounded(path: str, query: bytes, *, has_sql: bool = True) -> bytes:
+    """Return a query string that Datasette answers in bounded time.
 
-    Datasette answers a blank search with an error.
+    It has no repeated fields, no blank searches, which Datasette refuses, no comments before its
+    SQL, and a bounded number of rows.
 
     Raises:
-        TooLargeError: there are too many different fields.
+        BadAddress: there are too many fields, or the SQL is too long or not allowed.
     """
     fields: dict[tuple[str, str], bytes] = {}
-    for field in query.split(b"&"):
-        name, _, value = field.decode("latin1").partition("=")
-        is_blank = name.startswith("_search") and not unquote_plus(value).strip()
-        if field and not is_blank:
-            fields.setdefault((unquote_plus(name), unquote_plus(value)), field)
-    if len(fields) > MOST_FIELDS:
-        raise TooLargeError(f"The address has more than {MOST_FIELDS} fields.")
-    for start, limit in MOST_OF.items():
+    is_page = not path.endswith((".json", ".csv")) and "_format" not in fields_of(query)
+    for field in filter(None, query.split(b"&")):
+        name, _, text = map(unquote_plus, field.decode("latin1").partition("="))
+        if name.startswith("_search") and not text.strip():
+            continue
+        bounded_field = field
+        if name == "sql":
+            if not has_sql:
+                raise BadAddress(NO_SQL, 403)
+            if len(text) > LONGEST_SQL:
+                raise BadAddress(f"A statement has at most {LONGEST_SQL:,} characters.")
+            if (sql := without_comments(text)) != text:
+                bounded_field = f"sql={quote_plus(sql)}".encode()
+        elif name == "_size" and is_page and text != "0":
+            is_large = text == "max" or (text.isdecimal() and int(text[:9]) > PAGE_ROWS)
+            bounded_field = b"_size=%d" % PAGE_ROWS if is_large else field
+        fields.setdefault((name, text), bounded_field)
+    for start, limit in MOST_FIELDS.items():
         if sum(name.startswith(start) for name, _ in fields) > limit:
-            raise TooLargeError(
-                f"The address has more than {limit} fields that begin with {start}."
-            )
+            kind = f"fields that begin with {start}" if start else "fields"
+            raise BadAddress(f"The address has more than {limit} {kind}.")
     return b"&".join(fields.values())
 
 
-def bounded(path: str, query: bytes) -> bytes:
-    """Return a query string without comments before its SQL, and with a bounded number of rows.
-
-    Args:
-        path: the path of the address.
-        query: its query string.
-
-    Raises:
-        TooLargeError: the SQL is too long.
-    """
-    fields = [field.partition(b"=")[::2] for field in query.split(b"&")]
-    is_page = not path.endswith((".json", ".csv")) and b"_format" not in dict(fields)
-    for number, (name, value) in enumerate(fields):
-        if name == b"sql":
-            sql = unquote_to_bytes(value.replace(b"+", b" "))
-            if len(sql) > LONGEST_SQL:
-                raise TooLargeError(f"A statement has at most {LONGEST_SQL:,} bytes.")
-            if (bare := without_comments(sql)) != sql:
-                fields[number] = name, quote_plus(bare).encode()
-        elif name == b"_size" and is_page and _is_large(value):
-            fields[number] = name, b"%d" % PAGE_ROWS
-    return b"&".join(b"=".join(field) for field in fields if field[0])
-
-
-def without_comments(sql: bytes) -> bytes:
+def without_comments(sql: str) -> str:
     """Return SQL without leading blanks and comments."""
     while True:
         sql = sql.lstrip()
-        end = {b"--": b"\n", b"/*": b"*/"}.get(sql[:2])
+        end = {"--": "\n", "/*": "*/"}.get(sql[:2])
         if end is None:
             return sql
         sql = sql.partition(end)[2]
 
 
-def _is_large(size: bytes) -> bool:
-    return size == b"max" or (size.isdigit() and int(size[:9]) > PAGE_ROWS)
-
-
 def fields_of(query: bytes) -> dict[str, list[str]]:
     """Return the fields of a query string, which may contain bytes beyond ASCII."""
-    return parse_qs(query.decode("latin-1"))
+    return parse_qs(query.decode("latin-1"), keep_blank_values=True)
 
 
-async def send_error(
-    scope: Scope, send: Send, status: int, sentence: str, headers: Headers | None = None
-) -> None:
-    """Send an error: as JSON if JSON was requested, else as plain text."""
-    if not str(scope["path"]).endswith(".json"):
-        await send_text(send, status, sentence, headers)
-        return
-    kind = (b"content-type", b"application/json; charset=utf-8")
-    body = json.dumps({"ok": False, "error": sentence, "status": status})
-    await send_whole(send, status, f"{body}\n", [kind, *(headers or [])])
+def start_of(answer: Answer) -> Message:
+    """Return the first ASGI message of an answer."""
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]
+    return {"type": "http.response.start", "status": answer.status, "headers": headers}
 
 
-async def send_text(send: Send, status: int, sentence: str, headers: Headers | None = None) -> None:
-    """Send an error as plain text."""
-    kind = (b"content-type", b"text/plain; charset=utf-8")
-    await send_whole(send, status, f"Error: {sentence}\n", [kind, *(headers or [])])
-
-
-async def send_whole(send: Send, status: int, body: str, headers: Headers) -> None:
+async def send_answer(send: Send, answer: Answer) -> None:
     """Send an answer in one piece."""
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body.encode()})
+    await send(start_of(answer))
+    await send({"type": "http.response.body", "body": answer.body})
 
 
 class Response:
     """Completes the headers of a response, and compresses its body."""
 
-    def __init__(
-        self,
-        scope: Scope,
-        send: Send,
-        ttl: int,
-        security: dict[bytes, bytes],
-        frames: bytes,
-        *,
-        cors: bool,
-    ) -> None:
-        self._send = send
-        self._ttl, self._security, self._frames, self._cors = ttl, security, frames, cors
-        self._asked: dict[bytes, bytes] = dict(scope.get("headers") or ())
-        self._is_head = scope["method"] == "HEAD"
+    def __init__(self, datasette: Any, scope: Scope, send: Send, *, is_open: bool) -> None:
+        self._send, self._cors = send, datasette.cors
+        self._allowed, self._is_head = allowances_of(datasette), scope["method"] == "HEAD"
+        self._sent: dict[bytes, bytes] = dict(scope.get("headers") or ())
+        # A plugin's page may be for one visitor.
+        self._is_for_one = is_open or not _PERSONAL.isdisjoint(self._sent)
+        ttl = 0 if is_open else datasette.setting("default_cache_ttl")
+        self._max_age = f"public, max-age={ttl}".encode() if ttl > 0 else b"no-store"
         self._compressor: Any = None
         self._lacks_language = False
 
     async def send(self, message: Message) -> None:
         """Pass one ASGI message on."""
         if message["type"] == "http.response.start":
-            message = {**message, "headers": self._headers(message)}
-        elif self._lacks_language and message.get("body"):
+            await self._send({**message, "headers": self._headers(message)})
+            return
+        body, is_last = message.get("body", b""), not message.get("more_body")
+        if body and self._lacks_language:
             # Datasette's base template has no language, which screen readers need.
-            body = message["body"].replace(b"<html>", b'<html lang="en">', 1)
-            message, self._lacks_language = {**message, "body": body}, False
-        if message["type"] == "http.response.body" and self._compressor is not None:
-            large = len(message.get("body", b"")) > LONGEST_AT_ONCE
-            packed = await asyncio.to_thread(self._packed, message) if large else None
-            message = {**message, "body": self._packed(message) if packed is None else packed}
-        await self._send(message)
+            body, self._lacks_language = body.replace(b"<html>", b'<html lang="en">', 1), False
+        if self._compressor is not None and len(body) > LONGEST_AT_ONCE:
+            body = await asyncio.to_thread(self._packed, body, is_last)
+        elif self._compressor is not None:
+            body = self._packed(body, is_last)
+        await self._send({**message, "body": body})
 
-    def _headers(self, message: Message) -> Headers:
-        status = message["status"]
+    def _packed(self, body: bytes, is_last: bool) -> bytes:
+        flush = zlib.Z_FINISH if is_last else zlib.Z_SYNC_FLUSH
+        return bytes(self._compressor.compress(body) + self._compressor.flush(flush))
+
+    def _headers(self, message: Message) -> list[tuple[bytes, bytes]]:
         headers = [(key.lower(), value) for key, value in message.get("headers", ())]
-        if self._cors:
-            # Datasette sets some of these on some answers.
-            headers = [header for header in headers if not header[0].startswith(_CORS_PREFIX)]
-            headers += _CORS
-        named = dict(headers)
-        headers += [header for header in self._security.items() if header[0] not in named]
-        headers = [
-            (key, value.replace(_NO_FRAMES, self._frames) if key == _POLICY else value)
-            for key, value in headers
-        ]
+        values = _HEADERS | dict(headers) | (_CORS if self._cors else {})
+        kind = values.get(b"content-type", b"")
+        self._lacks_language = kind.startswith(b"text/html") and _POLICY not in values
+        policy = values.get(_POLICY, b"").decode() or self._allowed.policy(_DATASETTE)
+        if origins := self._allowed.embedding:
+            policy = policy.replace(_NO_FRAMES, f"frame-ancestors {' '.join(origins)}")
+            # This older header knows no origins.
+            del values[b"x-frame-options"]
+        values[_POLICY] = policy.encode()
+        if self._is_for_one:
+            # No page that opens it can watch it. Chromium shows such a page 40 ms later.
+            values[b"cross-origin-opener-policy"] = b"same-origin"
+        # Datasette 1.0 shows errors beside a form, with status 200.
+        is_error = message["status"] >= 400 or refusal()
+        values.setdefault(_CACHE, b"no-store" if is_error else self._max_age)
         if refusal():
-            # Datasette 1.0 shows errors beside a form, with status 200.
-            headers = [header for header in headers if header[0] != b"cache-control"]
-            headers.append((b"cache-control", b"no-store"))
-        elif b"cache-control" not in named:
-            headers.append((b"cache-control", self._cache_control(status)))
-        kind = named.get(b"content-type", b"")
-        if kind.startswith(b"text/html") and _POLICY not in named:
-            self._lacks_language = True
-            headers = [each for each in headers if each[0] != b"content-length"]
-        if not kind.startswith(_COMPRESSIBLE) or b"content-encoding" in named:
-            return headers
-        headers = _with_vary(headers, b"Accept-Encoding")
-        if self._takes_gzip() and not self._is_head and status not in (204, 206, 304):
-            self._compressor = zlib.compressobj(6, zlib.DEFLATED, 31)
-            headers.append((b"content-encoding", b"gzip"))
-            headers = [(key, value) for key, value in headers if key != b"content-length"]
-        return headers
-
-    def _takes_gzip(self) -> bool:
-        accepted = self._asked.get(b"accept-encoding", b"").lower()
-        return b"gzip" in accepted and not _NO_GZIP.search(accepted)
-
-    def _cache_control(self, status: int) -> bytes:
-        is_cacheable = self._ttl > 0 and status < 400
-        return f"public, max-age={self._ttl}".encode() if is_cacheable else b"no-store"
-
-    def _packed(self, message: Message) -> bytes:
-        packed: bytes = self._compressor.compress(message.get("body", b""))
-        if message.get("more_body"):
-            return packed + bytes(self._compressor.flush(zlib.Z_SYNC_FLUSH))
-        return packed + bytes(self._compressor.flush())
+            values[_CACHE] = b"no-store"
+        if self._lacks_language:
+            values.pop(b"content-length", None)
+        if kind.startswith(_COMPRESSIBLE) and b"content-encoding" not in values:
+            vary = values.get(b"vary")
+            values[b"vary"] = b", ".join(filter(None, (vary, b"Accept-Encoding")))
+            accepted = self._sent.get(b"accept-encoding", b"").lower()
+            takes_gzip = b"gzip" in accepted and not _NO_GZIP.search(accepted)
+            if takes_gzip and not self._is_head and message["status"] not in (204, 206, 304):
+                self._compressor = zlib.compressobj(6, zlib.DEFLATED, 31)
+                values[b"content-encoding"] = b"gzip"
+                values.pop(b"content-length", None)
+        cookies = [header for header in headers if header[0] == b"set-cookie"]
+        values.pop(b"set-cookie", None)
+        return [*values.items(), *cookies]
 
 
-def _with_vary(headers: Headers, name: bytes) -> Headers:
-    parts = [value for key, value in headers if key == b"vary"]
-    rest = [(key, value) for key, value in headers if key != b"vary"]
-    return [*rest, (b"vary", b", ".join([*parts, name]))]
+async def cancelled(_: Any, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+    """Pass on a request with its whole body, and cancel it if its client disconnects."""
+    messages = [await receive()]
+    while messages[-1].get("more_body"):
+        messages.append(await receive())
+    unread, has_left = iter(messages), asyncio.Event()
+
+    async def receive_body() -> Message:
+        if (message := next(unread, None)) is None:
+            await has_left.wait()
+            return {"type": "http.disconnect"}
+        return message
+
+    async def leave() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        has_left.set()
+
+    work = asyncio.ensure_future(app(scope, receive_body, send))
+    leaving = asyncio.ensure_future(leave())
+    try:
+        await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
+        # uvicorn reports a disconnect after a complete response, too.
+        if not work.done():
+            work.cancel()
+        with suppress(asyncio.CancelledError):
+            await work
+    finally:
+        for task in (work, leaving):
+            task.cancel()
 
 
-def below_base(app: App, base_url: str) -> App:
-    """Return an application that removes the site's base from paths.
+async def below_base(datasette: Any, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+    """Pass on a request without the site's base in its path.
 
     A proxy may pass the base on or cut it off. Datasette would add it to paths a second time.
     """
-
-    async def cut(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and str(scope["path"]).startswith(base_url):
-            raw = scope.get("raw_path") or b""
-            paths: dict[str, Any] = {"path": str(scope["path"])[len(base_url) - 1 :]}
-            if raw.startswith(base_url.encode()):
-                paths["raw_path"] = raw[len(base_url) - 1 :]
-            scope = {**scope, **paths}
-        await app(scope, receive, send)
-
-    return cut
+    base = datasette.setting("base_url")
+    if str(scope["path"]).startswith(base):
+        raw = scope.get("raw_path") or b""
+        scope = {**scope, "path": str(scope["path"])[len(base) - 1 :]}
+        if raw.startswith(base.encode()):
+            scope["raw_path"] = raw[len(base) - 1 :]
+    await app(scope, receive, send)
 
 
 def path_of(scope: Scope) -> str:

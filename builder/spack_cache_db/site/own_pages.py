@@ -4,96 +4,84 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from datasette.plugins import pm
-from datasette.utils import await_me_maybe, tilde_decode
-from datasette.utils.asgi import Forbidden, NotFound, Response
+from datasette.utils import await_me_maybe
+from datasette.utils.asgi import Response
 
-from spack_cache_db.site.answers import Answer, Link, Request
-from spack_cache_db.site.catalogues import others, published
-from spack_cache_db.site.download import is_as_it_was, send_file
-from spack_cache_db.site.middleware import OWN_PAGE, path_of
-from spack_cache_db.site.permissions import ensure, may_view
+from spack_cache_db.site.answers import Answer, Link, Request, refused
+from spack_cache_db.site.catalogues import ensure, may_view, others, published
+from spack_cache_db.site.download import DOWNLOAD, download
+from spack_cache_db.site.middleware import path_of, start_of
 from spack_cache_db.site.routes import ROUTES, respond, route_of
 from spack_cache_db.site.workers.execute import ask
 
-DOWNLOAD = r"^/(?P<database>[^/]+)\.db$"
 FORM_TYPE = "application/x-www-form-urlencoded"
-NO_FORM = (
-    f"Error: expected a form ({FORM_TYPE}) with the field q: curl --data-urlencode q@spack.yaml\n"
-)
-NO_FILE = "This server has no such file."
-_kept: WeakKeyDictionary[Any, KeptAnswers] = WeakKeyDictionary()
+NO_FORM = f"expected a form ({FORM_TYPE}) with the field q: curl --data-urlencode q@spack.yaml"
 
 Handler = Callable[..., Awaitable[Any]]
 
 
-class KeptAnswers:
-    """A cache of answers by request; beyond its size limit, the least recently used go first."""
+class KeptAnswers(dict[Request, Answer]):
+    """The answers to requests; beyond its size limit, the oldest go first."""
 
     def __init__(self, size_limit: int = 32_000_000) -> None:
         self._size_limit, self._bytes = size_limit, 0
-        self._answers: OrderedDict[Request, Answer] = OrderedDict()
-
-    def get(self, request: Request) -> Answer | None:
-        """Return the answer to a request; None if it is not kept."""
-        if request in self._answers:
-            self._answers.move_to_end(request)
-        return self._answers.get(request)
 
     def keep(self, request: Request, answer: Answer) -> None:
         """Add an answer."""
-        if request in self._answers:
-            return
-        self._answers[request] = answer
-        self._bytes += _size(request, answer)
+        if self.setdefault(request, answer) is answer:
+            self._bytes += _size(request, answer)
         while self._bytes > self._size_limit:
-            self._bytes -= _size(*self._answers.popitem(last=False))
+            oldest = next(iter(self))
+            self._bytes -= _size(oldest, self.pop(oldest))
+
+
+_kept: WeakKeyDictionary[Any, KeptAnswers] = WeakKeyDictionary()
+"""Answers by Datasette's database."""
 
 
 def _size(request: Request, answer: Answer) -> int:
     return len(answer.body) + len(request.path) + len(request.query) + 1_000
 
 
+def response_of(answer: Answer) -> Any:
+    """Return Datasette's form of an answer."""
+    headers = dict(answer.headers)
+    return Response(answer.body, answer.status, headers, headers.pop("content-type"))
+
+
 def handler_of(number: int) -> Handler:
     """Return the function that Datasette calls for a route, given by its index in `ROUTES`."""
 
     async def handler(datasette: Any, request: Any, send: Any) -> Any:
-        database = published(datasette)
-        await ensure(datasette, request.actor, "view-database", database.name)
+        await ensure(datasette, request.actor, "view-database", published(datasette).name)
         form = None
         if request.method == "POST":
             if not request.headers.get("content-type", FORM_TYPE).startswith(FORM_TYPE):
-                return Response.text(NO_FORM, status=415)
+                return response_of(refused(NO_FORM, None, 415))
             form = (await request.post_body()).decode("latin-1")
         page_request = await _page_request(datasette, request, form)
         answer = await _answer(datasette, number, page_request)
-        if answer.following is not None:
-            await _stream(datasette, number, page_request, answer, send)
-            return None
-        headers = {**OWN_PAGE, **dict(answer.headers)}
-        return Response(answer.body, answer.status, headers, headers.pop("content-type"))
+        if answer.following is None:
+            return response_of(answer)
+        await _stream(datasette, number, page_request, answer, send)
+        return None
 
     return handler
 
 
 async def _answer(datasette: Any, number: int, request: Request) -> Answer:
-    """Return the answer of a route, from a worker or from the kept answers.
-
-    Raises:
-        Exception: see `Pool.run`.
-    """
+    """Return the answer of a route, from a worker or from the kept answers."""
     database = published(datasette)
     answers = _kept.setdefault(database, KeptAnswers())
-    answer = answers.get(request) or await ask(
-        datasette, ROUTES[number].kind, respond, number, request
-    )
+    if (answer := answers.get(request)) is not None:
+        return answer
+    answer = await ask(datasette, ROUTES[number].kind, respond, number, request)
     is_whole = answer.status == 200 and answer.following is None
     if is_whole and request.form is None and not database.is_mutable:
         answers.keep(request, answer)
@@ -120,10 +108,7 @@ async def _page_request(datasette: Any, request: Any, form: str | None) -> Reque
 
 async def _stream(datasette: Any, number: int, request: Request, answer: Answer, send: Any) -> None:
     """Send rows in parts; close the connection if one of them fails."""
-    headers = [
-        (name.encode(), value.encode()) for name, value in (*OWN_PAGE.items(), *answer.headers)
-    ]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send(start_of(answer))
     while answer.following is not None:
         await send({"type": "http.response.body", "body": answer.body, "more_body": True})
         try:
@@ -135,24 +120,6 @@ async def _stream(datasette: Any, number: int, request: Request, answer: Answer,
         if answer.status != 200:
             return
     await send({"type": "http.response.body", "body": answer.body})
-
-
-async def download(datasette: Any, request: Any, send: Any) -> None:
-    """Send `/<database>.db`, with length, entity tag and ranges."""
-    try:
-        database = datasette.get_database(route=tilde_decode(request.url_vars["database"]))
-    except KeyError:
-        raise NotFound(NO_FILE) from None
-    await ensure(datasette, request.actor, "view-database", database.name)
-    if not database.path or database.is_mutable:
-        raise NotFound(NO_FILE)
-    if not datasette.setting("allow_download"):
-        raise Forbidden("This server does not offer downloads.")
-    await ensure(datasette, request.actor, "view-database-download", database.name)
-    path = Path(database.path)
-    if not is_as_it_was(path):
-        raise NotFound("The file was overwritten; the server must be restarted.")
-    await send_file(request.scope, send, path, f'"{database.hash}"')
 
 
 PAGES: tuple[tuple[str, Handler], ...] = (

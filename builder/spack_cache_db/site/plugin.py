@@ -28,14 +28,13 @@ from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.answers import link_to, links_to
 from spack_cache_db.site.catalogues import is_site
 from spack_cache_db.site.download import note_state
-from spack_cache_db.site.error_pages import answer_error, check_queries, guard_csv
+from spack_cache_db.site.error_pages import answer_error, guard_csv
 from spack_cache_db.site.own_pages import PAGES
 from spack_cache_db.site.pages.filters import options
 from spack_cache_db.site.pages.site_facts import NO_FACTS
 from spack_cache_db.site.sandbox import sql_functions
 from spack_cache_db.site.sandbox.statements import authorize, restrict
-from spack_cache_db.site.table_addresses import check_table, wheres
-from spack_cache_db.site.visits import visited
+from spack_cache_db.site.table_addresses import check_queries, check_table, wheres
 from spack_cache_db.site.whole_answers import whole
 from spack_cache_db.site.workers import execute
 from spack_cache_db.spack.lexer import is_hash
@@ -59,14 +58,9 @@ LINKED = {*_HASHES, *_VIEW_COLUMNS, "name"}
 _ORDER = [*VIEWS, *(table.name for table in TABLES)]
 
 
-def hook(function: Function, *, trylast: bool = False, optionalhook: bool = False) -> Function:
-    """Mark a function as a hook.
-
-    Args:
-        trylast: whether it runs after the hooks of other plugins.
-        optionalhook: whether one of the supported versions of Datasette lacks this hook.
-    """
-    return cast("Function", hookimpl(function, trylast=trylast, optionalhook=optionalhook))
+def hook(function: Function, **options: bool) -> Function:
+    """Mark a function as a hook, with options of pluggy."""
+    return cast("Function", hookimpl(function, **options))
 
 
 @hook
@@ -135,7 +129,9 @@ def extra_template_vars(datasette: Any, database: str) -> dict[str, object]:
         **catalogues.facts_of(datasette).words,
         "asset_version": catalogues.asset_version(),
         "catalogue": catalogues.name_of(datasette),
-        "description_of": partial(catalogues.description_of, datasette, database),
+        "description_of": lambda table: (
+            catalogues.metadata_of(datasette, database, "tables", table).get("description") or ""
+        ),
         "in_groups": partial(catalogues.in_groups, datasette, database),
         "in_order": in_order,
         "links_to": links_to(datasette.urls),
@@ -221,30 +217,37 @@ def skip_csrf(datasette: Any, scope: dict[str, Any]) -> bool:
 
 @hook
 def asgi_wrapper(datasette: Any) -> Callable[[middleware.App], middleware.App]:
-    """Wrap Datasette's application, from the innermost to the outermost function."""
+    """Wrap Datasette's application in `WRAPPERS`."""
 
     def wrap(app: middleware.App) -> middleware.App:
-        if not is_site(datasette):
-            return app
-        # Errors in CSV get an error status.
-        wrapped = guard_csv(app)
-        # Unknown fields and names of canned queries are refused.
-        wrapped = check_queries(wrapped, datasette)
-        # Rows of a table are complete, and the statements of a request share one budget.
-        wrapped = whole(wrapped, datasette)
-        # Bodies are read as a whole; a request whose client leaves is cancelled.
-        wrapped = visited(wrapped)
-        # Requests are checked before their bodies are read; headers and compression are added.
-        wrapped = middleware.guard(wrapped, datasette)
-        # The base is cut off the path.
-        wrapped = middleware.below_base(wrapped, datasette.setting("base_url"))
+        # uvicorn recognizes an application by its being a coroutine function.
+        async def wrapped(scope: Any, receive: Any, send: Any) -> None:
+            layers = app
+            if scope["type"] == "http":
+                for wrapper in WRAPPERS:
+                    layers = partial(wrapper, datasette, layers)
+            await layers(scope, receive, send)
 
-        async def wrapped_http(scope: Any, receive: Any, send: Any) -> None:
-            await (wrapped if scope["type"] == "http" else app)(scope, receive, send)
-
-        return wrapped_http
+        return wrapped if is_site(datasette) else app
 
     return wrap
+
+
+WRAPPERS: tuple[Callable[..., Awaitable[None]], ...] = (
+    # Errors in CSV get an error status.
+    guard_csv,
+    # Unknown fields and names of canned queries are refused.
+    check_queries,
+    # Rows of a table are complete, and the statements of a request share one budget.
+    whole,
+    # A request whose client leaves is cancelled.
+    middleware.cancelled,
+    # Requests are checked before their bodies are read; headers and compression are added.
+    middleware.guard,
+    # The base is cut off the path.
+    middleware.below_base,
+)
+"""The wrappers of each request, from the innermost to the outermost."""
 
 
 @hook

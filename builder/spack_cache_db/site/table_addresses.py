@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+import sqlite3
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
 
 from datasette.utils import tilde_decode
 
-from spack_cache_db.site.addresses import (
-    KINDS,
-    NAMES,
-    Pairs,
-    near,
-    respelled,
-    respelled_query,
-)
-from spack_cache_db.site.answers import PAGES, Answer, BadAddress, pairs_of
-from spack_cache_db.site.catalogues import is_own_query, name_of, parameters_of
-from spack_cache_db.site.middleware import Scope, path_of
+from spack_cache_db.site.addresses import KINDS, NAMES, Pairs, answer_query, near, respelled
+from spack_cache_db.site.answers import PAGES, BadAddress, Request, pairs_of
+from spack_cache_db.site.catalogues import is_own_query, metadata_of, name_of
+from spack_cache_db.site.middleware import App, Receive, Scope, Send, path_of, send_answer
 from spack_cache_db.site.workers.execute import ask
+from spack_cache_db.site.workers.pool import BusyError
 
 OPERATORS = (
     *("exact", "not", "contains", "notcontains", "endswith", "startswith", "like", "notlike"),
@@ -46,26 +41,24 @@ class Moved(Exception):
         self.address = address
 
 
-async def check_query(datasette: Any, scope: Scope) -> None:
-    """Check the address of a canned query; other addresses pass.
-
-    Raises:
-        BadAddress: the query does not have the parameter, or the database the name.
-        Moved: a name is spelled differently.
-    """
-    path = path_of(scope)
-    match = _QUERY.fullmatch(path)
-    database, query = map(tilde_decode, match.groups() if match else ("", ""))
-    parameters = parameters_of(datasette, database, query)
-    if parameters is None:
-        return
-    pairs = pairs_of(scope.get("query_string", b"").decode("latin-1"))
-    for name, _ in pairs:
-        if name not in parameters and not name.startswith("_"):
-            raise BadAddress(f"this query has no field {name!r}; {near(name, parameters)}")
-    is_ours = database == name_of(datasette) and is_own_query(datasette, database, query)
-    if is_ours and any(value for name, value in pairs if name in parameters):
-        await _follow(datasette, respelled_query, path, pairs)
+async def check_queries(
+    datasette: Any, app: App, scope: Scope, receive: Receive, send: Send
+) -> None:
+    """Refuse unknown fields and names of canned queries, and redirect other spellings."""
+    path, query = path_of(scope), scope.get("query_string", b"").decode("latin-1")
+    match = _QUERY.fullmatch(path) if query else None
+    database, name = map(tilde_decode, match.groups() if match else ("", ""))
+    parameters = metadata_of(datasette, database, "queries", name).get("params")
+    if parameters is not None:
+        is_ours = database == name_of(datasette) and is_own_query(datasette, database, name)
+        # Without a worker, Datasette cannot answer either, and says why.
+        with suppress(BusyError, sqlite3.Error):
+            request = Request(path, query)
+            answer = await ask(datasette, PAGES, answer_query, request, parameters, is_ours)
+            if answer.status != 200:
+                await send_answer(send, answer)
+                return
+    await app(scope, receive, send)
 
 
 async def check_table(datasette: Any, request: Any, database: str, table: str) -> None:
@@ -92,45 +85,17 @@ async def check_table(datasette: Any, request: Any, database: str, table: str) -
         if operator in _NUMERIC and value.isdigit() and len(value.lstrip("0")) > _MOST_DIGITS:
             raise BadAddress(f"{name}: a number has at most {_MOST_DIGITS} digits")
     await _check_search(source, table, pairs)
-    if database == name_of(datasette):
-        kinds = {**KINDS, "name": (NAMES[table],)} if table in NAMES else KINDS
-        if not kinds.keys().isdisjoint(name.removesuffix("__exact") for name, _ in pairs):
-            await _follow(datasette, respelled, path_of(request.scope), {}, pairs, kinds)
-
-
-def wheres(datasette: Any, request: Any) -> list[dict[str, str]]:
-    """Return the SQL conditions of a table's address, each with the address without it."""
-    pairs, path = pairs_of(request.query_string), datasette.urls.path(path_of(request.scope))
-    return [
-        {"text": pair[1], "remove_url": f"{path}?{urlencode([*filter(pair.__ne__, pairs)])}"}
-        for pair in pairs
-        if pair[0] == "_where"
-    ]
-
-
-async def better_reason(datasette: Any, request: Any, exception: Exception) -> Exception:
-    """Return the error of `check_table` for a table's address that Datasette refused.
-
-    Datasette refuses some addresses before it calls plugins, and does not suggest a similar name.
-    """
-    names = request.url_vars
-    is_table = names.keys() - {"format"} == {"database", "table"}
-    if is_table and getattr(exception, "status", None) in (400, 500):
-        route, table = (tilde_decode(names[name]) for name in ("database", "table"))
-        database = datasette.get_database(route=route).name
-        try:
-            await check_table(datasette, request, database, table)
-        except (BadAddress, Moved) as error:
-            return error
-    return exception
+    kinds = {**KINDS, "name": (NAMES[table],)} if table in NAMES else KINDS
+    fields = {name.removesuffix("__exact") for name, _ in pairs}
+    if database == name_of(datasette) and not kinds.keys().isdisjoint(fields):
+        path = path_of(request.scope)
+        answer = await ask(datasette, PAGES, respelled, path, {}, pairs, kinds)
+        if address := dict(answer.headers).get("location"):
+            raise Moved(address)
 
 
 async def _check_search(source: Any, table: str, pairs: Pairs) -> None:
-    """Check the full-text search in a table's address.
-
-    Raises:
-        BadAddress: the table has no search, or its search does not have the column.
-    """
+    """Check the full-text search in a table's address."""
     searches = [name for name, _ in pairs if name.startswith("_search") and name != "_searchmode"]
     if not searches or "_fts_table" in dict(pairs):
         return
@@ -158,12 +123,27 @@ def _columns_in(pairs: Pairs) -> Iterator[str]:
                 yield str(config.get("column") or config["simple"])
 
 
-async def _follow(datasette: Any, respelled: Callable[..., Answer], *arguments: Any) -> None:
-    """Let a worker check the spelling of the names in an address.
+def wheres(datasette: Any, request: Any) -> list[dict[str, str]]:
+    """Return the SQL conditions of a table's address, each with the address without it."""
+    pairs, path = pairs_of(request.query_string), datasette.urls.path(path_of(request.scope))
+    return [
+        {"text": pair[1], "remove_url": f"{path}?{urlencode([*filter(pair.__ne__, pairs)])}"}
+        for pair in pairs
+        if pair[0] == "_where"
+    ]
 
-    Raises:
-        Moved: a name is spelled differently.
+
+async def better_reason(datasette: Any, request: Any, exception: Exception) -> Exception:
+    """Return the error of `check_table` for a table's address that Datasette refused.
+
+    Datasette refuses some addresses before it calls plugins, and does not suggest a similar name.
     """
-    answer = await ask(datasette, PAGES, respelled, *arguments)
-    if address := dict(answer.headers).get("location"):
-        raise Moved(address)
+    names = request.url_vars
+    is_table = names.keys() - {"format"} == {"database", "table"}
+    if is_table and getattr(exception, "status", None) in (400, 500):
+        route, table = (tilde_decode(names[name]) for name in ("database", "table"))
+        try:
+            await check_table(datasette, request, datasette.get_database(route=route).name, table)
+        except (BadAddress, Moved) as error:
+            return error
+    return exception

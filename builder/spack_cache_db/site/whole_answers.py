@@ -8,20 +8,10 @@ page (`_next`) gets that page.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
-from spack_cache_db.site.middleware import (
-    App,
-    Headers,
-    Message,
-    Receive,
-    Scope,
-    Send,
-    fields_of,
-    path_of,
-)
+from spack_cache_db.site.middleware import App, Message, Receive, Scope, Send, fields_of, path_of
 from spack_cache_db.site.own_pages import is_own_page
 from spack_cache_db.site.workers.execute import budget_of
 
@@ -36,40 +26,36 @@ _NEXT = re.compile(rb'<([^>]*)>; rel="next"')
 _IS_WHOLE, _IS_CUT = b'"truncated": false', b'"truncated": true'
 
 
-def whole(app: App, datasette: Any) -> App:
-    """Wrap an application: it sends all rows of a table, or marks the response as truncated.
+async def whole(datasette: Any, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+    """Send all rows of a table, or mark the response as truncated.
 
     Each page of rows is a request to the application.
     """
-    has_streams = datasette.setting("allow_csv_stream")
-
-    async def answered(scope: Scope, receive: Receive, send: Send) -> None:
-        path, query = path_of(scope), scope.get("query_string", b"")
-        fields = fields_of(query)
-        table = None if is_own_page(path) else _TABLE.fullmatch(path)
-        form, shape = table and table[1], fields.get("_shape", [""])[0]
-        is_one_page = "_next" in fields or "sql" in fields
-        wants_all = not is_one_page and "max" in fields.get("_size", "max")
-        if wants_all and form == "csv" and has_streams:
-            query = _with(query, **_STREAM, **_MAX)
-        elif wants_all and form == "json" and shape in SHAPES:
-            query = _with(query, **_MAX)
-        limit = datasette.sql_time_limit_ms / 1000
-        with budget_of(str(scope["path"]), query, limit):
-            if form != "json" or scope["method"] != "GET":
-                await app({**scope, "query_string": query}, receive, send)
-                return
-            page = await _page(app, {**scope, "query_string": query}, receive)
-            is_cut = page.following is not None
-            if not is_cut or shape not in SHAPES or not wants_all:
-                is_object = is_cut and shape not in SHAPES
-                body = page.body.replace(_IS_WHOLE, _IS_CUT, 1) if is_object else page.body
-                await page.send(send, body)
-                return
-        with budget_of(str(scope["path"]), _with(query, **_STREAM), limit):
-            await _send_all(app, scope, receive, send, page, SHAPES[shape])
-
-    return answered
+    path, query = path_of(scope), scope.get("query_string", b"")
+    fields = fields_of(query)
+    table = None if is_own_page(path) else _TABLE.fullmatch(path)
+    form, shape = table and table[1], fields.get("_shape", [""])[0]
+    is_one_page = "_next" in fields or "sql" in fields
+    wants_all = not is_one_page and "max" in fields.get("_size", "max")
+    if wants_all and form == "csv" and datasette.setting("allow_csv_stream"):
+        query = _with(query, **_STREAM, **_MAX)
+    elif wants_all and form == "json" and shape in SHAPES:
+        query = _with(query, **_MAX)
+    limit = datasette.sql_time_limit_ms / 1000
+    scope = {**scope, "query_string": query}
+    with budget_of(str(scope["path"]), query, limit):
+        if form != "json" or scope["method"] != "GET":
+            await app(scope, receive, send)
+            return
+        page = await _page(app, scope, receive)
+    if page.following is None or shape not in SHAPES or not wants_all:
+        is_object = page.following is not None and shape not in SHAPES
+        body = page.body.replace(_IS_WHOLE, _IS_CUT, 1) if is_object else page.body
+        await send(page.start)
+        await send({"type": "http.response.body", "body": body})
+        return
+    with budget_of(str(scope["path"]), _with(query, **_STREAM), limit):
+        await _send_all(app, scope, receive, send, page, SHAPES[shape])
 
 
 async def _send_all(
@@ -78,22 +64,21 @@ async def _send_all(
     """Send the rows of a page and of all following pages; close the connection if one fails."""
     is_lines = bool(fields_of(scope["query_string"]).get("_nl"))
     start, end = (b"", b"") if is_lines else brackets
-
-    def rows() -> bytes:
-        return page.body.strip().removeprefix(start).removesuffix(end)
-
-    headers = [pair for pair in page.headers if pair[0] not in (b"link", b"content-length")]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    body = start + rows()
-    while page.following is not None:
+    headers = [header for header in page.start["headers"] if header[0].lower() != b"link"]
+    await send({**page.start, "headers": headers})
+    body = start
+    while True:
+        body += page.body.strip().removeprefix(start).removesuffix(end)
+        if page.following is None:
+            await send({"type": "http.response.body", "body": body + end})
+            return
         await send({"type": "http.response.body", "body": body, "more_body": True})
         query = _with(page.following, **_STREAM)
         page = await _page(app, {**scope, "query_string": query}, receive)
-        if page.status != 200:
+        if page.start["status"] != 200:
             # Without a last message, the server closes the connection.
             return
-        body = (b"\n" if is_lines else b",\n") + rows()
-    await send({"type": "http.response.body", "body": body + end})
+        body = b"\n" if is_lines else b",\n"
 
 
 def _with(query: bytes, **fields: str) -> bytes:
@@ -103,38 +88,29 @@ def _with(query: bytes, **fields: str) -> bytes:
     return b"&".join((urlencode(fields).encode(), *unchanged))
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
-    """A complete response."""
+class _Page(NamedTuple):
+    """A complete response, and the query string of the next page of rows; None after the last."""
 
-    status: int
-    headers: Headers
+    start: Message
     body: bytes
-
-    @property
-    def following(self) -> bytes | None:
-        """The query string of the next page of rows; None after the last page."""
-        link = _NEXT.search(dict(self.headers).get(b"link", b""))
-        return urlsplit(link[1]).query if link and self.status == 200 else None
-
-    async def send(self, send: Send, body: bytes) -> None:
-        """Send the response with another body."""
-        headers = [pair for pair in self.headers if pair[0] != b"content-length"]
-        await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+    following: bytes | None
 
 
 async def _page(app: App, scope: Scope, receive: Receive) -> _Page:
-    """Return the complete response of an application."""
-    started: Message = {}
+    """Return the complete response of an application, without its length."""
+    start: Message = {}
     body = bytearray()
 
     async def keep(message: Message) -> None:
         if message["type"] == "http.response.start":
-            started.update(message)
+            start.update(message)
         else:
             body.extend(message.get("body", b""))
 
     await app(scope, receive, keep)
-    headers = [(name.lower(), value) for name, value in started["headers"]]
-    return _Page(started["status"], headers, bytes(body))
+    headers = {name.lower(): value for name, value in start["headers"]}
+    link = _NEXT.search(headers.get(b"link", b"")) if start["status"] == 200 else None
+    start["headers"] = [
+        header for header in start["headers"] if header[0].lower() != b"content-length"
+    ]
+    return _Page(start, bytes(body), urlsplit(link[1]).query if link else None)
