@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import multiprocessing
 import os
 import pty
 import random
@@ -117,31 +116,6 @@ def test_a_signal_ends_a_build_at_any_moment(
         line = f"Error: stopped by {signal.Signals(number).name}"
         assert said in ("", f"{line}\n", f"{line}{LEFT}\n")
     assert ended == 2
-
-
-@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
-def test_workers_say_nothing_when_they_are_stopped(method: str, tmp_path: Path) -> None:
-    """However processes are started here: one line in all, and none of them stays."""
-    program = (
-        "import multiprocessing, os, sys, time\n"
-        "from spack_cache_db.build import Input, workers\n"
-        "from spack_cache_db.cli import output\n"
-        f"multiprocessing.set_start_method('{method}')\n"
-        "output.heed_signals()\n"
-        "for each in workers.work_through([0, 600, 600], time.sleep, Input([], jobs=2)):\n"
-        "    os.write(1, b'.')\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    ) as running:
-        assert running.stdout is not None
-        running.stdout.read(1)
-        os.killpg(running.pid, signal.SIGINT)
-        said = running.communicate(timeout=30)[1]
-    assert (running.returncode, said) == (-signal.SIGINT, b"Error: stopped by SIGINT\n")
 
 
 @pytest.mark.parametrize(

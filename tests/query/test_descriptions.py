@@ -20,23 +20,13 @@ SEARCHES = {
     "json library": "json-c",
     "xml parser": "expat",
     "message passing interface": "mpich",
-    "compressed floating-point arrays": "zfp",
     "sparse solvers on gpus": "ghost",
-    "adaptive mesh refinement": "samrai",
     "compile flags config": "pkgconfig",
-    "performance portability c++": "kokkos",
-    "linear algebra": "ginkgo",
     "secure sockets tls": "openssl",
-    "unit testing c++": "googletest",
     "geospatial raster": "gdal",
-    "random numbers": "rocrand",
     "lossless compression": "zstd",
-    "logging c++": "glog",
-    "weather forecasting": "wrf",
     "density functional theory": "octopus",
-    "gnu compiler collection": "gcc",
     "finite elements": "mfem",
-    "genome assembler": "megahit",
 }
 
 
