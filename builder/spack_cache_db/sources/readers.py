@@ -29,7 +29,13 @@ from spack_cache_db.sources import (
 from spack_cache_db.sources.archives import MAX_PATH, read_archive
 from spack_cache_db.sources.columns import Columns, Writer
 from spack_cache_db.sources.databases import read_database
-from spack_cache_db.sources.indexes.mirrors import MirrorReader, files_to_read, is_spacks
+from spack_cache_db.sources.indexes.mirrors import (
+    IndexReader,
+    files_to_read,
+    is_spacks,
+    open_file,
+    open_mirror,
+)
 from spack_cache_db.sources.modules import read_modules
 from spack_cache_db.sources.packages import is_package_data, read_facts
 from spack_cache_db.sources.pages import PageReader, parse_page
@@ -240,15 +246,16 @@ def read_files(
     """
     writer = Writer()
     columns = writer.columns
-    pages, mirrors = PageReader(writer), MirrorReader(writer, place, share)
+    pages, indexes = PageReader(writer), IndexReader(writer, share)
     for file in files:
         if isinstance(file, Fault):
             columns.faults.append(file)
             continue
         try:
             with faults_of(file.location):
+                own_place = place._replace(release=file.release or place.release)
                 if isinstance(file, File) and file.kind == "mirror":
-                    mirrors.add_mirror(file)
+                    indexes.add_all(open_mirror(file, own_place))
                 elif isinstance(file, File):
                     columns = read_database(file)  # It is a unit of its own.
                 else:
@@ -258,7 +265,7 @@ def read_files(
                     elif is_package_data(file.data):
                         columns.packages += read_facts(file)
                     elif is_spacks(file.data):
-                        mirrors.add(file)
+                        indexes.add_all([open_file(file, own_place)])
                     else:  # The reader of pages reports files of an unknown format.
                         pages.add(parse_page(file))
         except InputError as error:

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.sources.indexes import Address, IndexFault
+from spack_cache_db.sources.indexes import Address, IndexFault, Installs
 from spack_cache_db.sources.indexes.binary_filter import BinaryFilter, Graph, parse_filter
-from spack_cache_db.sources.indexes.records import Installs
 from spack_cache_db.spack.nodes import Node
 from tests.indexes import edge, hash_of, index, node, old_node, record
 from tests.paths import DATA

@@ -15,8 +15,7 @@ from spack_cache_db.build import build, check
 from spack_cache_db.errors import InputError
 from spack_cache_db.records import Configuration
 from spack_cache_db.sources import RawFile
-from spack_cache_db.sources.indexes import IndexFault
-from spack_cache_db.sources.indexes.records import Installs
+from spack_cache_db.sources.indexes import IndexFault, Installs
 from spack_cache_db.sources.readers import read_files
 from spack_cache_db.spack.normal_forms import normal_compiler, normal_variant
 from tests.indexes import (

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import build, check
 from spack_cache_db.errors import InputError, LineFault
-from spack_cache_db.sources.indexes.records import NODE_LIMIT, read_spec_file
+from spack_cache_db.sources.indexes import NODE_LIMIT, read_spec_file
 from tests.indexes import (
     MIRRORS,
     OTHERS,

@@ -23,10 +23,10 @@ from spack_cache_db.sources.indexes import (
     MAX_ADDRESS,
     Address,
     IndexFault,
+    Installs,
     read_address,
     write_address,
 )
-from spack_cache_db.sources.indexes.records import Installs
 
 STATE_FILE = ".fetched.json"
 """The record of a folder: the source and the checksum of each file."""

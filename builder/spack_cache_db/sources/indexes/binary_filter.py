@@ -12,8 +12,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import NamedTuple
 
-from spack_cache_db.sources.indexes import Address, IndexFault
-from spack_cache_db.sources.indexes.records import Entry, IndexRecords
+from spack_cache_db.sources.indexes import Address, Entry, IndexFault, IndexRecords
 from spack_cache_db.spack.constraints import (
     LEGACY_COMPILERS,
     Dependency,

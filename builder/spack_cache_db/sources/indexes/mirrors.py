@@ -10,25 +10,40 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.errors import Fault, InputError, counted, faults_of
-from spack_cache_db.records import FILTERED, Problem
+from spack_cache_db.records import FILTERED, Configuration, Problem
 from spack_cache_db.sources import (
     ADDRESS_FILE,
+    BROKEN,
     MAX_INDEX,
+    MAX_NAME,
     SIZES_FILE,
     File,
     Place,
     RawFile,
     Share,
+    as_json,
+    message_of,
+    printable_name,
+    require_bounded,
     require_name,
+    require_short,
     require_text,
 )
-from spack_cache_db.sources.columns import SPEC_FILE, Document, IndexFacts, Tarball, Writer
+from spack_cache_db.sources.columns import (
+    SPEC_FILE,
+    Document,
+    IndexFacts,
+    NodeFacts,
+    Tarball,
+    Writer,
+)
 from spack_cache_db.sources.indexes import (
     INDEX,
     LAYOUT_2_INDEX,
@@ -37,25 +52,22 @@ from spack_cache_db.sources.indexes import (
     MAX_MANIFEST,
     SPEC,
     TARBALL,
+    Entry,
     IndexFault,
+    IndexRecords,
+    Installs,
     Manifest,
+    SpecFileRecords,
     decompressed,
     read_address,
     read_manifest,
     read_sizes,
+    read_spec_file,
 )
 from spack_cache_db.sources.indexes.binary_filter import BinaryFilter, Graph
-from spack_cache_db.sources.indexes.records import (
-    BinaryPlace,
-    Entry,
-    IndexReader,
-    IndexRecords,
-    Installs,
-    OpenIndex,
-    SpecFileRecords,
-    read_spec_file,
-    unknown_keys,
-)
+from spack_cache_db.spack.lexer import is_hash
+from spack_cache_db.spack.nodes import Node, compiler_of, configuration_of, require_hash
+from spack_cache_db.spack.normal_forms import NO_COMPILER
 
 MAX_SPEC_FILE = 2**26
 """Bytes of a spec file; the largest known have a few hundred thousand."""
@@ -74,34 +86,23 @@ def is_spacks(data: bytes) -> bool:
     return data[:64].lstrip().startswith(_BEGINS)
 
 
-class MirrorReader:
-    """Reads indexes and spec files, alone or in the folder of a mirror, into columns."""
+class BinaryPlace(NamedTuple):
+    """Size (as text) and URL of a binary's tarball, if known, and unknown keys of its manifest."""
 
-    def __init__(self, writer: Writer, place: Place, share: Share | None = None) -> None:
-        self._reader = IndexReader(writer, share)
-        self._place = place
+    size: str | None = None
+    tarball: Tarball | None = None
+    unknown_keys: frozenset[str] = frozenset()
 
-    def add(self, file: RawFile) -> None:
-        """Read an index or a spec file; `InputError` with its first fault if it is faulty."""
-        self._reader.add(open_file(file, self._place_of(file)))
 
-    def _place_of(self, file: RawFile | File) -> Place:
-        """Return release and stack of a file; its own release has priority."""
-        return self._place._replace(release=file.release or self._place.release)
+class OpenIndex(NamedTuple):
+    """An opened index: its document, its records, and a function that returns a record's binary.
 
-    def add_mirror(self, mirror: File) -> None:
-        """Read the folder of a mirror; `InputError` has the faults, other indexes are kept."""
-        faults: list[Fault] = []
-        for index in open_mirror(mirror, self._place_of(mirror)):
-            try:
-                if isinstance(index, Fault):
-                    faults.append(index)
-                else:
-                    self._reader.add(index)
-            except InputError as error:
-                faults += error.faults
-        if faults:
-            raise InputError(faults)
+    The function returns None for a record without a binary.
+    """
+
+    document: Document
+    records: IndexRecords
+    binary_of: Callable[[Entry], BinaryPlace | None]
 
 
 def open_file(file: RawFile, place: Place) -> OpenIndex:
@@ -436,3 +437,192 @@ def _opened(document: Document, records: IndexRecords, mirror: _Mirror | None = 
         return mirror.binary(entry.node.hash) if mirror else BinaryPlace()
 
     return OpenIndex(document, records, binary_of)
+
+
+class IndexReader:
+    """Adds the records of indexes to the columns of a unit.
+
+    Args:
+        writer: writer of the unit's columns.
+        share: called every few thousand records with the part that has been read.
+    """
+
+    def __init__(self, writer: Writer, share: Share | None = None) -> None:
+        self._writer = writer
+        self._share = share
+        self._configurations: dict[object, int] = {}
+
+    def add_all(self, indexes: Iterable[OpenIndex | Fault]) -> None:
+        """Add indexes; `InputError` has the faults and the first fault of each faulty index."""
+        faults: list[Fault] = []
+        for index in indexes:
+            try:
+                if isinstance(index, Fault):
+                    faults.append(index)
+                else:
+                    self._add(index)
+            except InputError as error:
+                faults += error.faults
+        if faults:
+            raise InputError(faults)
+
+    def _add(self, index: OpenIndex) -> None:
+        document, records, binary_of = index
+        number = self._writer.add(document)
+        rows = _Rows(self._writer, number, records, self._configurations)
+        for count, dag_hash in enumerate(records):
+            if self._share and count and count % 5000 == 0:
+                self._share(count / len(records))
+            try:
+                entry = records.entry(dag_hash)
+                rows.add(entry, binary_of(entry))
+            except (IndexFault, *BROKEN) as error:
+                self._writer.remove(number)
+                message = f"{dag_hash}: {message_of(error)}, expected a node of Spack's"
+                if isinstance(error, IndexFault):
+                    message = str(error)
+                raise InputError([Fault(document.location, 0, message)]) from None
+        rows.finish()
+
+
+class _Rows:
+    """The rows of one index."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        document: int,
+        records: IndexRecords,
+        configurations: dict[object, int],
+    ) -> None:
+        self._writer = writer
+        self._texts = texts = writer.texts
+        self._document = document
+        facts = writer.columns.documents[document - 1].index_facts
+        assert facts is not None
+        self._facts = facts
+        self._records = records
+        self._stacks = texts.stack_sets[(facts.stack,)]
+        self._configurations = configurations
+        # Keys that are not hashes are rejected later, and get no number.
+        self._numbers = {
+            dag_hash: texts.hashes[dag_hash] for dag_hash in records if is_hash(dag_hash)
+        }
+        self._compilers: dict[str, Node | None] = {}
+        self._binaries = 0
+        self._unrecorded: dict[str, str] = {}
+        self._unknown, self._unknown_in_manifests = Counter[str](), Counter[str]()
+
+    def add(self, entry: Entry, binary: BinaryPlace | None) -> None:
+        """Add a record, and its binary if it has one."""
+        node, texts = entry.node, self._texts
+        parameters = as_json(node.parameters)
+        configuration = self._configuration(node, parameters)
+        edges = {(self._end(edge.name, edge.hash), texts.uses[edge.use]) for edge in node.edges}
+        build_spec = self._end(*node.build_spec) if node.build_spec else 0
+        row = {"document": self._document, "spec": self._numbers[node.hash]}
+        rows = self._writer.columns.tables["edges"]
+        rows["document"].extend([self._document] * len(edges))
+        rows["spec"].extend([row["spec"]] * len(edges))
+        rows["dependency"].extend([end for end, _ in edges])
+        rows["use"].extend([use for _, use in edges])
+        if binary is None:
+            self._writer.append_row("unlisted", **row, configuration=configuration)
+        else:
+            self._binaries += 1
+            self._writer.append_row(
+                "listings",
+                **row,
+                configuration=configuration,
+                stacks=self._stacks,
+                size=texts.sizes[binary.size] if binary.size else 0,
+                tarball=texts.tarballs[binary.tarball] if binary.tarball else 0,
+            )
+            self._unknown_in_manifests.update(binary.unknown_keys)
+        install = entry.install if self._facts.is_installed else None
+        self._writer.append_row(
+            "records",
+            **row,
+            node=self._node(node, parameters),
+            install=texts.installs[install] if install else 0,
+            build_spec=build_spec,
+        )
+        self._unknown.update(entry.unknown)
+
+    def finish(self) -> None:
+        """Add the specs without a record, the problems and the number of binaries."""
+        nothing = Configuration("", "", NO_COMPILER, "", "", "", ())
+        problems = [
+            *unknown_keys("record", self._unknown),
+            *unknown_keys("manifest", self._unknown_in_manifests),
+        ]
+        for dag_hash, package in sorted(self._unrecorded.items()):
+            self._writer.append_row(
+                "unrecorded",
+                document=self._document,
+                spec=self._numbers[dag_hash],
+                configuration=self._texts.configurations[nothing._replace(package=package)],
+            )
+            message = f"the spec {dag_hash} is needed, and has no record: only its name is known"
+            # Another index may use another name, and the database has one name for it.
+            value = as_json({"package": package})
+            problems.append(Problem("no_record", f"{message}, {package}", dag_hash, value))
+        documents = self._writer.columns.documents
+        document = documents[self._document - 1]
+        documents[self._document - 1] = document._replace(
+            problems=(*document.problems, *problems),
+            index_facts=self._facts._replace(binaries=self._binaries),
+        )
+
+    def _configuration(self, node: Node, parameters: str) -> int:
+        compiler = compiler_of(node, self._provider)
+        key = (*node[:2], *node[3:6], compiler, parameters)
+        number = self._configurations.get(key)
+        if number is None:
+            configuration = configuration_of(node, compiler)
+            require_bounded(configuration)
+            number = self._configurations[key] = self._texts.configurations[configuration]
+        return number
+
+    def _node(self, node: Node, parameters: str) -> int:
+        external = node.external
+        if external is not None:
+            external = {key: external[key] for key in ("path", "module") if external.get(key)}
+        require_name("namespace", node.namespace or "")
+        return self._texts.nodes[
+            NodeFacts(
+                node.namespace or "",
+                node.package_hash,
+                parameters,
+                None if external is None else as_json(external),
+                has_compiler=node.compiler is not None,
+            )
+        ]
+
+    def _provider(self, dag_hash: str) -> Node | None:
+        """Return the node of a compiler; cached, because many records share it."""
+        if dag_hash not in self._compilers:
+            compiler = self._records.entry(dag_hash).node if dag_hash in self._records else None
+            self._compilers[dag_hash] = compiler
+        return self._compilers[dag_hash]
+
+    def _end(self, name: str, dag_hash: str) -> int:
+        """Return the number of a dependency, and remember its name if it has no record."""
+        number = self._numbers.get(dag_hash)
+        if number is None:
+            require_hash(dag_hash)
+            require_short("package", name, MAX_NAME)
+            self._unrecorded[dag_hash] = name
+            number = self._numbers[dag_hash] = self._texts.hashes[dag_hash]
+        return number
+
+
+def unknown_keys(kind: str, counts: Mapping[str, int]) -> Iterator[Problem]:
+    """Yield a problem for each unknown key, with the number of records or manifests that have it.
+
+    `kind` is `record` or `manifest`.
+    """
+    for key, count in sorted(counts.items()):
+        have = f"{kind} has" if count == 1 else f"{kind}s have"
+        message = f"the key {printable_name(key)} is not known and left out: {count:,} {have} it"
+        yield Problem("unknown_key", message)
