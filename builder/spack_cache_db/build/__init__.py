@@ -1,7 +1,6 @@
 """Columns → the published file: merged, numbered, counted and written, completely or not at all.
 
-The functions that callers use stand here. `pipeline`, and all that it needs (NumPy, msgspec,
-sqlite-utils), is loaded when something is built.
+`pipeline`, and all that it needs (NumPy, msgspec, sqlite-utils), is loaded when something is built.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from spack_cache_db.bounded_files import DEFAULT_MAX_PAGE_SIZE, AnyPath, checked_file, checked_paths
 from spack_cache_db.errors import ArgumentError, Fault
@@ -22,6 +21,20 @@ if TYPE_CHECKING:
 
 Progress = Callable[[float, int], None]
 """Called with (units read, units in all); of an index that is being read, with its part."""
+
+
+class ReadOptions(TypedDict, total=False):
+    """The options of `build`, `check` and `verify` for reading the input (see `build`)."""
+
+    jobs: int
+    max_page_size: int
+    release: str | None
+    stack: str | None
+    snapshot: str | date | None
+    keep_snapshots: int | None
+    installations: Iterable[tuple[str, AnyPath]]
+    modules: Iterable[AnyPath | tuple[str, AnyPath]]
+    progress: Progress | None
 
 
 class Snapshots(NamedTuple):
@@ -60,15 +73,13 @@ class Input(NamedTuple):
     def checked(
         cls,
         paths: AnyPath | Iterable[AnyPath],
-        jobs: int,
-        max_page_size: int,
-        release: str | None,
-        stack: str | None,
-        progress: Progress | None,
-        installations: Iterable[tuple[str, AnyPath]],
-        snapshot: str | date | None,
-        keep_snapshots: int | None,
-        modules: Iterable[AnyPath | tuple[str, AnyPath]],
+        *,
+        installations: Iterable[tuple[str, AnyPath]] = (),
+        modules: Iterable[AnyPath | tuple[str, AnyPath]] = (),
+        snapshot: str | date | None = None,
+        keep_snapshots: int | None = None,
+        recipes: Mapping[str, str] | None = None,
+        **options: Any,
     ) -> Input:
         """Return the input that a caller names; `ArgumentError` for a wrong path, name or day."""
         day = None if snapshot is None else str(snapshot)
@@ -80,34 +91,32 @@ class Input(NamedTuple):
                 raise ArgumentError(f"snapshot is {day!r}, expected a day such as 2026-11-25")
         if keep_snapshots is not None and keep_snapshots < 1:
             raise ArgumentError(f"keep_snapshots is {keep_snapshots}, expected a number from 1")
-        named = tuple((name, checked_paths(path)[0]) for name, path in installations)
-        names = (("installation", name) for name, _ in named)
-        for kind, name in (("release", release), ("stack", stack), *names):
+        trees = tuple((name, checked_paths(path)[0]) for name, path in installations)
+        names = [(key, options.get(key)) for key in ("release", "stack")]
+        for kind, name in (*names, *(("installation", name) for name, _ in trees)):
             if name is not None and not is_name(name):
                 expected = "printable characters, no blank at either end, none of = + - @ first"
                 raise ArgumentError(f"{kind} is {name!r}, expected a name: {expected}")
-        checked = checked_paths(paths) if paths or not named else []
-        given = cls(checked, jobs, max_page_size, release, stack, progress)
-        lists = (each if isinstance(each, tuple) else (None, each) for each in modules)
-        placed = tuple((release, checked_paths(path)[0]) for release, path in lists)
-        return given._replace(
-            installations=named, modules=placed, snapshots=Snapshots(day, keep_snapshots)
+        for namespace, url in (recipes or {}).items():
+            if not is_name(namespace):
+                raise ArgumentError(f"recipes names {namespace!r}, expected a namespace")
+            if not re.fullmatch(r"https?://[^/\s]\S*", url):
+                expected = "an address such as https://example.org/packages/{package}"
+                raise ArgumentError(f"recipes of {namespace} are at {url!r}, expected {expected}")
+        lists = (path if isinstance(path, tuple) else (None, path) for path in modules)
+        return cls(
+            checked_paths(paths) if paths or not trees else [],
+            snapshots=Snapshots(day, keep_snapshots),
+            installations=trees,
+            modules=tuple((release, checked_paths(path)[0]) for release, path in lists),
+            recipes=recipes or {},
+            **options,
         )
 
     @property
     def every_path(self) -> list[str]:
         """All paths, those of installations with names and of modules included."""
         return [*self.paths, *(path for _, path in (*self.installations, *self.modules))]
-
-
-def _checked_recipes(recipes: Mapping[str, str]) -> Mapping[str, str]:
-    for namespace, url in recipes.items():
-        if not is_name(namespace):
-            raise ArgumentError(f"recipes names {namespace!r}, expected a namespace")
-        if not re.fullmatch(r"https?://[^/\s]\S*", url):
-            expected = "an address such as https://example.org/packages/{package}"
-            raise ArgumentError(f"recipes of {namespace} are at {url!r}, expected {expected}")
-    return recipes
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,46 +213,42 @@ def build(
         OutputError: the file cannot be written, or the output is another program's file. In any
             case the old file stays.
     """
-    given = Input.checked(
-        *(paths, jobs, max_page_size, release, stack, progress),
-        *(installations, snapshot, keep_snapshots, modules),
-    )._replace(
+    inputs = Input.checked(
+        paths,
+        jobs=jobs,
+        max_page_size=max_page_size,
+        release=release,
+        stack=stack,
         first=first,
-        recipes=_checked_recipes(recipes or {}),
+        recipes=recipes,
         without_paths=without_paths,
+        snapshot=snapshot,
+        keep_snapshots=keep_snapshots,
+        installations=installations,
+        modules=modules,
+        progress=progress,
         executor=executor,
     )
     file = checked_file("output", output, "the database to write")
     from spack_cache_db.build import pipeline
 
-    return pipeline.build(given, file, keep_going=keep_going, force=force)
+    return pipeline.build(inputs, file, keep_going=keep_going, force=force)
 
 
 def check(
-    paths: AnyPath | Iterable[AnyPath],
-    *,
-    jobs: int = 1,
-    max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
-    release: str | None = None,
-    stack: str | None = None,
-    installations: Iterable[tuple[str, AnyPath]] = (),
-    snapshot: str | date | None = None,
-    keep_snapshots: int | None = None,
-    modules: Iterable[AnyPath | tuple[str, AnyPath]] = (),
-    progress: Progress | None = None,
+    paths: AnyPath | Iterable[AnyPath], **options: Unpack[ReadOptions]
 ) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:
     """Return (faults, problems) of the input without building; a problem comes as a `Fault`.
 
-    The arguments are those of `build`.
+    Args:
+        paths: one path or many, as text or `Path`.
+        options: those of `build` for reading the input.
 
     Raises:
         ArgumentError: a path has a wrong type, or a name is not one.
         InputError: a path does not exist, or it has no files.
     """
-    given = Input.checked(
-        *(paths, jobs, max_page_size, release, stack, progress),
-        *(installations, snapshot, keep_snapshots, modules),
-    )
+    inputs = Input.checked(paths, **options)
     from spack_cache_db.build import pipeline
 
-    return pipeline.check(given)
+    return pipeline.check(inputs)

@@ -26,10 +26,6 @@ from spack_cache_db.spack.versions import count_newer, preference_key, version_k
 PACKAGES_PER_REST = 512
 """Number of packages that are compressed together, because their data is similar."""
 
-_LEVEL = 6
-Meaning = tuple[str, str, str]
-"""A variant with its default and its description."""
-
 
 @dataclass(frozen=True, slots=True)
 class PackageCatalogue:
@@ -39,14 +35,12 @@ class PackageCatalogue:
         packages: the merged facts of all files; versions are in Spack's order, oldest first.
         facts: the facts of each file, the richest form first.
         dependents: the packages that depend on a name, with the types if they are known.
-        dependencies: the names that a package depends on, with their types.
         descriptions: the descriptions of names, without blanks at the end.
     """
 
     packages: Mapping[str, PackageFacts]
     facts: Mapping[str, tuple[PackageFacts, ...]]
     dependents: Mapping[str, Mapping[str, tuple[str, ...]]]
-    dependencies: Mapping[str, Mapping[str, tuple[str, ...]]]
     descriptions: Mapping[str, str]
 
 
@@ -72,38 +66,29 @@ def package_catalogue(facts: Iterable[PackageFacts]) -> PackageCatalogue:
     """Return the catalogue of all packages from the result of `distinct_facts`."""
     groups = {name: tuple(group) for name, group in groupby(facts, attrgetter("name"))}
     packages = {name: _merged(group) for name, group in groups.items()}
-    dependencies = {name: {**package.dependencies} for name, package in packages.items()}
     dependents: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
-    for name, needed in dependencies.items():
-        for dependency, types in needed.items():
+    for name, package in packages.items():
+        for dependency, types in package.dependencies.items():
             dependents[dependency][name] = types
     for name, package in packages.items():
-        other_dependents = {*package.dependents} - dependents.get(name, {}).keys()
-        for dependent in other_dependents & packages.keys():
-            dependents[name][dependent] = dependencies[dependent][name] = ()
-    return PackageCatalogue(packages, groups, dependents, dependencies, _descriptions(packages))
+        for dependent in {*package.dependents} & packages.keys():
+            dependents[name].setdefault(dependent, ())
+    return PackageCatalogue(packages, groups, dependents, _descriptions(packages))
 
 
 def _merged(facts: Sequence[PackageFacts]) -> PackageFacts:
     """Return the merged facts of a package; those of the richest form have precedence."""
-
-    def values(field: str) -> dict[str, Any]:
-        merged: dict[str, Any] = {}
-        for facts_of_file in reversed(facts):
-            merged |= getattr(facts_of_file, field)
-        return merged
-
-    versions, dependencies = values("versions"), values("dependencies")
-    for facts_of_file in facts[1:]:
-        dependencies |= {to: types for to, types in facts_of_file.dependencies.items() if types}
+    texts, versions, variants, dependencies = (
+        {key: value for entry in reversed(facts) for key, value in getattr(entry, field).items()}
+        for field in ("texts", "versions", "variants", "dependencies")
+    )
+    for entry in facts[1:]:
+        dependencies |= {name: types for name, types in entry.dependencies.items() if types}
     return replace(
         facts[0],
-        texts=values("texts"),
-        versions={
-            facts_of_file: versions[facts_of_file]
-            for facts_of_file in sorted(versions, key=version_key)
-        },
-        variants=values("variants"),
+        texts=texts,
+        versions={name: versions[name] for name in sorted(versions, key=version_key)},
+        variants=variants,
         dependencies=dependencies,
     )
 
@@ -117,9 +102,8 @@ def _descriptions(packages: Mapping[str, PackageFacts]) -> dict[str, str]:
     }
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for package in packages.values():
-        described = package.descriptions
-        for name in {*described}.difference(descriptions):
-            counts[name][described[name]] += 1
+        for name in {*package.descriptions}.difference(descriptions):
+            counts[name][package.descriptions[name]] += 1
     return descriptions | {
         name: max(sorted(texts), key=texts.__getitem__) for name, texts in counts.items()
     }
@@ -143,16 +127,12 @@ def _contradictions(facts: PackageFacts, richest: PackageFacts) -> Iterator[tupl
     """Yield the kind of each contradiction, and both values."""
     for column in sorted(facts.texts.keys() & richest.texts.keys()):
         if facts.texts[column] != richest.texts[column]:
-            word = f"another {column}"
-            yield word, facts.texts[column], richest.texts[column]
+            yield f"another {column}", facts.texts[column], richest.texts[column]
     for key in ("versions", "dependencies"):
         names, other_names = getattr(facts, key).keys(), getattr(richest, key).keys()
         if names != other_names and names and other_names:
-            yield f"other {key}", _listed(names - other_names), _listed(other_names - names)
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names)) or "none"
+            more = ", ".join(sorted(names - other_names)) or "none"
+            yield f"other {key}", more, ", ".join(sorted(other_names - names)) or "none"
 
 
 def versions_behind(
@@ -164,9 +144,14 @@ def versions_behind(
     """
     for name, pairs in groupby(versions, itemgetter(0)):
         package = catalogue.packages.get(name)
-        released = None if package is None else [*_released(package)]
+        # A binary should have a version that is numbered and not deprecated.
+        released = [
+            name
+            for name, version in (package.versions.items() if package else ())
+            if _kind(name, version) == "number" and not version.is_deprecated
+        ]
         for _, version in pairs:
-            yield None if released is None else count_newer(version, released)
+            yield count_newer(version, released) if package else None
 
 
 def package_rows(
@@ -180,59 +165,10 @@ def package_rows(
     )
     yield "variant_meanings", [(number, *meaning) for meaning, number in meanings.items()]
     rows = [
-        (number, *_package_row(catalogue, package), *_lists(package, meanings))
+        (number, *_package_row(catalogue, package, meanings))
         for number, package in enumerate(packages, start=1)
     ]
     yield "known_packages", rows
-    yield from _dependency_rows(catalogue, ids, types)
-    yield "providers", [(virtual, ids[name]) for virtual, name in _providers(catalogue)]
-    yield "package_rests", _rests(catalogue)
-
-
-def _package_row(catalogue: PackageCatalogue, package: PackageFacts) -> tuple[Any, ...]:
-    text = package.texts.get
-    dependents = {*catalogue.dependents.get(package.name, ()), *package.dependents}
-    return (
-        package.name,
-        text("description"),
-        text("homepage"),
-        text("build_system"),
-        text("latest_version"),
-        text("recipe"),
-        len(dependents),
-    )
-
-
-def _released(package: PackageFacts) -> Iterator[str]:
-    """Yield the versions that a binary should have: numbered and not deprecated."""
-    for name, version in package.versions.items():
-        if _kind(name, version) == "number" and not version.is_deprecated:
-            yield name
-
-
-def _kind(name: str, version: KnownVersion) -> str:
-    return "branch" if version.is_branch or preference_key(name)[0] else "number"
-
-
-def _lists(package: PackageFacts, meanings: Mapping[Meaning, int]) -> tuple[str, str]:
-    """Return the versions with their marks, and the ids of the variants, both as JSON."""
-    versions = [
-        MARKS[_kind(name, version), version.is_deprecated] + name
-        for name, version in package.versions.items()
-    ]
-    variants = [meanings[_meaning(*variant)] for variant in sorted(package.variants.items())]
-    return as_json(versions), as_json(variants)
-
-
-def _meaning(name: str, variant: KnownVariant) -> Meaning:
-    default = str(variant.default)
-    is_switch = default in ("True", "False")
-    return name, default.lower() if is_switch else default, variant.description
-
-
-def _dependency_rows(
-    catalogue: PackageCatalogue, ids: Mapping[str, int], types: Mapping[str, int]
-) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
     dependents: dict[tuple[str, str], list[int]] = defaultdict(list)
     for dependency, types_by_name in catalogue.dependents.items():
         for name, names_of_types in types_by_name.items():
@@ -245,6 +181,34 @@ def _dependency_rows(
         for (dependency, text), packages in sorted(dependents.items())
     ]
     yield "known_dependents", rows
+    yield "providers", [(virtual, ids[name]) for virtual, name in _providers(catalogue)]
+    yield "package_rests", _rests(catalogue)
+
+
+def _package_row(
+    catalogue: PackageCatalogue, package: PackageFacts, meanings: Mapping[tuple[str, ...], int]
+) -> tuple[Any, ...]:
+    """Return a row of `known_packages`; `meanings` has the ids of variants."""
+    columns = ("description", "homepage", "build_system", "latest_version", "recipe")
+    dependents = {*catalogue.dependents.get(package.name, ()), *package.dependents}
+    versions = [
+        MARKS[_kind(name, version), version.is_deprecated] + name
+        for name, version in package.versions.items()
+    ]
+    variants = [meanings[_meaning(*variant)] for variant in sorted(package.variants.items())]
+    texts = map(package.texts.get, columns)
+    return package.name, *texts, len(dependents), as_json(versions), as_json(variants)
+
+
+def _kind(name: str, version: KnownVersion) -> str:
+    return "branch" if version.is_branch or preference_key(name)[0] else "number"
+
+
+def _meaning(name: str, variant: KnownVariant) -> tuple[str, ...]:
+    """Return a variant with its default and its description."""
+    default = str(variant.default)
+    is_switch = default in ("True", "False")
+    return name, default.lower() if is_switch else default, variant.description
 
 
 def _numbered(values: Iterable[Any], start: int = 1) -> dict[Any, int]:
@@ -274,7 +238,7 @@ def _rests(catalogue: PackageCatalogue) -> Iterator[tuple[int, bytes]]:
     Row `n` has the packages with ids up to `n` times `PACKAGES_PER_REST`.
     """
     groups = [*catalogue.facts.values()]
-    compressor = zstandard.ZstdCompressor(_LEVEL)
+    compressor = zstandard.ZstdCompressor(level=6)
     for start in range(0, len(groups), PACKAGES_PER_REST):
         group = chain.from_iterable(groups[start : start + PACKAGES_PER_REST])
         facts = [replace(entry, location="") for entry in group]

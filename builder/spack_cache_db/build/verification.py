@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from spack_cache_db import schema
-from spack_cache_db.bounded_files import DEFAULT_MAX_PAGE_SIZE, AnyPath, checked_file
-from spack_cache_db.build import Input, Progress
+from spack_cache_db.bounded_files import AnyPath, checked_file
+from spack_cache_db.build import Input, ReadOptions
 from spack_cache_db.database_file import damage_as_error, open_database
 from spack_cache_db.errors import ArgumentError, Fault, printable
 
@@ -66,16 +66,9 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The result of `verify`.
+    """The numbers and faults of the sources, and the differences of the database.
 
-    Attributes:
-        pages: the number of pages in the sources.
-        indexes: the number of indexes.
-        listings: the number of listings.
-        records: the number of records in indexes.
-        packages: the number of packages in package data.
-        faults: the faults of the sources.
-        differences: the differences between the database and its sources.
+    `records` are those of indexes, and `packages` those of package data.
     """
 
     pages: int = 0
@@ -93,18 +86,7 @@ class Verification:
 
 
 def verify(
-    file: AnyPath,
-    paths: AnyPath | Iterable[AnyPath],
-    *,
-    jobs: int = 1,
-    max_page_size: int = DEFAULT_MAX_PAGE_SIZE,
-    release: str | None = None,
-    stack: str | None = None,
-    snapshot: str | date | None = None,
-    keep_snapshots: int | None = None,
-    installations: Iterable[tuple[str, AnyPath]] = (),
-    modules: Iterable[AnyPath | tuple[str, AnyPath]] = (),
-    progress: Progress | None = None,
+    file: AnyPath, paths: AnyPath | Iterable[AnyPath], **options: Unpack[ReadOptions]
 ) -> Verification:
     """Build the sources of a database again, and return where the database differs.
 
@@ -113,27 +95,21 @@ def verify(
     Args:
         file: a database made by `build`.
         paths: all its sources; one path or many, as text or `Path`.
-        jobs: the number of processes that read.
-        max_page_size: the maximum size of a page in bytes.
-        release: the release of indexes and mirrors, as in `build`.
-        stack: the stack of indexes and mirrors, as in `build`.
-        snapshot: the date of its snapshots, as in `build`.
-        keep_snapshots: the number of snapshots that are not thinned, as in `build`.
-        installations: the installations, as in `build`.
-        modules: the lists of modules, as in `build`.
-        progress: called with (units read, all units), in this process.
+        options: those of `build` for reading the input.
 
     Raises:
         ArgumentError: a path has a wrong type, or a name is invalid.
         DatabaseError: the file is not a database of this program, or is damaged.
         InputError: a path does not exist, or none of the sources can be read.
     """
-    source = Input.checked(
-        *(paths, jobs, max_page_size, release, stack, progress),
-        *(installations, snapshot, keep_snapshots, modules),
-    )
+    source = Input.checked(paths, **options)
     database = checked_file("file", file)
-    source = _as_built(source, database)
+    with closing(open_database(database)) as conn, damage_as_error(database):
+        origin = dict(conn.execute("SELECT name, value FROM origin").fetchall())
+        recipes = dict(conn.execute("SELECT namespace, url FROM recipes").fetchall())
+    source = source._replace(
+        first=origin.get("first"), recipes=recipes, without_paths=schema.PATHS in origin
+    )
     from spack_cache_db.build import pipeline  # Its imports take longer than all others.
 
     with TemporaryDirectory() as folder:
@@ -157,16 +133,6 @@ def verify(
     )
 
 
-def _as_built(source: Input, database: Path) -> Input:
-    """Return the input with the options that are stored in a database."""
-    with closing(open_database(database)) as conn, damage_as_error(database):
-        origin = dict(conn.execute("SELECT name, value FROM origin").fetchall())
-        recipes = dict(conn.execute("SELECT namespace, url FROM recipes").fetchall())
-    return source._replace(
-        first=origin.get("first"), recipes=recipes, without_paths=schema.PATHS in origin
-    )
-
-
 def differences(expected: Path, stored: Path) -> Iterator[Difference]:
     """Yield the differences between two databases, table by table.
 
@@ -176,66 +142,63 @@ def differences(expected: Path, stored: Path) -> Iterator[Difference]:
     with closing(open_database(expected)) as conn:
         conn.text_factory = lambda text: text.decode(errors="backslashreplace")
         conn.execute("ATTACH ? AS stored", [f"{stored.resolve().as_uri()}?immutable=1"])
-        for table in ("sqlite_schema", *(name for (name,) in conn.execute(TABLES).fetchall())):
-            yield from _Comparison(conn, table).differences()
-
-
-class _Comparison:
-    """Compares one table of the databases `main` and `stored` of a connection."""
-
-    def __init__(self, conn: sqlite3.Connection, table: str) -> None:
-        self._conn = conn
-        self._table = table
-        columns = conn.execute(f"PRAGMA main.table_info([{table}])").fetchall()
-        self._names = [name for _, name, *_ in columns]
-        self._keys = [name for _, name, *_, is_key in columns if is_key] or self._names
-        if table == "sqlite_schema":
-            self._names, self._keys = ["type", "name", "tbl_name", "sql"], ["name"]
-
-    def differences(self) -> Iterator[Difference]:
-        """Yield each cell and each row that differs."""
-        (expected, more), (stored, more_stored) = (
-            self._only_in(*sides) for sides in (("main", "stored"), ("stored", "main"))
+        yield from _differences(
+            conn, "sqlite_schema", ["type", "name", "tbl_name", "sql"], ["name"]
         )
-        if more or more_stored:
-            numbers = f"{len(stored) + more_stored:,} rows", f"{len(expected) + more:,} others"
-            yield Difference(self._table, f"more than {MOST_ROWS:,} rows", None, *numbers)
-            return
-        for columns in (self._keys, *([*{*self._names} - {name}] for name in self._names)):
-            rows_by_key: dict[tuple[Any, ...], list[Row]] = {}
-            for row in expected:
-                rows_by_key.setdefault(tuple(row[name] for name in columns), []).append(row)
-            unmatched = []
-            for row in stored:
-                if not (same := rows_by_key.get(tuple(row[name] for name in columns))):
-                    unmatched.append(row)
-                    continue
-                other = same.pop(0)
-                for name in self._names:
-                    if row[name] != other[name]:
-                        label = self._label(other)
-                        yield Difference(self._table, label, name, row[name], other[name])
-            stored, expected = unmatched, [row for rows in rows_by_key.values() for row in rows]
+        for (table,) in conn.execute(TABLES).fetchall():
+            columns = conn.execute(f"PRAGMA main.table_info([{table}])").fetchall()
+            names = [name for _, name, *_ in columns]
+            keys = [name for _, name, *_, is_key in columns if is_key]
+            yield from _differences(conn, table, names, keys or names)
+
+
+def _differences(
+    conn: sqlite3.Connection, table: str, names: Sequence[str], keys: Sequence[str]
+) -> Iterator[Difference]:
+    """Yield the differences of a table of the databases `main` and `stored`."""
+    expected, more = _only_in(conn, table, names, "main", "stored")
+    stored, more_stored = _only_in(conn, table, names, "stored", "main")
+    if more or more_stored:
+        numbers = f"{len(stored) + more_stored:,} rows", f"{len(expected) + more:,} others"
+        yield Difference(table, f"more than {MOST_ROWS:,} rows", None, *numbers)
+        return
+    for columns in (keys, *([*{*names} - {name}] for name in names)):
+        expected_by_key: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
         for row in expected:
-            yield Difference(self._table, self._label(row), None, "missing", "a row")
+            expected_by_key[tuple(row[name] for name in columns)].append(row)
+        unmatched = []
         for row in stored:
-            yield Difference(self._table, self._label(row), None, "a row", "none")
+            if not (same := expected_by_key.get(tuple(row[name] for name in columns))):
+                unmatched.append(row)
+                continue
+            match = same.pop(0)
+            label = _label(conn, table, keys, match)
+            for name in names:
+                if row[name] != match[name]:
+                    yield Difference(table, label, name, row[name], match[name])
+        stored, expected = unmatched, [row for rows in expected_by_key.values() for row in rows]
+    for rows, words in ((expected, ("missing", "a row")), (stored, ("a row", "none"))):
+        for row in rows:
+            yield Difference(table, _label(conn, table, keys, row), None, *words)
 
-    def _only_in(self, one: str, other: str) -> tuple[list[Row], int]:
-        """Return the first rows that only one of the databases has, and the number of others."""
-        columns = ", ".join(f"[{name}]" for name in self._names)
-        one, other = (f"SELECT {columns} FROM {side}.[{self._table}]" for side in (one, other))  # noqa: S608 - our own names
-        rows = self._conn.execute(f"{one} EXCEPT {other}")
-        first = rows.fetchmany(MOST_ROWS)
-        return [dict(zip(self._names, row, strict=True)) for row in first], sum(1 for _ in rows)
 
-    def _label(self, row: Row) -> str:
-        """Return the key of a row, with names if the key is an id."""
-        keys = ", ".join(
-            f"{name} {_cell(self._conn, self._table, name, row)}" for name in self._keys
-        )
-        names = _names_of(self._conn, self._table, row) if self._keys == ["id"] else ""
-        return f"{names} ({keys})" if names else keys
+def _only_in(
+    conn: sqlite3.Connection, table: str, names: Sequence[str], database: str, other: str
+) -> tuple[list[Row], int]:
+    """Return the first rows that only one of the databases has, and the number of others."""
+    columns = ", ".join(f"[{name}]" for name in names)
+    rows = conn.execute(
+        f"SELECT {columns} FROM {database}.[{table}] EXCEPT SELECT {columns} FROM {other}.[{table}]"
+    )
+    first = rows.fetchmany(MOST_ROWS)
+    return [dict(zip(names, row, strict=True)) for row in first], sum(1 for _ in rows)
+
+
+def _label(conn: sqlite3.Connection, table: str, keys: Sequence[str], row: Row) -> str:
+    """Return the key of a row, with names if the key is an id."""
+    words = ", ".join(f"{name} {_cell(conn, table, name, row)}" for name in keys)
+    names = _names_of(conn, table, row) if keys == ["id"] else ""
+    return f"{names} ({words})" if names else words
 
 
 def _names_of(conn: sqlite3.Connection, table: str, row: Row) -> str:
@@ -252,7 +215,7 @@ def _cell(conn: sqlite3.Connection, table: str, column: str, row: Row) -> str:
     if to is None or value is None:
         return value if isinstance(value, str) else _value_text(value)
     for database in ("main", "stored"):
-        cursor = conn.execute(f"SELECT * FROM {database}.[{to}] WHERE id = ?", [value])  # noqa: S608 - our own names
+        cursor = conn.execute(f"SELECT * FROM {database}.[{to}] WHERE id = ?", [value])
         names = [name for name, *_ in cursor.description]
         if values := cursor.fetchone():
             return _names_of(conn, to, dict(zip(names, values, strict=True))) or _value_text(value)
