@@ -16,7 +16,7 @@ from spack_cache_db.environments import (
     Environment,
     Limits,
     UnreadableEnvironment,
-    pasted_lists,
+    formats,
     read_spec,
 )
 from spack_cache_db.environments.formats import read_environment
@@ -193,7 +193,7 @@ def test_any_nesting(
 def test_a_long_list_is_not_read_to_its_end() -> None:
     """What is more than a list may have is not parsed."""
     with (
-        patch.object(pasted_lists, "read_spec", wraps=read_spec) as reads,
+        patch.object(formats, "read_spec", wraps=read_spec) as reads,
         pytest.raises(UnreadableEnvironment, match="has more than 10 specs"),
     ):
         read_environment(b"zlib\n" * 1_000_000, "x", Limits(specs=10))

@@ -1,4 +1,4 @@
-"""environments.pasted_lists: what terminals print and people write, and the specs in it."""
+"""environments.formats: what terminals print and people write, and the specs in it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Reads Spack's environments: `spack.yaml`, `spack.lock` and lists of specs.
 
-Text in, frozen records out: no database and no network. This module has the records, the limits of
-an environment, and the collector of its faults.
+Text in, frozen records out: no database and no network.
 """
 
 from __future__ import annotations
@@ -76,12 +75,8 @@ _MAX_CACHED_LENGTH = 200
 class Requirement:
     """A `require` or `conflict` of `packages:`, which a binary meets or not.
 
-    Attributes:
-        options: the specs of the requirement.
-        line: its line.
-        when: the condition under which it applies; None is always.
-        is_single: exactly one of the options must be met (`one_of`), not at least one.
-        is_conflict: none of the options may be met.
+    One of the options must be met: exactly one if it `is_single` (`one_of`), none if it
+    `is_conflict`. It applies under the condition `when`, or always.
     """
 
     options: tuple[SpecQuery, ...]
@@ -168,11 +163,9 @@ class UserSpec:
     Attributes:
         text: the spec as it is written; a row of a matrix as one spec.
         line: the line of the spec, or of its matrix, counted from 1.
-        query: the spec as a query, None if it has an error.
         legacy: the query as Spack before 1.0 reads it, if that differs.
         rules: the requirements of `packages:` on its binaries and their dependencies.
-        error: why the text is not a spec.
-        group: the name of its group of specs.
+        error: why the text is not a spec; it has no query then.
         external: the external of `packages:` that satisfies it.
         is_buildable: whether Spack may build its package, or use a binary of it.
     """
@@ -209,9 +202,7 @@ def too_long(length: int, longest: int) -> str:
     return f"has {length:,} characters, expected at most {longest:,}"
 
 
-@lru_cache(maxsize=4096)
-def _parsed(text: str, parse: Parser) -> SpecQuery:
-    return parse(text)
+_parsed = lru_cache(maxsize=4096)(lambda text, parse: parse(text))
 
 
 def legacy_notes(specs: Iterable[UserSpec]) -> Iterator[str]:
@@ -228,14 +219,9 @@ def legacy_notes(specs: Iterable[UserSpec]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class LockedSpec:
-    """A node of a lockfile's graph.
+    """A node of a lockfile's graph: `needs` are the hashes of the nodes that it links or runs.
 
-    Attributes:
-        hash: the hash of its binary.
-        configuration: its configuration.
-        is_root: whether it is a root of the lockfile.
-        needs: the hashes of the nodes that it links or runs.
-        externals: the names and versions of the externals that it links or runs.
+    `externals` are the names and versions of the externals that it links or runs.
     """
 
     hash: str
@@ -250,11 +236,9 @@ class Environment:
     """The content of a `spack.yaml`, a `spack.lock` or a list of specs.
 
     Attributes:
-        specs: the specs of a `spack.yaml` or a list.
         notes: the parts that were ignored, and why.
         locked: the nodes of a lockfile, or of included lockfiles: the roots of each in its order,
             then the other nodes by name; without externals.
-        is_lock: whether it is a lockfile.
         others: the lines of a list that are not specs.
     """
 

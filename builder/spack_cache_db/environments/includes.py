@@ -1,19 +1,29 @@
 """Merges an environment's configuration with its includes, as Spack merges scopes.
 
-The rules are those of Spack 1.1's `config.py` and its documentation ("Configuration Scopes",
+The rules are those of Spack 1.2's `config.py` and its documentation ("Configuration Scopes",
 "Include Settings"). A file has precedence over its includes, and an include over later ones.
 Mappings are merged; lists of higher scopes come first; other values replace lower ones. A key that
 ends in `::` replaces the lower value, `+:` puts its text or list before it, and `-:` behind it.
+
+The `when:` of an include or a definition is a Python expression, which is never run: it is parsed
+with `ast`, and comparisons, `and`, `or`, `not`, `in`, constants and a few calls are evaluated. A
+regular expression may only be a text with `^`, `$` and `.*` around it, because others can take
+unlimited time. The names are those of `eval_conditional`: `platform`, `os`, `target`, `arch_str`
+and `hostname` are texts, `arch` and `architecture` a spec that `satisfies` others, `env` has the
+environment variables, and `re` searches.
 """
 
 from __future__ import annotations
 
+import ast
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import NamedTuple
+from itertools import pairwise
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -28,7 +38,10 @@ from spack_cache_db.bounded_yaml import (
     text_of,
 )
 from spack_cache_db.environments import TOP_KEYS, Surroundings, decoded
-from spack_cache_db.environments.expressions import ExpressionError, holds
+from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.intersection import implies
+from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.parser import parse_query
 
 SECTIONS = ("packages", "definitions", "toolchains")
 """The sections that select binaries."""
@@ -38,13 +51,25 @@ MOST_BYTES = 2**24
 MOST_PARTS = 50_000
 """Maximum of values in all included files."""
 
+MOST_CHARACTERS = 1000
+"""Longest condition that is evaluated."""
+
+_LOCKFILE = "spack.lock"
 _INCLUDE_KEYS = {
-    *("path", "when", "optional", "name", "sha256"),
+    *("path", "when", "optional", "name", "sha256", "git", "branch", "commit", "tag", "paths"),
     *("path_override_env_var", "prefer_modify", "backwards_compat"),
 }
-_GIT_KEYS = {"git", "branch", "commit", "tag", "paths"}
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]*://")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+
+
+class IncludedLockfile(NamedTuple):
+    """An include of a lockfile, with its path as it is written and as it is opened."""
+
+    written: str
+    path: str
+    node: yaml.Node
+    is_optional: bool = False
 
 
 @dataclass(slots=True)
@@ -64,15 +89,6 @@ class SpackConfiguration:
     undecided: list[str] = field(default_factory=list)
     lockfiles: list[IncludedLockfile] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
-
-
-class IncludedLockfile(NamedTuple):
-    """An include of a lockfile, with its path as it is written and as it is opened."""
-
-    written: str
-    path: str
-    node: yaml.Node
-    is_optional: bool = False
 
 
 def merged_configuration(
@@ -117,97 +133,92 @@ class _Includes:
         for include in included.value:
             yield from self._included(include, path, chain)
 
-    def _included(self, node: yaml.Node, path: str, chain: tuple[str, ...]) -> Iterator[yaml.Node]:
+    def _included(
+        self, node: yaml.Node, including: str, chain: tuple[str, ...]
+    ) -> Iterator[yaml.Node]:
+        """Yield the scopes of an include; lockfiles and missing files are recorded."""
+        configuration, is_optional = self.configuration, False
         if isinstance(node, yaml.MappingNode):
             entries = entries_of(node, "an include")
-            if unknown := entries.keys() - _INCLUDE_KEYS - _GIT_KEYS:
+            if unknown := entries.keys() - _INCLUDE_KEYS:
                 raise fault_at(node, f"{min(unknown)}: is an unknown key, expected path: and when:")
+            if "optional" in entries:
+                optional = text_of(entries["optional"], "true or false")
+                is_optional = optional.lower() in ("true", "yes")
+            path, git = (
+                text_of(entries[key], word) if key in entries else ""
+                for key, word in (("path", "a path"), ("git", "an address"))
+            )
             # Spack includes a lockfile even if its `when:` is false.
-            is_lock = "path" in entries and _is_lockfile(text_of(entries["path"], "a path"))
-            if not is_lock and not self._applies(entries):
-                return
+            if "when" in entries and posixpath.basename(path) != _LOCKFILE:
+                name = path or git or "an include"
+                if not condition_holds(
+                    entries["when"], self._surroundings, name, configuration.undecided
+                ):
+                    return
             if "git" in entries:
-                self._miss(text_of(entries["git"], "an address"), entries)
+                configuration.missing += [] if is_optional else [git]
                 return
             if "path" not in entries:
                 raise fault_at(node, "expected the key path:")
-            written = text_of(entries["path"], "a path")
             if "path_override_env_var" in entries:
                 name = text_of(entries["path_override_env_var"], "a variable")
-                written = self._surroundings.variables.get(name, written)
+                path = self._surroundings.variables.get(name, path)
         else:
-            entries, written = {}, text_of(node, "a path")
-        yield from self._file(written, path, entries, node, chain)
-
-    def _applies(self, entries: Mapping[str, yaml.Node]) -> bool:
-        if "when" not in entries:
-            return True
-        address = entries.get("path", entries.get("git"))
-        name = "an include" if address is None else text_of(address, "a path")
-        undecided = self.configuration.undecided
-        return condition_holds(entries["when"], self._surroundings, name, undecided)
-
-    def _miss(self, written: str, entries: Mapping[str, yaml.Node]) -> None:
-        if not _is_optional(entries):
-            self.configuration.missing.append(written)
-
-    def _file(
-        self,
-        written: str,
-        including: str,
-        entries: Mapping[str, yaml.Node],
-        node: yaml.Node,
-        chain: tuple[str, ...],
-    ) -> Iterator[yaml.Node]:
-        """Yield the scopes of an included file or folder."""
-        address = resolved_path(written, including, self._surroundings)
-        if _is_lockfile(address):
-            lockfile = IncludedLockfile(written, address, node, _is_optional(entries))
+            path = text_of(node, "a path")
+        address = resolved_path(path, including, self._surroundings)
+        if posixpath.basename(address) == _LOCKFILE:
             if chain:
-                self.configuration.unused.append(written)
+                configuration.unused.append(path)
             else:
-                self.configuration.lockfiles.append(lockfile)
+                configuration.lockfiles.append(IncludedLockfile(path, address, node, is_optional))
             return
         if address in chain:
-            raise fault_at(node, f"{written} includes itself")
+            raise fault_at(node, f"{path} includes itself")
         if address in self._read:
             return
         if len(self._read) == MOST_FILES:
             raise fault_at(node, f"includes more than {MOST_FILES} files")
         content = None if _ADDRESS.match(address) else self._surroundings.open(address)
         if content is None:
-            self._miss(written, entries)
+            configuration.missing += [] if is_optional else [path]
             return
         self._read.add(address)
+        yield from self._content(address, content, node, chain)
+
+    def _content(
+        self,
+        address: str,
+        content: bytes | Mapping[str, bytes],
+        node: yaml.Node,
+        chain: tuple[str, ...],
+    ) -> Iterator[yaml.Node]:
+        """Yield the scopes of an included file, or of the files of a folder."""
         if isinstance(content, bytes):
-            parts = [(address, content)]
+            files, inside = {address: content}, address
         else:
-            parts = [
-                (posixpath.join(address, name), data) for name, data in sorted(content.items())
-            ]
-        self._bytes += sum(len(data) for _, data in parts)
-        if self._bytes > MOST_BYTES:
-            raise fault_at(node, f"includes more than {MOST_BYTES:,} bytes")
-        nodes = [_top(self._composed(data, path, node), path) for path, data in parts]
-        # Paths in a folder's `include.yaml` are relative to the folder.
-        inside = address if isinstance(content, bytes) else posixpath.join(address, "include.yaml")
-        yield from self.scopes(_joined(nodes, address), inside, (*chain, address))
-
-    def _composed(self, data: bytes, path: str, including: yaml.Node) -> yaml.Node | None:
-        node = compose(decoded(data, path), path=path)
-        self._parts += part_count(node) if node is not None else 0
-        if self._parts > MOST_PARTS:
-            raise fault_at(including, f"includes more than {MOST_PARTS:,} values")
-        return node
-
-
-def _is_lockfile(path: str) -> bool:
-    return posixpath.basename(path) == "spack.lock"
-
-
-def _is_optional(entries: Mapping[str, yaml.Node]) -> bool:
-    optional = entries.get("optional")
-    return optional is not None and text_of(optional, "true or false").lower() in ("true", "yes")
+            files = {posixpath.join(address, name): data for name, data in sorted(content.items())}
+            # Paths in a folder's `include.yaml` are relative to the folder.
+            inside = posixpath.join(address, "include.yaml")
+        pairs: list[tuple[yaml.Node, yaml.Node]] = []
+        for path, data in files.items():
+            self._bytes += len(data)
+            if self._bytes > MOST_BYTES:
+                raise fault_at(node, f"includes more than {MOST_BYTES:,} bytes")
+            top = compose(decoded(data, path), path=path)
+            if top is None or is_nothing(top):
+                continue
+            self._parts += part_count(top)
+            if self._parts > MOST_PARTS:
+                raise fault_at(node, f"includes more than {MOST_PARTS:,} values")
+            # The sections of a file may be under the key `spack`.
+            entries = entries_of(top, "a configuration")
+            section = next((entries[key] for key in TOP_KEYS if key in entries), top)
+            entries_of(section, "a configuration")
+            pairs += section.value if isinstance(section, yaml.MappingNode) else []
+        start = yaml.Mark(address, 0, 0, 0, None, 0)
+        joined = yaml.MappingNode("tag:yaml.org,2002:map", pairs, start, start)
+        yield from self.scopes(joined, inside, (*chain, address))
 
 
 def resolved_path(written: str, including: str, surroundings: Surroundings) -> str:
@@ -238,23 +249,6 @@ def condition_holds(
     if answer is None:
         undecided.append(f"{name}{reason}")
     return bool(answer)
-
-
-def _top(node: yaml.Node | None, path: str) -> yaml.MappingNode:
-    """Return the sections of a file, which may be under the key `spack`."""
-    if node is None or is_nothing(node):
-        return _joined([], path)
-    entries = entries_of(node, "a configuration")
-    inner = next((entries[key] for key in TOP_KEYS if key in entries), node)
-    entries_of(inner, "a configuration")
-    return inner if isinstance(inner, yaml.MappingNode) else _joined([], path)
-
-
-def _joined(nodes: list[yaml.MappingNode], path: str) -> yaml.MappingNode:
-    """Return one mapping with the entries of all files of a folder."""
-    pairs = [pair for node in nodes for pair in node.value]
-    start = yaml.Mark(path, 0, 0, 0, None, 0)
-    return yaml.MappingNode("tag:yaml.org,2002:map", pairs, start, start)
 
 
 def merged(low: yaml.Node, high: yaml.Node, how: str = "") -> yaml.Node:
@@ -288,3 +282,169 @@ def _content(node: yaml.Node) -> tuple[str, object]:
     if isinstance(node, yaml.SequenceNode):
         return "list", tuple(map(_content, node.value))
     return "text", node.value
+
+
+MACHINE = ("platform", "os", "target")
+NAMES = (*MACHINE, "arch", "architecture", "arch_str", "hostname")
+_METHODS = ("startswith", "endswith", "lower", "upper", "strip")
+_SEARCHES = ("search", "match", "fullmatch")
+_FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {"bool": bool, "int": int, "len": len, "str": str}
+_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: eq,
+    ast.NotEq: ne,
+    ast.Lt: lt,
+    ast.LtE: le,
+    ast.Gt: gt,
+    ast.GtE: ge,
+    ast.Is: eq,
+    ast.IsNot: ne,
+    ast.In: lambda member, container: member in container,
+    ast.NotIn: lambda member, container: member not in container,
+}
+_PATTERN = re.compile(r"(\^|\.\*)?((?:[^\\^$.|?*+()\[\]{}]|\\[^\w\s])*)(\$|\.\*)?")
+_ESCAPED = re.compile(r"\\(.)")
+
+
+class ExpressionError(ValueError):
+    """A condition that cannot be evaluated."""
+
+
+class _UnknownError(Exception):
+    """A value in the expression is unknown."""
+
+
+def holds(text: str, names: Mapping[str, str | None], env: Mapping[str, str] | None) -> bool | None:
+    """Return whether a condition holds; None if that depends on unknown values.
+
+    Args:
+        text: the expression.
+        names: the values of `NAMES`; None or missing is unknown.
+        env: the environment variables, None if they are unknown.
+
+    Raises:
+        ExpressionError: it is not an expression, or has parts that are not evaluated.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise ExpressionError(f"has {len(text):,} characters, expected at most {MOST_CHARACTERS:,}")
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+        return _Evaluation(names, env).is_true(tree)
+    except _UnknownError:
+        return None
+    except ExpressionError:
+        raise
+    except (SyntaxError, RecursionError, MemoryError):
+        raise ExpressionError("is not an expression") from None
+    except (TypeError, ValueError, KeyError, IndexError) as error:
+        raise ExpressionError(f"cannot be evaluated: {error}") from None
+
+
+class _Evaluation:
+    """Evaluates the parts of an expression."""
+
+    def __init__(self, names: Mapping[str, str | None], env: Mapping[str, str] | None) -> None:
+        self._names = names
+        self._env = env
+
+    def is_true(self, node: ast.expr) -> bool:
+        """Return whether a part is true; one operand may decide although others are unknown."""
+        if not isinstance(node, ast.BoolOp):
+            return bool(self.value(node))
+        decides, is_unknown = isinstance(node.op, ast.Or), False
+        for operand in node.values:
+            try:
+                if self.is_true(operand) is decides:
+                    return decides
+            except _UnknownError:
+                is_unknown = True
+        if is_unknown:
+            raise _UnknownError
+        return not decides
+
+    def value(self, node: ast.expr) -> Any:
+        """Return the value of a part; raises `ExpressionError`."""
+        match node:
+            case ast.Constant(value=str() | int() | None as value):
+                return value
+            case ast.Tuple(elts=elements) | ast.List(elts=elements) | ast.Set(elts=elements):
+                return [*map(self.value, elements)]
+            case ast.Name(id="env"):
+                return _known(self._env)
+            case ast.Name(id=name) if name in NAMES:
+                return _known(self._names.get(name))
+            case ast.BoolOp(op=operator, values=operands):
+                for operand in operands:
+                    value = self.value(operand)
+                    if bool(value) is isinstance(operator, ast.Or):
+                        break
+                return value
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return not self.is_true(operand)
+            case ast.Compare(left=left, ops=operators, comparators=others):
+                values = pairwise(map(self.value, (left, *others)))
+                return all(
+                    _COMPARISONS[type(operator)](*pair)
+                    for operator, pair in zip(operators, values, strict=True)
+                )
+            case ast.Subscript(value=ast.Name(id="env"), slice=key):
+                return _known(self._env)[self.value(key)]
+            case ast.Call(func=function, args=arguments, keywords=[]):
+                return self._called(function, arguments)
+        raise ExpressionError(f"has {ast.unparse(node)[:40]!r}, which is not evaluated")
+
+    def _called(self, function: ast.expr, arguments: list[ast.expr]) -> Any:
+        match function, arguments:
+            case ast.Name(id=name), [argument] if name in _FUNCTIONS:
+                return _FUNCTIONS[name](self.value(argument))
+            case ast.Attribute(value=ast.Name(id="env"), attr="get"), [_] | [_, _]:
+                return _known(self._env).get(*map(self.value, arguments))
+            case ast.Attribute(value=ast.Name(id="re"), attr=how), [pattern, text] if (
+                how in _SEARCHES
+            ):
+                return self._searched(how, self.value(pattern), self.value(text))
+            case ast.Attribute(value=ast.Name(id=name), attr="satisfies"), [spec] if name in (
+                "arch",
+                "architecture",
+            ):
+                return self._satisfied(self.value(spec))
+            case ast.Attribute(value=subject, attr=name), _ if name in _METHODS:
+                text = self.value(subject)
+                if isinstance(text, str):
+                    return getattr(text, name)(*map(self.value, arguments))
+        raise ExpressionError(f"calls {ast.unparse(function)[:40]}, which is not evaluated")
+
+    def _satisfied(self, text: Any) -> bool:
+        """Return whether the machine satisfies a spec, such as `target=x86_64_v3:`."""
+        try:
+            query = parse_query(str(text))
+        except QuerySyntaxError as error:
+            raise ExpressionError(f"asks for {str(text)[:40]!r}, which is not a spec") from error
+        for part in MACHINE:
+            if getattr(query, part) is not None:
+                _known(self._names.get(part))
+        platform, system, target = map(self._names.get, MACHINE)
+        return implies(SpecQuery(platform=platform, os=system, target=target), query)
+
+    def _searched(self, how: str, pattern: Any, text: Any) -> bool:
+        if not isinstance(pattern, str) or not isinstance(text, str):
+            raise ExpressionError("searches a value that is not text")
+        return any(_fits(how, part, text) for part in pattern.split("|"))
+
+
+def _fits(how: str, pattern: str, text: str) -> bool:
+    """Return whether a text matches a pattern, which is a text with `^`, `$` or `.*` around it."""
+    plain = _PATTERN.fullmatch(pattern)
+    if plain is None:
+        raise ExpressionError(f"has the pattern {pattern[:40]!r}, which is not evaluated")
+    before, word, behind = plain[1], _ESCAPED.sub(r"\1", plain[2]), plain[3]
+    is_start = before == "^" or (before is None and how != "search")
+    is_end = behind == "$" or (behind is None and how == "fullmatch")
+    if is_start and is_end:
+        return text == word
+    return text.startswith(word) if is_start else text.endswith(word) if is_end else word in text
+
+
+def _known(value: Any) -> Any:
+    if value is None:
+        raise _UnknownError
+    return value

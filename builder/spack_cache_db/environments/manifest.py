@@ -8,7 +8,9 @@ externals.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple
 
 import yaml
 
@@ -60,26 +62,19 @@ def read_manifest(
     environment = Environment()
     with faults.collected():
         top = compose(text, path=path)
-        section = _section(top)
-        reader = _SpackYaml(section, path, limits, surroundings, faults)
-        environment = reader.packages() if section is top else reader.specs()
+        entries = {} if top is None else entries_of(top, "an environment")
+        section = next((entries[key] for key in TOP_KEYS if key in entries), None)
+        if section is not None:
+            environment = _SpackYaml(section, path, limits, surroundings, faults).specs()
+        elif top is not None and "packages" in entries and "specs" not in entries:
+            environment = _SpackYaml(top, path, limits, surroundings, faults).packages()
+        else:
+            raise LineFault(1, "has no key spack:, expected a spack.yaml, or one spec on each line")
     faults.raise_any()
     return environment
 
 
-def _section(node: yaml.Node | None) -> yaml.Node:
-    """Return the section `spack`, or all of a `packages.yaml`."""
-    top = {} if node is None else entries_of(node, "an environment")
-    section = next((top[key] for key in TOP_KEYS if key in top), None)
-    if node is not None and section is None and "packages" in top and "specs" not in top:
-        return node
-    if section is None:
-        raise LineFault(1, "has no key spack:, expected a spack.yaml, or one spec on each line")
-    return section
-
-
-@dataclass(frozen=True, slots=True)
-class _SpecGroup:
+class _SpecGroup(NamedTuple):
     """A group of specs: the list, its name, and its own section `packages`."""
 
     node: yaml.Node
@@ -145,20 +140,27 @@ class _SpackYaml:
 
     def packages(self) -> Environment:
         """Return the requirements and externals of `packages:`, each as a spec."""
-        packages = self._packages(None)
-        specs: list[UserSpec] = []
+        packages, limit = self._packages(None), self._limits.specs
+        specs = (*islice(packages.as_specs(), limit + 1),)
         with self._faults.collected():
-            for spec in packages.as_specs():
-                specs.append(spec)
-                if len(specs) > self._limits.specs:
-                    raise LineFault(0, f"stands for more than {self._limits.specs:,} specs")
-        notes = _include_notes(self._configuration, self._surroundings, self._faults)
-        return Environment(tuple(specs), (*notes, *packages.notes))
+            if len(specs) > limit:
+                raise LineFault(0, f"stands for more than {limit:,} specs")
+        return Environment(specs, (*self._include_notes(), *packages.notes))
 
     def _locked(self) -> Iterator[LockedSpec]:
-        """Yield the nodes of the lockfiles that the environment includes, each once."""
+        """Yield the nodes of the lockfiles that the environment includes, each once.
+
+        Those in `include_concrete` come before those in `include` (Spack 1.2).
+        """
         hashes: set[str] = set()
-        for written, path, node, is_optional in self._lockfiles():
+        node = self._section.get("include_concrete")
+        lockfiles: list[IncludedLockfile] = []
+        for item in items_of(node, "paths") if node is not None else ():
+            folder = resolved_path(text_of(item, "a path"), self._path, self._surroundings)
+            lockfiles.append(
+                IncludedLockfile(text_of(item, "a path"), f"{folder}/spack.lock", item)
+            )
+        for written, path, node, is_optional in (*lockfiles, *self._configuration.lockfiles):
             data = self._surroundings.open(path)
             if not isinstance(data, bytes):
                 self._configuration.missing += [] if is_optional else [written]
@@ -169,15 +171,6 @@ class _SpackYaml:
                     yield spec
                 if len(hashes) > self._limits.nodes:
                     raise fault_at(node, f"includes more than {self._limits.nodes:,} locked specs")
-
-    def _lockfiles(self) -> Iterator[IncludedLockfile]:
-        """Yield the lockfiles in `include_concrete`, then those in `include` (Spack 1.2)."""
-        node = self._section.get("include_concrete")
-        for item in items_of(node, "paths") if node is not None else ():
-            written = text_of(item, "a path")
-            folder = resolved_path(written, self._path, self._surroundings)
-            yield IncludedLockfile(written, f"{folder}/spack.lock", item)
-        yield from self._configuration.lockfiles
 
     def _groups(self) -> Iterator[_SpecGroup]:
         """Yield the groups of specs in order; specs between two groups are a group."""
@@ -257,11 +250,10 @@ class _SpackYaml:
         )
 
     def _notes(self, packages: PackagesSection, specs: list[UserSpec]) -> Iterator[str]:
-        yield from _include_notes(self._configuration, self._surroundings, self._faults)
+        yield from self._include_notes()
         if self._undecided:
             names = ", ".join(dict.fromkeys(self._undecided))
-            note = f"definitions: left out, because their when: is unknown: {names}"
-            yield from _noted(note, self._surroundings, self._faults)
+            yield self._noted(f"definitions: left out, because their when: is unknown: {names}")
         for name, toolchain in self._toolchains.items():
             if isinstance(toolchain, LineFault):
                 yield f"toolchains: {name} is left out, line {toolchain.line}: {toolchain}"
@@ -272,28 +264,27 @@ class _SpackYaml:
         if develop is not None and not is_nothing(develop) and not is_empty:
             yield "develop: packages built from your own sources are looked for like all others"
 
+    def _include_notes(self) -> Iterator[str]:
+        """Yield a note on each kind of unread include."""
+        for reason, paths in (
+            ("missing", self._configuration.missing),
+            ("left out, because their when: is unknown", self._configuration.undecided),
+            (
+                "a lockfile that another file includes, which Spack ignores",
+                self._configuration.unused,
+            ),
+        ):
+            if paths:
+                count = "one include is" if len(paths) == 1 else f"{len(paths):,} includes are"
+                unknown = f"their requirements are unknown: {', '.join(paths)}"
+                yield self._noted(f"{count} {reason}; {unknown}")
 
-def _include_notes(
-    configuration: SpackConfiguration, surroundings: Surroundings, faults: Faults
-) -> Iterator[str]:
-    """Yield a note on each kind of unread include; a fault if `surroundings` are strict."""
-    for reason, paths in (
-        ("missing", configuration.missing),
-        ("left out, because their when: is unknown", configuration.undecided),
-        ("a lockfile that another file includes, which Spack ignores", configuration.unused),
-    ):
-        if paths:
-            count = "one include is" if len(paths) == 1 else f"{len(paths):,} includes are"
-            note = f"{count} {reason}; their requirements are unknown: {', '.join(paths)}"
-            yield from _noted(note, surroundings, faults)
-
-
-def _noted(note: str, surroundings: Surroundings, faults: Faults) -> Iterator[str]:
-    """Yield a note on an ignored part; it is a fault if `surroundings` are strict."""
-    if surroundings.is_strict:
-        with faults.collected():
-            raise LineFault(0, note)
-    yield note
+    def _noted(self, note: str) -> str:
+        """Return a note on an ignored part; it is a fault if the surroundings are strict."""
+        if self._surroundings.is_strict:
+            with self._faults.collected():
+                raise LineFault(0, note)
+        return note
 
 
 def _list(nodes: list[yaml.Node], node: yaml.Node) -> yaml.SequenceNode:

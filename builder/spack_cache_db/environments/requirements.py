@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
@@ -75,15 +76,7 @@ PROVIDERS: Mapping[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class PackagesSection:
-    """The section `packages:`.
-
-    Attributes:
-        rules: its requirements and conflicts.
-        externals: the externals of each package.
-        buildable: whether Spack may build a package, by its name.
-        notes: notes on ignored entries.
-        providers: the packages that provide each virtual package.
-    """
+    """The section `packages:`; values by package, `providers` by virtual package."""
 
     rules: PackageRules = NO_RULES
     externals: Mapping[str, tuple[SpecQuery, ...]] = field(default_factory=dict)
@@ -96,24 +89,19 @@ class PackagesSection:
 
         Parts that an external leaves open, such as variants, satisfy any constraint.
         """
-        for external in self.externals.get(query.name or "", ()):
-            try:
-                constrained(external, query)
-            except UnsatisfiableSpec:
-                continue
-            return external.text, self._is_buildable(query.name)
-        return "", self._is_buildable(query.name)
-
-    def _is_buildable(self, name: str | None) -> bool:
-        """Return whether Spack may build a package, by Spack 1.1's `is_spec_buildable`.
-
-        Its own entry decides; else `all`, unless a virtual package that it provides differs.
-        """
+        name = query.name or ""
+        # Spack 1.1's `is_spec_buildable`: a package's own entry decides; else `all`, unless a
+        # virtual package that it provides differs.
         usual = self.buildable.get(ALL, True)
         provided = (virtual for virtual, packages in self.providers.items() if name in packages)
         if any(self.buildable.get(virtual, usual) != usual for virtual in provided):
             usual = not usual
-        return self.buildable.get(name or "", usual)
+        is_buildable = self.buildable.get(name, usual)
+        for external in self.externals.get(name, ()):
+            with suppress(UnsatisfiableSpec):
+                constrained(external, query)
+                return external.text, is_buildable
+        return "", is_buildable
 
     def as_specs(self) -> Iterator[UserSpec]:
         """Yield each way to meet the requirements on a package, and each external, as a spec.
@@ -154,24 +142,19 @@ def read_packages(node: yaml.Node, parse: Parser = parse_query) -> PackagesSecti
             require = entries["require"]
             is_alone = isinstance(require, yaml.ScalarNode)
             items = [require] if is_alone else items_of(require, "requirements")
-            required[package] = tuple(_requirements(items, parse))
+            required[package] = tuple(_requirements(items, parse, is_conflict=False))
         if "conflict" in entries:
             items = items_of(entries["conflict"], "conflicts")
             conflicts[package] = tuple(_requirements(items, parse, is_conflict=True))
         if "providers" in entries:
-            for virtual, names in _providers(entries["providers"]):
+            for virtual, specs in entries_of(entries["providers"], "virtual packages").items():
+                texts = (text_of(item, "a spec") for item in items_of(specs, "specs"))
+                names = frozenset(name[0] for name in map(_NAME.match, texts) if name)
                 providers[virtual] = providers.get(virtual, frozenset()) | names
     keys = ", ".join(key for key in PREFERENCES if key in preferred)
     notes = (f"packages: {keys}: preferences exclude no binary and are ignored",) if keys else ()
     rules = PackageRules(required, conflicts)
     return PackagesSection(rules, externals, buildable, notes, providers)
-
-
-def _providers(node: yaml.Node) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield the packages that provide each virtual package, by their names."""
-    for virtual, specs in entries_of(node, "virtual packages").items():
-        texts = (text_of(item, "a spec") for item in items_of(specs, "specs"))
-        yield virtual, frozenset(name[0] for name in map(_NAME.match, texts) if name)
 
 
 def _externals(node: yaml.Node, package: str, parse: Parser) -> Iterator[SpecQuery]:
@@ -188,7 +171,7 @@ def _externals(node: yaml.Node, package: str, parse: Parser) -> Iterator[SpecQue
 
 
 def _requirements(
-    items: Iterable[yaml.Node], parse: Parser, *, is_conflict: bool = False
+    items: Iterable[yaml.Node], parse: Parser, *, is_conflict: bool
 ) -> Iterator[Requirement]:
     kind, groups = ("a conflict", _GROUPS[:1]) if is_conflict else ("a requirement", _GROUPS)
     for item in items:
@@ -226,7 +209,13 @@ def read_toolchains(node: yaml.Node, parse: Parser) -> Toolchains:
     toolchains: dict[str, SpecQuery | LineFault] = {}
     for name, entry in entries_of(node, "toolchains").items():
         try:
-            toolchains[name] = _together(_parts(entry, parse), entry)
+            query = reduce(constrained, _parts(entry, parse), SpecQuery())
+            if len(spec_text(query)) > LONGEST_TOOLCHAIN:
+                message = f"has more than {LONGEST_TOOLCHAIN:,} characters as one spec"
+                raise fault_at(entry, message)
+            toolchains[name] = query
+        except UnsatisfiableSpec as error:
+            toolchains[name] = fault_at(entry, str(error))
         except LineFault as fault:
             toolchains[name] = fault
     return toolchains
@@ -257,16 +246,6 @@ def _direct_query(node: yaml.Node, parse: Parser) -> SpecQuery:
     if not all(edge.direct for edge in query.dependencies):
         spec = text_of(node, "a spec")
         raise fault_at(node, f"{spec!r} has a '^', expected '%' alone in a toolchain")
-    return query
-
-
-def _together(parts: Iterable[SpecQuery], node: yaml.Node) -> SpecQuery:
-    try:
-        query = reduce(constrained, parts, SpecQuery())
-    except UnsatisfiableSpec as error:
-        raise fault_at(node, str(error)) from None
-    if len(spec_text(query)) > LONGEST_TOOLCHAIN:
-        raise fault_at(node, f"has more than {LONGEST_TOOLCHAIN:,} characters as one spec")
     return query
 
 

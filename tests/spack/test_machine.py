@@ -1,4 +1,4 @@
-"""machine: what Spack calls this machine."""
+"""spack.targets: what Spack calls this machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import pytest
 
-from spack_cache_db.machine import os_of_release, this_machine
+from spack_cache_db.spack.targets import os_of_release, this_machine
 
 
 @pytest.mark.parametrize(
