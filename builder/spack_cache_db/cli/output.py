@@ -20,7 +20,6 @@ from typing import IO, Any, NamedTuple, NoReturn
 
 import click
 
-from spack_cache_db.bounded_files import put_in_place
 from spack_cache_db.errors import OutputError, counted, printable, reason
 from spack_cache_db.query import Rows, csv_text, json_text
 
@@ -35,7 +34,6 @@ _GAP = "  "
 _INDENT = " " * 4
 _LABEL = re.compile(r"(?:\S+ )?(\w+)(?=  |:)")
 """The beginning of a table's line: a status, or the title of a section."""
-
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -299,7 +297,7 @@ class Case(NamedTuple):
 
 
 def write_junit(path: Path, suite: str, cases: Iterable[Case]) -> None:
-    """Write a report in JUnit's XML, which CI systems show, completely or not at all."""
+    """Write a report in JUnit's XML, which CI systems show."""
     from html import escape
 
     def element(case: Case) -> str:
@@ -318,18 +316,11 @@ def write_junit(path: Path, suite: str, cases: Iterable[Case]) -> None:
     name = f'name="spack-cache-db {suite}" tests="{len(every)}" {counts}'
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites {name}>"]
     lines += [f"<testsuite {name}>", *map(element, every), "</testsuite>", "</testsuites>"]
-    path = Path(os.path.realpath(path))
-    part = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        part.write_text("\n".join((*lines, "")), encoding="utf-8")
-        put_in_place(part, path)
+        path.write_text("\n".join((*lines, "")), encoding="utf-8")
     except OSError as error:
         advice = "name a file in a folder that exists for --junit"
         raise OutputError(f"{path}: cannot be written: {reason(error)}; {advice}") from None
-    finally:
-        # Removing a name that is too long fails as well.
-        with suppress(OSError):
-            part.unlink()
 
 
 def heed_signals() -> None:
