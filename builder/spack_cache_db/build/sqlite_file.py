@@ -15,6 +15,7 @@ import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from importlib import metadata
 from importlib.resources import files
 from itertools import chain, islice
@@ -44,36 +45,47 @@ def create(path: Path) -> sqlite3.Connection:
 
     The journal is off: until it is renamed, nothing uses the file, and a crash discards it.
     """
-    import sqlite_utils  # `serve` needs other functions of this module.
-
+    path.write_bytes(_empty_database())
     connection = sqlite3.connect(path, isolation_level=None)
     for pragma in (
-        f"page_size = {schema.PAGE_SIZE}",
         "journal_mode = OFF",
         "synchronous = OFF",
         "cache_size = -65536",
         "temp_store = MEMORY",
         "foreign_keys = OFF",
-        f"application_id = {schema.APPLICATION_ID}",
-        f"user_version = {schema.SCHEMA_VERSION}",
     ):
         connection.execute(f"PRAGMA {pragma}")
     connection.execute("BEGIN")
-    for table in schema.TABLES:
-        sql = sqlite_utils.Database(connection).create_table_sql(
-            table.name,
-            {column.name: column.type for column in table.columns},
-            pk=table.primary_key if table.without_rowid else table.primary_key[0],
-            foreign_keys=[
-                (column.name, column.references, schema.table(column.references).primary_key[0])
-                for column in table.columns
-                if column.references
-            ],
-            not_null={column.name for column in table.columns if not column.nullable} - {"id"},
-        )
-        without_rowid = " WITHOUT ROWID" if table.without_rowid else ""
-        connection.execute(sql.rstrip().rstrip(";") + without_rowid)
     return connection
+
+
+@cache
+def _empty_database() -> bytes:
+    """Return a database with every table of the schema."""
+    import sqlite_utils  # `serve` needs other functions of this module.
+
+    with closing(sqlite_utils.Database(memory=True)) as database:
+        for pragma in (
+            f"page_size = {schema.PAGE_SIZE}",
+            f"application_id = {schema.APPLICATION_ID}",
+            f"user_version = {schema.SCHEMA_VERSION}",
+        ):
+            database.execute(f"PRAGMA {pragma}")
+        for table in schema.TABLES:
+            sql = database.create_table_sql(
+                table.name,
+                {column.name: column.type for column in table.columns},
+                pk=table.primary_key if table.without_rowid else table.primary_key[0],
+                foreign_keys=[
+                    (column.name, column.references, schema.table(column.references).primary_key[0])
+                    for column in table.columns
+                    if column.references
+                ],
+                not_null={column.name for column in table.columns if not column.nullable} - {"id"},
+            )
+            without_rowid = " WITHOUT ROWID" if table.without_rowid else ""
+            database.execute(sql.rstrip().rstrip(";") + without_rowid)
+        return database.conn.serialize()
 
 
 def insert(db: sqlite3.Connection, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
@@ -149,13 +161,18 @@ def finish(db: sqlite3.Connection) -> None:
 
 def _descriptions(db: sqlite3.Connection) -> Iterator[tuple[str, str | None, str, int | None]]:
     """Yield the descriptions of each table, followed by those of its columns in order."""
-    text = files("spack_cache_db.schema").joinpath("descriptions.toml").read_text("utf-8")
-    described = tomllib.loads(text)
+    described = _described()
     for table, description in described["tables"].items():
         yield table, None, description, None
         texts = described["columns"]["common"] | described["columns"].get(table, {})
         for (column,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall():
             yield table, column, texts[column], int(column in described["derived"])
+
+
+@cache
+def _described() -> dict[str, Any]:
+    text = files("spack_cache_db.schema").joinpath("descriptions.toml").read_text("utf-8")
+    return tomllib.loads(text)
 
 
 def require_intact(path: Path) -> None:
