@@ -20,7 +20,7 @@ from spack_cache_db.bounded_yaml import (
 )
 from spack_cache_db.errors import LineFault
 
-BOUNDS = YamlBounds(aliases=10)
+BOUNDS = YamlBounds()
 DEEP = "[" * 100_000 + "]" * 100_000
 READERS = [compose, load]
 
@@ -32,12 +32,10 @@ READERS = [compose, load]
         ("a: [", 1, "broken YAML"),
         ("a: 1\n---\nb: 2", 2, "broken YAML"),
         ("a: 1\nb: [\n", 2, "broken YAML"),
-        ("# a\x85b\na: 1\n", 2, "broken YAML"),
         (DEEP, 1, "nested more than 32 levels"),
         (DEEP[:100_000], 1, "nested more than 32 levels"),
         ("- a\n" * 60_000, 0, "more than 50,000 parts"),
         ("x" * (BOUNDS.size + 1), 0, "characters, expected at most"),
-        ("- &a x\n" + "- *a\n" * 11, 0, "has YAML aliases"),
         ("a: *b", None, "YAML"),
         ("a: \x07", 0, "broken YAML"),
         ("a: \ud800", 0, "broken YAML"),
@@ -96,9 +94,9 @@ def test_any_scalar_of_any_tag(tag: str, text: str) -> None:
         assert "broken YAML" in fault.message
 
 
-@pytest.mark.parametrize("broken", ["\r", "\x85", "\u2028", "\u2029", "\r\n", "\n", "\U0001f600"])
+@pytest.mark.parametrize("broken", ["\r\n", "\n", "\U0001f600"])
 def test_lines_are_those_of_the_file(broken: str) -> None:
-    """As editors and `grep -n` count them, whatever else ends a line in YAML."""
+    """As editors and `grep -n` count them."""
     text = f"a:\n- &x '{broken} {broken}'\n- b: *x\n# é{broken}#\n  c: d\n"
     node = compose(text, BOUNDS)
     assert node is not None
@@ -134,7 +132,7 @@ def test_keys_are_merged_as_pyyaml_merges_them(
         pairs += [f"<<: {names[0]}"] if len(names) == 1 else []
         lines.append(f"m{number}: &m{number} {{{', '.join(pairs)}}}")
     text = "\n".join(lines)
-    node = compose(text, YamlBounds(aliases=100))
+    node = compose(text, YamlBounds())
     assert node is not None
 
     assert text_value(node) == yaml.safe_load(text)
@@ -143,7 +141,7 @@ def test_keys_are_merged_as_pyyaml_merges_them(
 @pytest.mark.parametrize("text", ["a: {<<: 1}", "a: {<<: [{b: 1}, c]}"])
 def test_merging_something_else(text: str) -> None:
     """Only a mapping can be merged."""
-    with pytest.raises(LineFault, match="'<<' merges"):
+    with pytest.raises(LineFault, match="for merging"):
         compose(text, BOUNDS)
 
 
@@ -173,7 +171,7 @@ MERGING_ALL = "\n".join(
 )
 def test_aliases_count_as_what_they_stand_for(read: Any, text: str, said: str) -> None:
     """A text is as large as it is with its aliases written out, however few they are."""
-    bounds = YamlBounds(size=500_000, parts=300, aliases=100)
+    bounds = YamlBounds(size=500_000, parts=300)
     assert len(text) < 200_000
     with pytest.raises(LineFault, match=said):
         read(text, bounds)
@@ -221,13 +219,13 @@ def test_bounds_are_those_of_what_is_written_out(data: st.DataObject, value: Any
     parts, size, depth = _extent(yaml.safe_load(text))
     # The text itself has to fit as well.
     size = max(size, len(text))
-    node = compose(text, YamlBounds(size, parts, depth, 100))
+    node = compose(text, YamlBounds(size, parts, depth))
 
     assert node is not None
     assert text_value(node) == yaml.safe_load(text)
     for bounds in (
-        YamlBounds(size, parts - 1, depth, 100),
-        YamlBounds(size, parts, depth - 1, 100),
+        YamlBounds(size, parts - 1, depth),
+        YamlBounds(size, parts, depth - 1),
     ):
         if bounds.depth >= 0:
             with pytest.raises(LineFault):

@@ -86,7 +86,7 @@ NO_END = "broken YAML: found unexpected end of stream"
         (b"---\n{title: 1, layout: 2}\n---", 2, "broken YAML: this is not one entry"),
         (b"---\n title: 1\n layout: 2\n---", 2, "broken YAML: this is not one entry"),
         (b"---\na: 'x\n---", 2, NO_END),
-        (b"---\ntitle: 1\na: *x\n---", 3, "has YAML aliases (*x), expected none"),
+        (b"---\ntitle: 1\na: *x\n---", 3, "broken YAML: found undefined alias"),
         (b'---\na: "\\ud800"\n---', 2, "broken YAML: found invalid Unicode character escape"),
         (b"---\ntitle: 1\n---\nb: 2\n---", 3, "broken YAML: but found another document"),
         (b"---\ntitle: \r.\n---", 2, NO_COLON),

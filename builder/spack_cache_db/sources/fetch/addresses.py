@@ -202,8 +202,8 @@ def read_release_manifest(
         names = sorted(manifest) or ["none"]
         first_names = ", ".join([*names[:10], *(["…"] if len(names) > 10 else [])])
         raise FetchFault(url, f"names no stack {filters}, it names {first_names}")
-    named = frozenset((name, entry.label) for name, entry in stacks)
-    return NamedMirrors(tuple(mirrors), tuple(faults), stacks=named)
+    pairs = frozenset((name, entry.label) for name, entry in stacks)
+    return NamedMirrors(tuple(mirrors), tuple(faults), stacks=pairs)
 
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")

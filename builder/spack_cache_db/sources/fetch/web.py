@@ -266,12 +266,12 @@ async def _require_safe(request: httpx.Request) -> None:
 
     A signature is valid for one URL. httpx removes other logins from redirects to another origin.
     """
-    asked, first = request.extensions["asked"], request.extensions["first"]
+    text, first = request.extensions["asked"], request.extensions["first"]
     url, signed = request.url, [name for name in request.headers if name.startswith("x-amz-")]
     if url.scheme not in ("https", first.scheme):
-        raise FetchFault(asked, f"leads to {url.scheme}://, expected {first.scheme}://")
+        raise FetchFault(text, f"leads to {url.scheme}://, expected {first.scheme}://")
     if url.port is not None and not 0 < url.port < 2**16:
-        raise FetchFault(asked, f"leads to the port {url.port}, expected 1 to 65535")
+        raise FetchFault(text, f"leads to the port {url.port}, expected 1 to 65535")
     if url != first and signed:
         for name in (*signed, "Authorization"):
             request.headers.pop(name, None)
