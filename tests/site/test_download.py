@@ -67,21 +67,6 @@ def copied(database: Path, file: Path) -> Path:
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("is_asked_before", [True, False])
-async def test_a_file_that_was_overwritten_is_sent_no_more(
-    is_asked_before: bool, database: Path, tmp_path: Path
-) -> None:
-    """Other bytes than those of the start are refused: a resumed download would mix both."""
-    file = copied(database, tmp_path / database.name)
-    served = site(file)
-    await served.invoke_startup()
-    if is_asked_before:
-        assert (await get(served, "/spack-cache.db")).status_code == 200
-    file.write_bytes(b"x" * file.stat().st_size)
-    assert (await get(served, "/spack-cache.db")).status_code == 404
-
-
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("name", "header"),
     [

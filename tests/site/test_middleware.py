@@ -1,40 +1,44 @@
-"""Around every answer: what is let in, headers, caching, compression."""
+"""Checks of requests, and headers, caching, compression and CORS of responses."""
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from spack_cache_db.site.middleware import guard
+from spack_cache_db.site.answers import BadAddress
+from spack_cache_db.site.middleware import (
+    LONGEST_SQL,
+    MOST_FIELDS,
+    bounded,
+    guard,
+    without_comments,
+)
+from spack_cache_db.site.sandbox.statements import PAGE_ROWS
 from tests.site.addresses import DATASETTES, OWN, get
-from tests.site.conftest import site
+from tests.site.conftest import IS_065, SQL, metadata, site
 
 pytestmark = pytest.mark.slow
 
-TOOLS = (
-    "/-/threads",
-    "/-/messages",
-    "/-/allow-debug",
-    "/-/patterns",
-    "/-/permissions",
-    "/-/databases.json",
-    "/-/config.json",
-    "/-/actor.json",
-    "/-/versions/x",
-    "//-/threads",
-    "/%2D/threads",
-    "/spack-cache/-/create",
-    "/spack-cache/-/queries/store",
-    "/spack-cache/-/queries/analyze?sql=select+1",
-    "/spack-cache/-/execute-write",
-    "/spack-cache/specs/-/insert",
-    "/spack-cache/specs/1/-/delete",
+CLOSED = (
+    *("/-/threads", "/-/messages", "/-/allow-debug", "/-/patterns", "/-/permissions"),
+    *("/-/databases.json", "/-/config.json", "/-/actor.json", "/-/versions/x", "//-/threads"),
+    *("/%2D/threads", "/spack-cache/-/create", "/spack-cache/-/queries/store"),
+    *("/spack-cache/-/queries/analyze?sql=select+1", "/spack-cache/-/execute-write"),
+    *("/spack-cache/specs/-/insert", "/spack-cache/specs/1/-/delete"),
 )
-WRITTEN = ("", "/specs", "/x/-/y", "/cover")
+"""Datasette's debugging tools, forms that write, and information about the machine."""
+ONLY_READ = (
+    *("/", "/find", "/coverx", "/cover.html", "/spack-cache", "/spack-cache/specs"),
+    *("/spack-cache/x/-/y", "/spack-cache/cover"),
+)
 MISSING = ("/package/nope", "/nothing-here", "/spack-cache/nope")
 
 
@@ -77,13 +81,7 @@ async def test_no_other_site_watches_the_page_of_somebody_who_is_known(
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 async def test_writes_are_refused(datasette: Any, method: str) -> None:
     """No page takes any method but reading ones; `/cover` alone takes a form."""
-    for path in (
-        "/",
-        "/find",
-        "/coverx",
-        "/cover.html",
-        *(f"/spack-cache{end}" for end in WRITTEN),
-    ):
+    for path in ONLY_READ:
         answer = await datasette.client.request(method, path)
         assert answer.status_code == 405, path
         assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
@@ -91,40 +89,22 @@ async def test_writes_are_refused(datasette: Any, method: str) -> None:
 
 
 @pytest.mark.asyncio
-async def test_counting_is_no_writing(datasette: Any) -> None:
-    """The button of Datasette 1.0 that counts rows may ask with POST; 0.65 has none."""
-    answer = await datasette.client.post("/spack-cache/builds/-/count?package=hdf5")
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        *((path, 404) for path in CLOSED),
+        ("/find?q=" + "x" * 40_000, 414),
+        ("/spack-cache/builds?" + "&".join(f"_facet={number}" for number in range(50)), 400),
+    ],
+)
+async def test_costly_and_closed_addresses_are_refused(
+    datasette: Any, path: str, status: int
+) -> None:
+    """Tools, long addresses and many fields have a status and a reason."""
+    answer = await get(datasette, path)
 
-    assert answer.status_code in (200, 404)
-    assert answer.status_code == 404 or answer.json()["count"] == 14
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize("tool", TOOLS)
-async def test_tools_are_closed(datasette: Any, tool: str) -> None:
-    """Datasette's debugging tools and forms, and what tells about the machine, are not answered."""
-    assert (await get(datasette, tool)).status_code == 404
-
-
-@pytest.mark.asyncio
-async def test_pages_are_compressed(datasette: Any) -> None:
-    """Pages travel compressed to who can read that, and plain to who cannot."""
-    plain = await get(datasette, "/package/hdf5", **{"accept-encoding": "identity"})
-    packed = await get(datasette, "/package/hdf5", **{"accept-encoding": "gzip"})
-
-    assert "content-encoding" not in plain.headers
-    assert packed.headers["content-encoding"] == "gzip"
-    assert packed.text == plain.text
-    assert packed.num_bytes_downloaded < plain.num_bytes_downloaded / 2
-
-
-@pytest.mark.asyncio
-async def test_a_long_address_is_refused(datasette: Any) -> None:
-    """An address that is far too long is told so."""
-    answer = await get(datasette, "/find?q=" + "x" * 40_000)
-
-    assert answer.status_code == 414
-    assert "longer than" in answer.text
+    assert answer.status_code == status
+    assert status == 404 or "more than 10 fields" in answer.text or "longer than" in answer.text
 
 
 @pytest.mark.asyncio
@@ -132,13 +112,14 @@ async def test_a_long_address_is_refused(datasette: Any) -> None:
     ("accepted", "is_packed"),
     [("gzip", True), ("gzip;q=0", False), ("br, gzip; q=0.0, x", False), ("gzip;q=0.5", True)],
 )
-async def test_gzip_is_sent_to_whom_takes_it(
-    datasette: Any, accepted: str, is_packed: bool
-) -> None:
-    """`gzip;q=0` says that gzip is not taken (RFC 9110, 12.4.2)."""
-    answer = await datasette.client.get("/about", headers={"accept-encoding": accepted})
+async def test_pages_are_compressed(datasette: Any, accepted: str, is_packed: bool) -> None:
+    """Clients that take gzip get it; `gzip;q=0` says that they do not (RFC 9110, 12.4.2)."""
+    plain = await get(datasette, "/package/hdf5", **{"accept-encoding": "identity"})
+    answer = await get(datasette, "/package/hdf5", **{"accept-encoding": accepted})
 
     assert (answer.headers.get("content-encoding") == "gzip") is is_packed
+    assert answer.text == plain.text
+    assert (answer.num_bytes_downloaded < plain.num_bytes_downloaded / 2) is is_packed
 
 
 @pytest.mark.asyncio
@@ -188,3 +169,157 @@ async def test_long_cookies_are_not_read(datasette: Any) -> None:
         scope = {"type": "http", "method": "GET", "path": "/", "query_string": b""}
         await guard(datasette, app, {**scope, "headers": [(b"cookie", cookie)]}, receive, send)
     assert seen == [b"a=1", None, None, None]
+
+
+FIELDS = st.lists(st.tuples(st.sampled_from("abc"), st.text("x &=%+é", max_size=2)), max_size=60)
+
+
+@given(FIELDS)
+def test_each_field_stands_once(fields: list[tuple[str, str]]) -> None:
+    """Nothing is lost, nothing stands twice, and the order is the same."""
+    kept = parse_qsl(
+        bounded("/x.json", urlencode(fields).encode()).decode(), keep_blank_values=True
+    )
+
+    assert kept == list(dict.fromkeys(fields))
+    assert bounded("/x.json", urlencode(kept).encode()) == urlencode(kept).encode()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [(f"c{number}", "1") for number in range(MOST_FIELDS[""] + 1)],
+        [("_facet", str(number)) for number in range(11)],
+        [(name, str(n)) for name in ("_facet_date", "_facet_array") for n in range(6)],
+        [("_sort", "a"), ("_sort", "b"), ("_sort_desc", "c")],
+    ],
+)
+def test_too_many_are_refused(fields: list[tuple[str, str]]) -> None:
+    """Fields, facets of all kinds together, and sorts have a number that they may not pass."""
+    with pytest.raises(BadAddress, match="more than"):
+        bounded("/x.json", urlencode(fields).encode())
+
+
+COMMENTS = ("--x\n", " ", "\n", "/*x*/", "/* -- */", "-- /*\n")
+STATEMENTS = ("select 1", "-1", "/", "*")
+ENDLESS = [
+    "/**/" + " " * 31_000 + "x",
+    "/*" * 15_000,
+    "/**/" * 7_000 + "x",
+    "[" * 31_000,
+    "'" * 30_999,
+    "/**/--x\n" * 3_000,
+    "\n" * 15_000 + "-" * 15_000,
+]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("text", ENDLESS, ids=lambda each: each[:9])
+async def test_looking_at_sql_takes_little(datasette: Any, text: str) -> None:
+    """No statement makes Datasette's look at it take a second of the event loop."""
+    await datasette.client.get("/")
+    began = time.thread_time()
+    answers = [
+        await datasette.client.get(SQL, params={"sql": text[:length]}, follow_redirects=True)
+        for length in (LONGEST_SQL + 1, LONGEST_SQL)
+    ]
+
+    assert answers[0].status_code == 400
+    assert time.thread_time() - began < 1
+
+
+@given(st.lists(st.sampled_from(COMMENTS), max_size=9), st.sampled_from(STATEMENTS))
+def test_a_statement_begins_behind_its_comments(comments: list[str], statement: str) -> None:
+    """Comments and blanks before a statement are cut off, and nothing of it."""
+    assert without_comments(f"{''.join(comments)}{statement}") == statement
+
+
+@pytest.mark.asyncio
+async def test_a_page_of_a_table_has_few_rows(many: Any) -> None:
+    """A page of a table has at most 300 rows; its JSON has as many as are asked for."""
+    page = await many.client.get("/spack-cache/builds?_size=max")
+    data = await many.client.get("/spack-cache/builds.json?_size=max")
+
+    assert page.text.count("<tr") - 1 == PAGE_ROWS
+    assert len(data.json()["rows"]) == 1000
+
+
+NUMBERS = (
+    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT {}) SELECT {} FROM n"
+)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("count", "columns", "rows"), [(999, 2, 300), (999, 20, 200), (20, 3, 20)])
+async def test_a_page_of_a_query_has_few_cells(
+    datasette: Any, count: int, columns: int, rows: int
+) -> None:
+    """As HTML a result has at most 300 rows and 4,000 cells, and says if it is cut; not as JSON."""
+    sql = NUMBERS.format(count, ", ".join(["x"] * columns))
+    page = await datasette.client.get(SQL, params={"sql": sql})
+    data = await datasette.client.get(f"{SQL}.json", params={"sql": sql, "_shape": "arrays"})
+
+    assert page.status_code == data.status_code == 200
+    assert page.text.count("<td") == columns * rows
+    assert f"{'more than ' if rows < count else ''}{rows} rows" in page.text or not IS_065
+    assert len(data.json()["rows"]) == count
+
+
+@pytest.mark.asyncio
+async def test_a_query_without_fields_shows_few_rows(database: Path) -> None:
+    """A canned query whose address has no query string is cut as well."""
+    described = metadata()
+    described["databases"]["spack-cache"]["queries"]["many"] = {"sql": NUMBERS.format(900, "x")}
+    served = site(database, described if IS_065 else None, config=described)
+    page = await served.client.get("/spack-cache/many")
+    data = await served.client.get("/spack-cache/many.json?_shape=array")
+
+    assert page.text.count("<td") == PAGE_ROWS
+    assert len(data.json()) == 900
+
+
+DATA = ("/spack-cache/specs.json?_size=1", "/spack-cache/specs.csv?_size=1", "/spack-cache.db")
+
+
+@pytest.fixture(scope="module")
+def opened(database: Path) -> Any:
+    """The site in process, open to others."""
+    return site(database, cors=True)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", [*DATA, "/", "/spack-cache/nothing.json", "/nothing"])
+async def test_every_answer_says_it_once(opened: Any, path: str) -> None:
+    """Data, pages and errors say so, once: two such headers are none to a browser."""
+    answer = await opened.client.get(path, headers={"origin": "https://lite.datasette.io"})
+    assert answer.headers.get_list("access-control-allow-origin") == ["*"]
+    (exposed,) = answer.headers.get_list("access-control-expose-headers")
+    for name in ("Content-Range", "Accept-Ranges", "Content-Length", "ETag", "Link"):
+        assert name in exposed.split(", ")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", DATA)
+async def test_a_browser_may_ask_first(opened: Any, path: str) -> None:
+    """The question before a request with a range is answered with what is allowed, and no body."""
+    asked = {
+        "origin": "https://shell.duckdb.org",
+        "access-control-request-method": "GET",
+        "access-control-request-headers": "range,if-range",
+    }
+    answer = await opened.client.options(path, headers=asked)
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert answer.headers["access-control-allow-origin"] == "*"
+    assert "GET" in answer.headers["access-control-allow-methods"]
+    allowed = answer.headers["access-control-allow-headers"].lower().split(", ")
+    assert {"range", "if-range"} <= set(allowed)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", [*DATA, "/"])
+async def test_without_cors_nothing_is_said(datasette: Any, path: str) -> None:
+    """Unless it was asked for: no header for others, and OPTIONS tells only the methods."""
+    for answer in (await datasette.client.get(path), await datasette.client.options(path)):
+        assert not [each for each in answer.headers if each.startswith("access-control-")]
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert answer.headers["allow"] == "GET, HEAD, OPTIONS"

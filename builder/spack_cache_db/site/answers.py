@@ -73,7 +73,7 @@ class Answer(NamedTuple):
 
 
 class Link(NamedTuple):
-    """An entry of a menu."""
+    """A link that Datasette or a plugin adds to a page."""
 
     href: str
     label: str
@@ -89,7 +89,7 @@ class Request:
         origin: scheme and host of the site, as the visitor sees them.
         form: the body of a form, as a query string; None for a request without a form.
         menu: entries that plugins add to Datasette's menu for this visitor.
-        databases: names of other databases that this visitor may see.
+        databases: other databases that this visitor may see.
         first: the number of the first row of a part of a stream.
     """
 
@@ -98,7 +98,7 @@ class Request:
     origin: str = "http://localhost"
     form: str | None = None
     menu: tuple[Link, ...] = ()
-    databases: tuple[str, ...] = ()
+    databases: tuple[Link, ...] = ()
     first: int = 0
 
     @property
@@ -109,17 +109,12 @@ class Request:
     @property
     def pairs(self) -> list[tuple[str, str]]:
         """The pairs of the query string, in order."""
-        return pairs_of(self.query)
+        return parse_qsl(self.query, keep_blank_values=True)
 
     @property
     def args(self) -> dict[str, str]:
         """The first value of each field."""
         return dict(reversed(self.pairs))
-
-
-def pairs_of(query: str) -> list[tuple[str, str]]:
-    """Return the pairs of a query string, in order."""
-    return parse_qsl(query, keep_blank_values=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,27 +157,13 @@ class Addresses:
         """Return the address of one of Datasette's static files."""
         return self.path(f"-/static/{name}")
 
-    def instance(self) -> str:
-        """Return the address of the first page."""
-        return self._settings.base_url
-
-    def database(self, name: str) -> str:
-        """Return the address of a database."""
-        is_own = name == self._settings.database
-        return self.path(self._settings.route if is_own else tilde_encoded(name))
+    def database(self, _: str) -> str:
+        """Return the address of the database that our pages read."""
+        return self.path(self._settings.route)
 
     def table(self, database: str, table: str, format: str | None = None) -> str:
         """Return the address of a table or view."""
         return f"{self.database(database)}/{table}" + (f".{format}" if format else "")
-
-
-def tilde_encoded(name: str) -> str:
-    """Return a name as Datasette encodes it in addresses (its documentation, "Tilde encoding")."""
-    safe = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
-    return "".join(
-        chr(byte) if byte in safe else "+" if byte == ord(" ") else f"~{byte:02X}"
-        for byte in name.encode()
-    )
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from spack_cache_db.database_file import check_header
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.database import connected, descriptions, filled_tables, read_lookups
 from spack_cache_db.site import site_folder
-from spack_cache_db.site.answers import SiteSettings
+from spack_cache_db.site.answers import BadAddress, SiteSettings
 from spack_cache_db.site.pages.site_facts import NO_FACTS, SiteFacts, read_site_facts
 
 _TEXTS = ("title", "license", "license_url", "source", "source_url", "about", "about_url")
@@ -61,16 +61,6 @@ def _of(datasette: Any) -> _Description:
     return _descriptions.setdefault(datasette, _Description())
 
 
-class NoCatalogue(Exception):
-    """No database is a catalogue, so our pages have nothing to show."""
-
-    # Not Datasette's NotFound: for that it would look for another page.
-    status = 404
-
-    def __init__(self) -> None:
-        super().__init__("No database on this server was made by spack-cache-db build.")
-
-
 def fault_of(database: Any) -> str | None:
     """Return why one of Datasette's databases is not a catalogue; None if it is one."""
     if not database.path:
@@ -94,11 +84,12 @@ def published(datasette: Any) -> Any:
     """Return the database that our pages read.
 
     Raises:
-        NoCatalogue: no database is a catalogue.
+        BadAddress: no database is a catalogue.
     """
     for database in catalogues(datasette):
         return database
-    raise NoCatalogue
+    # Not Datasette's NotFound: for that it would look for another page.
+    raise BadAddress("No database on this server was made by spack-cache-db build.", 404)
 
 
 def name_of(datasette: Any) -> str | None:
@@ -125,10 +116,6 @@ async def ensure(datasette: Any, actor: Any, action: str, database: str) -> None
     Our pages show the catalogue as a whole, so they check the whole database. An `allow` of a
     single table applies to Datasette's pages of it, not to ours.
 
-    Args:
-        actor: the visitor, as Datasette knows them; None for anybody.
-        action: `view-database` or `view-database-download`.
-
     Raises:
         Forbidden: the visitor may not.
     """
@@ -143,22 +130,14 @@ async def ensure(datasette: Any, actor: Any, action: str, database: str) -> None
 
 async def may_view(datasette: Any, actor: Any, database: str) -> bool:
     """Return whether a visitor may view a database."""
-    try:
+    with suppress(Forbidden):
         await ensure(datasette, actor, "view-database", database)
-    except Forbidden:
-        return False
-    return True
+        return True
+    return False
 
 
 def require_addresses(datasette: Any, pages: Iterable[str]) -> None:
-    """Refuse a database or base whose addresses are those of our pages.
-
-    Args:
-        pages: regular expressions for the paths of our pages.
-
-    Raises:
-        StartupError: an address is taken twice; Datasette prints the message and ends.
-    """
+    """Raise `StartupError` for a database or base whose addresses match those of our pages."""
     patterns, base = [*map(re.compile, pages)], datasette.setting("base_url")
     routes = {name: f"/{tilde_encode(name)}" for name in datasette.databases}
 
@@ -208,12 +187,7 @@ def describe(datasette: Any) -> None:
 
 
 def _described(database: Any, ours: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the metadata of a catalogue, and the groups of the queries that it has data for.
-
-    Args:
-        database: one of Datasette's databases.
-        ours: the content of metadata.yml.
-    """
+    """Return the metadata of a catalogue, and the groups of the queries that it has data for."""
     metadata, groups = deepcopy(ours), {}
     queries = metadata.pop("queries")
     # The pages of a damaged database report the error.
@@ -241,7 +215,7 @@ async def learn(datasette: Any) -> None:
         state.facts = await database.execute_fn(
             lambda conn: read_site_facts(read_lookups(conn), texts)
         )
-    except (NoCatalogue, sqlite3.Error):
+    except (BadAddress, sqlite3.Error):
         # Datasette shows its tables, and our pages report the error.
         return
     if not has_setters:
@@ -300,18 +274,18 @@ def is_own_query(datasette: Any, database: str, query: str) -> bool:
 
 
 def in_groups(datasette: Any, database: str, queries: Iterable[Any]) -> dict[str, list[Any]]:
-    """Return canned queries by their group in metadata.yml; those of the site's owner come last.
-
-    Args:
-        database: the name of the database.
-        queries: Datasette's records of queries: dictionaries in 0.65, perhaps objects in 1.0.
-    """
+    """Return Datasette's records of canned queries by their group; those of the owner come last."""
     groups = _of(datasette).groups.get(database, {})
     grouped: dict[str, list[Any]] = {group: [] for group in groups.values()}
-    by_name = {str(item["name"] if isinstance(item, dict) else item.name): item for item in queries}
+    by_name = {name_in(item): item for item in queries}
     for name in sorted(by_name, key=[*groups, *by_name].index):
         grouped.setdefault(groups.get(name, "More"), []).append(by_name[name])
     return {group: items for group, items in grouped.items() if items}
+
+
+def name_in(item: Any) -> str:
+    """Return the name in one of Datasette's records, a dictionary in 0.65."""
+    return str(item["name"] if isinstance(item, dict) else item.name)
 
 
 def overlaid(ours: Any, theirs: Any) -> Any:

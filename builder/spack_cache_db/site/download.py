@@ -21,28 +21,8 @@ CHUNK = 64 * 1024
 """Memory that a client which stops reading can occupy, besides the server's own buffer."""
 NO_FILE = "This server has no such file."
 
-_states: dict[Path, tuple[int, int]] = {}
 _NOT_PLAIN = re.compile(r"[^\w.+ -]", re.ASCII)
 _RANGE = re.compile(r"bytes=(?=.*\d)(\d{0,18})-(\d{0,18})")
-
-
-def note_state(path: Path) -> None:
-    """Remember the size and time of a file for `is_as_it_was`."""
-    _states[path] = _state(path)
-
-
-def is_as_it_was(path: Path) -> bool:
-    """Return whether a file is unchanged since the server started.
-
-    A new build has another path. A file that was overwritten in place has other bytes under the
-    same entity tag, and a resumed download would mix both.
-    """
-    return _states.setdefault(path, _state(path)) == _state(path)
-
-
-def _state(path: Path) -> tuple[int, int]:
-    stat = path.stat()
-    return stat.st_size, stat.st_mtime_ns
 
 
 async def download(datasette: Any, request: Any, send: Send) -> None:
@@ -58,8 +38,6 @@ async def download(datasette: Any, request: Any, send: Send) -> None:
         raise Forbidden("This server does not offer downloads.")
     await ensure(datasette, request.actor, "view-database-download", database.name)
     path = Path(database.path)
-    if not is_as_it_was(path):
-        raise NotFound("The file was overwritten; the server must be restarted.")
     answer, part = choose_part(path.stat().st_size, f'"{database.hash}"', request.headers)
     kind = ("content-type", "application/octet-stream")
     name = ("content-disposition", disposition(path.name))

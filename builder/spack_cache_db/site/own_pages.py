@@ -102,7 +102,13 @@ async def _page_request(datasette: Any, request: Any, form: str | None) -> Reque
         str(datasette.absolute_url(request, "/")).rstrip("/"),
         form,
         tuple(links),
-        tuple([name for name in names if await may_view(datasette, actor, name)]),
+        tuple(
+            [
+                Link(datasette.urls.database(name), name)
+                for name in names
+                if await may_view(datasette, actor, name)
+            ]
+        ),
     )
 
 

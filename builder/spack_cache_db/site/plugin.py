@@ -12,7 +12,6 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from datasette import hookimpl
@@ -27,7 +26,6 @@ from spack_cache_db.site import catalogues, middleware, site_folder
 from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.answers import link_to, links_to
 from spack_cache_db.site.catalogues import is_site
-from spack_cache_db.site.download import note_state
 from spack_cache_db.site.error_pages import answer_error, guard_csv
 from spack_cache_db.site.own_pages import PAGES
 from spack_cache_db.site.pages.filters import options
@@ -87,9 +85,6 @@ def startup(datasette: Any) -> Callable[[], Awaitable[None]] | None:
     for name in catalogues.others(datasette):
         if (fault := catalogues.fault_of(datasette.databases[name])) is not None:
             print(f"Not shown by the site's pages: {fault}", file=sys.stderr)
-    for database in datasette.databases.values():
-        if database.path and not database.is_mutable:
-            note_state(Path(database.path))
     if not allowances_of(datasette).sql_in_server:
         execute.use_workers(datasette)
     return partial(catalogues.learn, datasette)
@@ -140,14 +135,10 @@ def extra_template_vars(datasette: Any, database: str) -> dict[str, object]:
 
 
 def in_order(items: Iterable[Any]) -> list[Any]:
-    """Return tables or views in the schema's order, tables of others last.
-
-    Args:
-        items: Datasette's records of them: dictionaries in 0.65, perhaps objects in 1.0.
-    """
+    """Return Datasette's records of tables or views in the schema's order, others last."""
 
     def position(item: Any) -> int:
-        name = item["name"] if isinstance(item, dict) else item.name
+        name = catalogues.name_in(item)
         return _ORDER.index(name) if name in _ORDER else len(_ORDER)
 
     return sorted(items, key=position)
@@ -158,27 +149,16 @@ def render_cell(
     value: object, column: str, table: str | None, database: str, datasette: Any
 ) -> Markup | None:
     """Link hashes, and names of packages, releases and stacks, to their pages."""
-    if column in LINKED:
-        return link(value, column, table, database, datasette)
     if table is None and isinstance(value, bytes) and datasette.setting("base_url") != "/":
         # Datasette's own link lacks the base.
         return Markup("&lt;Binary:&nbsp;{:,}&nbsp;bytes&gt;").format(len(value))
-    return None
-
-
-def link(
-    value: object, column: str, table: str | None, database: str, datasette: Any
-) -> Markup | None:
-    """Return a link from a cell to the page of its value; None if it has no page."""
-    if not isinstance(value, str):
+    if column not in LINKED or not isinstance(value, str):
         return None
     kind = "spec" if column in _HASHES and is_hash(value) else None
     kind = kind or (_VIEW_COLUMNS.get(column) if table in VIEWS else None)
     kind = kind or (_NAMED_TABLES.get(table or "") if column == "name" else None)
-    if kind is None or (kind == "stack" and value == ROOT):
-        return None
     # Checked last, because it costs most and nearly all cells have no page.
-    if database != catalogues.name_of(datasette):
+    if not kind or (kind, value) == ("stack", ROOT) or database != catalogues.name_of(datasette):
         return None
     return link_to(datasette.urls, kind, value)
 
@@ -187,9 +167,8 @@ def link(
 def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) -> None:
     """Add our SQL functions, limits and authorizer to a connection.
 
-    Datasette's internal database stays as it is. Databases in memory get no functions of ours:
-    these refer to their connection, and Python cannot free that cycle through SQLite. Datasette
-    opens such a database whenever it reads its versions.
+    Databases in memory get no functions of ours: these refer to their connection, and Python cannot
+    free that cycle. Datasette opens such a database whenever it reads its versions.
     """
     if not is_site(datasette):
         return

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from datasette.utils import tilde_decode
 
 from spack_cache_db.site.addresses import KINDS, NAMES, Pairs, answer_query, near, respelled
-from spack_cache_db.site.answers import PAGES, BadAddress, Request, pairs_of
+from spack_cache_db.site.answers import PAGES, BadAddress, Request
 from spack_cache_db.site.catalogues import is_own_query, metadata_of, name_of
 from spack_cache_db.site.middleware import App, Receive, Scope, Send, path_of, send_answer
 from spack_cache_db.site.workers.execute import ask
@@ -68,7 +68,7 @@ async def check_table(datasette: Any, request: Any, database: str, table: str) -
         BadAddress: a column, filter or search does not exist.
         Moved: a name is spelled differently.
     """
-    source, pairs = datasette.get_database(database), pairs_of(request.query_string)
+    source, pairs = datasette.get_database(database), Request("", request.query_string).pairs
     columns = await source.table_columns(table)
     if not columns:
         return
@@ -125,7 +125,10 @@ def _columns_in(pairs: Pairs) -> Iterator[str]:
 
 def wheres(datasette: Any, request: Any) -> list[dict[str, str]]:
     """Return the SQL conditions of a table's address, each with the address without it."""
-    pairs, path = pairs_of(request.query_string), datasette.urls.path(path_of(request.scope))
+    pairs, path = (
+        Request("", request.query_string).pairs,
+        datasette.urls.path(path_of(request.scope)),
+    )
     return [
         {"text": pair[1], "remove_url": f"{path}?{urlencode([*filter(pair.__ne__, pairs)])}"}
         for pair in pairs

@@ -64,11 +64,6 @@ def with_pool(uri: str, use: Callable[[Pool], Awaitable[Any]]) -> Any:
     return asyncio.run(used())
 
 
-def is_interruption(found: object) -> bool:
-    """Whether a statement ended because its time was over."""
-    return isinstance(found, sqlite3.OperationalError) and str(found) == "interrupted"
-
-
 def children() -> set[int]:
     """The processes that this one started and that still run."""
     found: set[int] = set()
@@ -79,54 +74,38 @@ def children() -> set[int]:
     return found
 
 
-def test_what_sqlite_can_interrupt_leaves_the_process(uri: str) -> None:
-    """A statement without an end is interrupted, and its process answers the next one."""
+@pytest.mark.parametrize(
+    ("task", "error", "message", "is_same"),
+    [
+        ((run_on, run_statement, ENDLESS, {}, 1), sqlite3.OperationalError, "interrupted", True),
+        ((fail,), TaskError, r"(?s)Traceback.*ZeroDivisionError", True),
+        ((grow, worker_module.BOUNDS["RLIMIT_AS"]), MemoryError, "more memory", False),
+        ((ignore_the_alarm,), sqlite3.OperationalError, "interrupted", False),
+        ((grow, 2_000), sqlite3.OperationalError, "made SQLite fail", False),
+    ],
+)
+def test_a_failure_ends_the_process_only_if_it_must(
+    uri: str,
+    task: tuple[Any, ...],
+    error: type[Exception],
+    message: str,
+    is_same: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An interrupted statement and a bug leave the process; memory, a hang, a large answer do not.
 
-    async def use(pool: Pool) -> list[Any]:
-        before = await own_id(pool)
-        found = await ask(pool, ENDLESS, 0.3)
-        return [before == await own_id(pool), found]
-
-    is_same, found = with_pool(uri, use)
-
-    assert is_same
-    assert is_interruption(found)
-
-
-def test_a_process_that_hangs_is_killed(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that does not end by its alarm is ended by the server."""
+    The next visitor is answered in any case.
+    """
     monkeypatch.setattr(pool_module, "LATE_SECONDS", 0.2)
+    monkeypatch.setattr(pool_module, "MOST_BYTES", 1_000)
 
-    async def use(pool: Pool) -> Any:
-        with pytest.raises(sqlite3.OperationalError, match="interrupted"):
-            await pool.run(ONE, Budget(60), 0.1, ignore_the_alarm)
-        return await ask(pool, "SELECT 2")
-
-    assert with_pool(uri, use) == [(2,)]
-
-
-def test_memory_is_bounded(uri: str) -> None:
-    """Who takes too much is told; the next visitor has another process with all of its memory."""
-
-    async def use(pool: Pool) -> list[Any]:
+    async def use(pool: Pool) -> tuple[bool, Any]:
         before = await own_id(pool)
-        with pytest.raises(MemoryError, match="more memory"):
-            await pool.run(ONE, Budget(60), 60, grow, worker_module.BOUNDS["RLIMIT_AS"])
-        return [before != await own_id(pool)]
+        with pytest.raises(error, match=message):
+            await pool.run(ONE, Budget(60), 0.3, *task)
+        return before == await own_id(pool), await ask(pool, "SELECT 2")
 
-    assert with_pool(uri, use) == [True]
-
-
-def test_a_bug_is_told_and_hurts_nobody(uri: str) -> None:
-    """The exception of a function arrives with its traceback; the process goes on."""
-
-    async def use(pool: Pool) -> Any:
-        before = await own_id(pool)
-        with pytest.raises(TaskError, match=r"(?s)Traceback.*ZeroDivisionError"):
-            await pool.run(ONE, Budget(1), 1, fail)
-        return before == await own_id(pool)
-
-    assert with_pool(uri, use)
+    assert with_pool(uri, use) == (is_same, [(2,)])
 
 
 @pytest.mark.parametrize(
@@ -161,32 +140,6 @@ def test_the_death_of_a_process_is_told_as_it_was(
     assert isinstance(found, kind)
     assert message in str(found)
     assert after == [(2,)]
-
-
-def test_an_answer_that_is_too_long_is_an_error(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process that sends it is ended, and the next visitor has another one."""
-    monkeypatch.setattr(pool_module, "MOST_BYTES", 1_000)
-
-    async def use(pool: Pool) -> Any:
-        with pytest.raises(sqlite3.OperationalError, match="made SQLite fail"):
-            await pool.run(ONE, Budget(1), 1, run_on, run_statement, "SELECT zeroblob(2000)", {}, 1)
-        return await ask(pool, "SELECT 2")
-
-    assert with_pool(uri, use) == [(2,)]
-
-
-def test_a_machine_without_room_for_processes_is_told(
-    uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where the system starts no process, the visitor reads so, and the next one is answered."""
-
-    async def use(pool: Pool) -> Any:
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "executable", "/nowhere/python")
-            refused = await ask(pool, "SELECT 1")
-        return str(refused), await ask(pool, "SELECT 2")
-
-    assert with_pool(uri, use) == (pool_module.NOT_STARTED, [(2,)])
 
 
 def test_a_process_killed_between_two_visitors_is_replaced(uri: str) -> None:
@@ -324,16 +277,25 @@ def test_no_process_outlives_its_server(uri: str) -> None:
     pytest.fail("the process outlived its server")
 
 
-def test_what_cannot_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that ends, or does not become ready in time, is an error of the server's."""
-    missing = f"{(tmp_path / 'missing.db').as_uri()}?mode=ro"
-    found = with_pool(missing, lambda pool: ask(pool, "SELECT 1"))
+def test_a_process_that_does_not_start_is_an_error_of_the_server(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It cannot be started, ends at once, or does not become ready; the next one is answered."""
 
-    assert isinstance(found, BusyError)
-    monkeypatch.setattr(pool_module, "START_SECONDS", 0.2)
-    monkeypatch.setattr(pool_module, "_PROGRAM", "import time; time.sleep(600)")
-    before = children()
-    found = with_pool(missing, lambda pool: ask(pool, "SELECT 1"))
+    async def use(pool: Pool) -> list[str]:
+        before, texts = children(), []
+        changes = (
+            (sys, "executable", "/nowhere/python"),
+            (pool_module, "_PROGRAM", "raise SystemExit"),
+            (pool_module, "_PROGRAM", "import time; time.sleep(600)"),
+        )
+        for target, name, value in changes:
+            with monkeypatch.context() as patch:
+                patch.setattr(target, name, value)
+                patch.setattr(pool_module, "START_SECONDS", 0.5)
+                texts.append(str(await ask(pool, "SELECT 1")))
+        await asyncio.to_thread(eventually, lambda: children() <= before)
+        assert await ask(pool, "SELECT 2") == [(2,)]
+        return texts
 
-    assert isinstance(found, BusyError)
-    eventually(lambda: children() <= before)
+    assert with_pool(uri, use) == [pool_module.NOT_STARTED] * 3
