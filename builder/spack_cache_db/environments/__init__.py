@@ -12,8 +12,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import ClassVar
 
-from spack_cache_db.errors import Fault, InputError, LineFault
-from spack_cache_db.foreign_files import foreign_fault
+from spack_cache_db.errors import Fault, InputError, LineFault, foreign_fault
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies

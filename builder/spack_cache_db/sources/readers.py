@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from spack_cache_db.bounded_files import LargeFileFault, read_wanted, unreadable
 from spack_cache_db.database_file import is_database, is_own
-from spack_cache_db.errors import Fault, InputError, faults_of, reason
-from spack_cache_db.foreign_files import environment_fault, foreign_fault
+from spack_cache_db.errors import Fault, InputError, LineFault, faults_of, foreign_fault, reason
 from spack_cache_db.sources import (
     ADDRESS_FILE,
     ANYWHERE,
@@ -277,6 +277,16 @@ def _named_faults(file: AnyFile, error: InputError) -> Iterable[Fault]:
     """Return the faults of a file; a file of a known other kind has one fault that names it."""
     if isinstance(file, RawFile) and file.kind == "file":
         text = file.data.decode("utf-8", "replace")
-        if fault := foreign_fault(text) or environment_fault(text):
+        if fault := foreign_fault(text) or _environment_fault(text):
             return [Fault(file.location, fault.line, fault.message)]
     return error.faults
+
+
+def _environment_fault(text: str) -> LineFault | None:
+    """Return a fault if a text is an environment, which is not a source of binaries."""
+    head = text[:4096].lstrip()
+    is_found = re.match(r"\[\s*\{[^\[\]]*\"arch\"", head)
+    if not is_found and not re.search(r"^spack\s*:", head, re.MULTILINE):
+        return None
+    kind = "is output of 'spack find --json'" if is_found else "is an environment"
+    return LineFault(1, f"{kind}, and does not list binaries: use 'spack-cache-db cover'")
