@@ -121,7 +121,7 @@ async def _layout_3(web: Web, folder: StackFolder, url: str, name: str) -> None:
     at = f"{url}/{name}"
     manifest = await web.read(at)
     blob = _blob_of(at, manifest, INDEX)
-    require_size(at, blob.length, web.limits.max_size)
+    require_size(at, blob.content_length, web.limits.max_size)
     path = blob.path.as_posix()
     try:
         await folder.download(web, path, f"{url}/{path}", blob.checksum)
@@ -316,7 +316,7 @@ async def manifest_size(web: Web, url: str, binary: Binary) -> int:
     name = re.sub(r"[^A-Za-z0-9_+.-]", "_", "-".join(binary))
     name = name if url.startswith("s3:") else quote(name)
     at = f"{url}/v3/manifests/spec/{binary[0]}/{name}.spec.manifest.json"
-    return _blob_of(at, await web.read(at), TARBALL).length
+    return _blob_of(at, await web.read(at), TARBALL).content_length
 
 
 async def fetch_sizes(

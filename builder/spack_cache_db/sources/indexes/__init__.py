@@ -4,8 +4,7 @@ Manifests and blobs are those of layout 3 (Spack 1.0 `url_buildcache.py`). An in
 database JSON of versions 5 to 8. Its records are decoded one by one, so that an index of 200 MB
 takes little more memory than its bytes. A mirror without an index has a spec file for each binary:
 JSON since Spack 0.17, YAML before; clear-signed or not, compressed by gzip in layout 3 (Spack
-`binary_distribution.py`). Its first node is the binary, the others are its dependencies. This
-module works on bytes, without a disk or a network.
+`binary_distribution.py`). Its first node is the binary, the others are its dependencies.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ from __future__ import annotations
 import hashlib
 import re
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -21,13 +21,13 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import zstandard
-from msgspec import Meta, Raw, Struct, structs
+from msgspec import Meta, Raw, Struct
 
 from spack_cache_db.bounded_yaml import YamlBounds, load
 from spack_cache_db.errors import LineFault
 from spack_cache_db.sources import BROKEN, SIZES_FILE, message_of, printable_name, require_text
 from spack_cache_db.sources.columns import Install
-from spack_cache_db.spack.nodes import Edge, Node, read_node, require_hash, require_known
+from spack_cache_db.spack.nodes import Node, read_node, require_hash, require_known
 
 
 class IndexFault(LineFault):
@@ -35,6 +35,15 @@ class IndexFault(LineFault):
 
     def __init__(self, message: str) -> None:
         super().__init__(0, message)
+
+
+@contextmanager
+def _whole(kind: str, expected: str) -> Iterator[None]:
+    """Turn exceptions of decoders into `IndexFault`."""
+    try:
+        yield
+    except (*BROKEN, zlib.error, zstandard.ZstdError) as error:
+        raise IndexFault(f"broken {kind}: {message_of(error)}{expected}") from None
 
 
 _CLEAR_SIGNED = re.compile(
@@ -68,11 +77,8 @@ MAX_ADDRESS = 2**16
 
 def read_address(data: bytes) -> Address:
     """Return the address of a mirror from the bytes of its file; `IndexFault` if it has none."""
-    try:
+    with _whole("address of a mirror", ', expected {"url": …}'):
         address = _ADDRESS.decode(data)
-    except BROKEN as error:
-        message = f'broken address of a mirror: {message_of(error)}, expected {{"url": …}}'
-        raise IndexFault(message) from None
     url = address.url
     if "://" not in url or not url.isprintable() or " " in url:
         raise IndexFault("the address of a mirror is not a URL, expected one such as https://…")
@@ -92,10 +98,8 @@ _SIZES = msgspec.json.Decoder(dict[str, Bytes])
 
 def read_sizes(data: bytes) -> dict[str, int]:
     """Return the size of each binary by its hash; `IndexFault` if it is another file."""
-    try:
+    with _whole(SIZES_FILE, "; remove it"):
         return _SIZES.decode(data)
-    except BROKEN as error:
-        raise IndexFault(f"broken {SIZES_FILE}: {message_of(error)}; remove it") from None
 
 
 MANIFESTS = "v3/manifests/index"
@@ -112,18 +116,10 @@ MAX_MANIFEST = 2**20
 """Bytes of a manifest; known manifests have a few hundred."""
 
 
-class Blob(
-    Struct,
-    frozen=True,
-    rename={
-        "length": "contentLength",
-        "media_type": "mediaType",
-        "checksum_algorithm": "checksumAlgorithm",
-    },
-):
+class Blob(Struct, frozen=True, rename="camel"):
     """One blob: its length in bytes, its kind, and the checksum that is its name."""
 
-    length: Bytes
+    content_length: Bytes
     media_type: str
     compression: str
     checksum_algorithm: str
@@ -136,15 +132,13 @@ class Blob(
 
     def require(self, data: bytes) -> None:
         """Raise `IndexFault` unless these are the blob's bytes."""
-        if len(data) != self.length:
-            raise IndexFault(
-                f"has {len(data):,} bytes, expected {self.length:,} as in its manifest"
-            )
-        checksum = hashlib.new(self.checksum_algorithm, data).hexdigest()
+        size, checksum = len(data), hashlib.sha256(data).hexdigest()
+        if size != self.content_length:
+            expected = f"expected {self.content_length:,} as in its manifest"
+            raise IndexFault(f"has {size:,} bytes, {expected}")
         if checksum != self.checksum:
-            raise IndexFault(
-                f"has the checksum {checksum}, expected {self.checksum} as in its manifest"
-            )
+            expected = f"expected {self.checksum} as in its manifest"
+            raise IndexFault(f"has the checksum {checksum}, {expected}")
 
 
 class Manifest(NamedTuple):
@@ -158,29 +152,21 @@ class Manifest(NamedTuple):
         return next((blob for blob in self.blobs if blob.media_type.startswith(media_type)), None)
 
 
-_BLOB = {each.encode_name for each in structs.fields(Blob)}
-
-
 def read_manifest(data: bytes) -> Manifest:
     """Return a manifest; `IndexFault` if it is not a manifest of layout 3."""
     unknown: set[str] = set()
-    try:
+    with _whole("manifest", ", expected Spack's layout 3"):
         content = msgspec.json.decode(without_signature(data))
         require_known(content, {"version", "data"}, "", unknown)
         if (version := content.get("version")) != 3:
             raise IndexFault(f"is of layout {version!r:.20}, expected 3")
         blobs = msgspec.convert(content.get("data"), tuple[Blob, ...])
         for blob in content["data"]:
-            require_known(blob, _BLOB, "data[]", unknown)
-    except BROKEN as error:
-        raise IndexFault(
-            f"broken manifest: {message_of(error)}, expected Spack's layout 3"
-        ) from None
+            require_known(blob, {*Blob.__struct_encode_fields__}, "data[]", unknown)
     for blob in blobs:
         if blob.checksum_algorithm != "sha256" or not is_sum(blob.checksum):
-            raise IndexFault(
-                "names a checksum that is not a sha256, expected 64 hexadecimal digits"
-            )
+            message = "names a checksum that is not a sha256"
+            raise IndexFault(f"{message}, expected 64 hexadecimal digits")
     return Manifest(blobs, frozenset(unknown))
 
 
@@ -189,11 +175,11 @@ def is_sum(text: str) -> bool:
     return len(text) == 64 and not text.strip("0123456789abcdef")
 
 
-_GZIP = b"\x1f\x8b"
-_ZSTD = b"\x28\xb5\x2f\xfd"
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+"""First bytes of compressed data."""
+
 _STEP = 1024
 """Bytes that are decompressed at once: at most 1 MB with gzip, 32 MB with zstd."""
-_ZSTD_WINDOW = 2**27
 
 
 def decompressed(data: bytes, max_size: int) -> bytes:
@@ -203,25 +189,21 @@ def decompressed(data: bytes, max_size: int) -> bytes:
         IndexFault: the data is broken, cut, or too large.
     """
     decompressor: Any
-    if data[:2] == _GZIP:
+    if data.startswith(GZIP):
         decompressor = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-    elif data[:4] == _ZSTD:
-        decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
+    elif data.startswith(ZSTD):
+        decompressor = zstandard.ZstdDecompressor(max_window_size=2**27).decompressobj()
     else:
         return data
     # Indexes consist mostly of hashes, which never compress to a hundredth.
     max_size = min(max_size, 2**26 + 100 * len(data))
     content = bytearray()
-    try:
+    with _whole("compression", ", expected a whole file"):
         for start in range(0, len(data), _STEP):
             content += decompressor.decompress(data[start : start + _STEP])
             if len(content) > max_size:
                 message = f"has more than {max_size:,} bytes when it is not compressed"
                 raise IndexFault(f"{message}, expected less")
-    except (zlib.error, zstandard.ZstdError) as error:
-        raise IndexFault(
-            f"broken compression: {message_of(error)}, expected a whole file"
-        ) from None
     if not decompressor.eof:
         raise IndexFault("broken compression: it is cut, expected a whole file")
     return bytes(content)
@@ -249,14 +231,14 @@ A_LOCKFILE = (
 _YAML = YamlBounds(size=2**24, parts=500_000)
 
 
-class Database(Struct, frozen=True, forbid_unknown_fields=True):
+class Database(Struct, forbid_unknown_fields=True):
     """The object under `database`; `installs` has a record for each hash."""
 
     version: str
     installs: dict[str, Raw]
 
 
-class Index(Struct, frozen=True, forbid_unknown_fields=True):
+class Index(Struct, forbid_unknown_fields=True):
     """The content of an index."""
 
     database: Database
@@ -269,7 +251,6 @@ class Entry(NamedTuple):
     """One record of an index.
 
     Attributes:
-        node: the spec.
         is_binary: whether the mirror has a binary of it, or Spack installed it.
         install: its prefix and time, in the index of an installation.
         unknown: its unknown keys, such as `spec.dependencies[].odd`.
@@ -314,10 +295,8 @@ class Installs(dict[str, Raw]):
 
     def __init__(self, data: bytes) -> None:
         """Decode an index without its records; `IndexFault` if it cannot be read."""
-        try:
+        with _whole("index", ", expected Spack's index"):
             database = _INDEX.decode(data).database
-        except BROKEN as error:
-            raise IndexFault(f"broken index: {message_of(error)}, expected Spack's index") from None
         if database.version not in VERSIONS:
             versions = ", ".join(VERSIONS)
             raise IndexFault(f"database version {database.version}, expected one of {versions}")
@@ -363,20 +342,16 @@ class SpecFile(NamedTuple):
 
 
 def read_spec_file(data: bytes, max_size: int) -> SpecFile:
-    """Return a spec file in any of its forms; `LineFault` if it cannot be read.
+    """Return a spec file in any of its forms, decompressed to at most `max_size` bytes.
 
-    Args:
-        data: the bytes of the file.
-        max_size: most bytes of a compressed file after decompression.
+    Raises:
+        LineFault: it cannot be read.
     """
     text = without_signature(decompressed(data, max_size))
     require_text(text)
-    try:
-        is_json = text.lstrip()[:1] == b"{"
+    with _whole("spec file", ", expected one of Spack's"):
+        is_json = text.lstrip().startswith(b"{")
         return _spec_file(msgspec.json.decode(text) if is_json else load(text.decode(), _YAML))
-    except BROKEN as error:
-        message = f"broken spec file: {message_of(error)}, expected one of Spack's"
-        raise IndexFault(message) from None
 
 
 def _spec_file(file: Any) -> SpecFile:
@@ -400,28 +375,20 @@ def _spec_file(file: Any) -> SpecFile:
     # Specfile 1 names the ends of edges by `build_hash` if a node has it (Spack 0.16 `spec.py`,
     # `node_dict_with_hashes`).
     hashes = {entry.node.build_hash or entry.node.hash: entry.node.hash for entry in entries}
-    for entry in entries:
+    for at, entry in enumerate(entries):
         require_hash(entry.node.hash)
-    return SpecFile(
-        version, [entry._replace(node=_with_edges(entry.node, hashes)) for entry in entries]
-    )
-
-
-def _with_edges(node: Node, hashes: Mapping[str, str]) -> Node:
-    """Return a node with the `hash` of each dependency in its edges."""
-    edges = (Edge(edge.name, hashes.get(edge.hash, edge.hash), edge.use) for edge in node.edges)
-    return node._replace(edges=tuple(edges))
+        ends = (edge._replace(hash=hashes.get(edge.hash, edge.hash)) for edge in entry.node.edges)
+        entries[at] = entry._replace(node=entry.node._replace(edges=tuple(ends)))
+    return SpecFile(version, entries)
 
 
 class SpecFileRecords(dict[str, Entry]):
     """The nodes of spec files as records; the file of a binary has priority over other files."""
 
-    def __init__(self, files: Iterable[SpecFile]) -> None:
-        super().__init__()
-        for file in files:
-            for at, entry in enumerate(file.entries):
-                if at == 0 or entry.node.hash not in self:
-                    self[entry.node.hash] = entry
+    def __init__(self, files: Sequence[SpecFile]) -> None:
+        dependencies = (entry for file in reversed(files) for entry in file.entries[1:])
+        entries = [*dependencies, *(file.entries[0] for file in files)]
+        super().__init__({entry.node.hash: entry for entry in entries})
 
     def entry(self, dag_hash: str) -> Entry:
         """Return the record of a spec."""

@@ -45,6 +45,7 @@ from spack_cache_db.sources.columns import (
     Writer,
 )
 from spack_cache_db.sources.indexes import (
+    GZIP,
     INDEX,
     LAYOUT_2_INDEX,
     MANIFESTS,
@@ -52,6 +53,7 @@ from spack_cache_db.sources.indexes import (
     MAX_MANIFEST,
     SPEC,
     TARBALL,
+    ZSTD,
     Entry,
     IndexFault,
     IndexRecords,
@@ -78,12 +80,12 @@ _PLAIN = (LAYOUT_2_INDEX, ".spack-db/index.json", "index.json")
 
 _SPEC_MANIFEST = ".spec.manifest.json"
 _SPEC_SUFFIXES = (".spec.json", ".spec.json.sig", ".spec.yaml")
-_BEGINS = (b"{", b"-----BEGIN PGP SIGNED MESSAGE", b"spec:", b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 
 def is_spacks(data: bytes) -> bool:
     """Return whether bytes start like an index or a spec file, compressed, signed or plain."""
-    return data[:64].lstrip().startswith(_BEGINS)
+    starts = (b"{", b"-----BEGIN PGP SIGNED MESSAGE", b"spec:", GZIP, ZSTD)
+    return data[:64].lstrip().startswith(starts)
 
 
 class BinaryPlace(NamedTuple):
@@ -265,7 +267,7 @@ class _Mirror:
         if blob is None:
             return BinaryPlace(unknown_keys=manifest.unknown)
         tarball = Tarball(f"{self._base}/{blob.path}", is_whole=True) if self._base else None
-        return BinaryPlace(str(blob.length), tarball, manifest.unknown)
+        return BinaryPlace(str(blob.content_length), tarball, manifest.unknown)
 
     def index_paths(self) -> list[Path]:
         """Return the manifests of its indexes and views, or its plain indexes; sorted.
