@@ -40,12 +40,9 @@ class PageFacts(NamedTuple):
 class IndexFacts(NamedTuple):
     """The facts of an index as a document.
 
-    Attributes:
-        format: the version of its database, or the layout of a mirror's spec files.
-        whole: location of the mirror or index with all binaries of the release and stack; None for
-            a single spec file.
-        is_installed: whether it is the index of an installation.
-        is_named: whether its release was given by name.
+    `format` is the version of its database, or the layout of a mirror's spec files. `whole` is the
+    location of the mirror or index with all binaries of the release and stack; None for a single
+    spec file. `is_named` is true if the release of an installation was given by name.
     """
 
     stack: str
@@ -109,11 +106,10 @@ class Refusal(NamedTuple):
 
 
 class NodeFacts(NamedTuple):
-    """The facts of a node beyond its configuration and its dependencies.
+    """The facts of a node beyond its configuration and its dependencies; many specs share one.
 
-    Many specs share one. `parameters` (variants and compiler flags) and `external` (its path and
-    modules on the system) are JSON with sorted keys. `has_compiler` is true for nodes of Spack
-    before 1.0, which name their compiler instead of depending on one.
+    `parameters` (variants and compiler flags) and `external` (its path and modules) are JSON with
+    sorted keys. `has_compiler` is true for nodes of Spack before 1.0, which name their compiler.
     """
 
     namespace: str
@@ -132,16 +128,11 @@ class Install(NamedTuple):
 
 
 class ModuleFacts(NamedTuple):
-    """An environment module.
+    """An environment module, with the path of the file that lists it.
 
-    Attributes:
-        path: path within the input of the file that lists it.
-        release: release of the installation that it belongs to; None if there is only one.
-        name: its name for `module load`.
-        compiler: the compiler in the name of its folder.
-        tree: the folder of modules that contains it.
-        hash: hash of the spec that it loads; without one, the list has `package` and `version`.
-        is_hidden: whether `module avail` leaves it out.
+    `release` is that of its installation, None if there is only one; `compiler` is in the name of
+    its folder, and `tree` is the folder of modules that contains it. A list without the hash of
+    the spec has its package and version. `module avail` leaves out hidden modules.
     """
 
     path: str
@@ -230,12 +221,8 @@ def _no_rows() -> dict[str, dict[str, array[int]]]:
 class Columns:
     """The content of a unit of the input.
 
-    Attributes:
-        things: the values of each dictionary in `Texts`.
-        tables: an array of numbers for each column of `TABLES`.
-        origins: the options of databases.
-        left_out: path and message of each document that a database left out.
-        bytes_read: total size of the unit's files.
+    `things` are the values of the dictionaries in `Texts`, `tables` the numbers in each column, and
+    `left_out` the path and message of each document that a database left out.
     """
 
     documents: list[Document] = field(default_factory=list)
@@ -250,10 +237,7 @@ class Columns:
 
 
 class Writer:
-    """Fills columns: a reader gets numbers from `texts`, and adds one document after another.
-
-    Numbers that no row uses are harmless.
-    """
+    """Fills columns: a reader gets numbers from `texts`, and adds one document after another."""
 
     def __init__(self) -> None:
         self.texts = Texts()
@@ -293,7 +277,7 @@ class Tarball(NamedTuple):
     is_whole: bool
 
 
-def tarball_suffix(spec: Configuration) -> str:
+def _suffix(spec: Configuration) -> str:
     """Return the part of a tarball's URL between the mirror's prefix and the hash."""
     parts = spec._asdict() | {"compiler": spec.compiler.replace("@", "-")}
     return _BEFORE_HASH.format(**parts)
@@ -301,7 +285,8 @@ def tarball_suffix(spec: Configuration) -> str:
 
 def tarball_url(tarball: Tarball, spec: Configuration, dag_hash: str) -> str:
     """Return the complete URL of a tarball."""
-    return tarball.url if tarball.is_whole else _joined(tarball.url, tarball_suffix(spec), dag_hash)
+    url, is_whole = tarball
+    return url if is_whole else f"{url}{_suffix(spec)}{dag_hash}{_AFTER_HASH}"
 
 
 class TarballParts:
@@ -316,20 +301,15 @@ class TarballParts:
         """Return the stored part of a URL; `configuration` is a number."""
         suffix = self._suffixes.get(configuration)
         if suffix is None:
-            suffix = tarball_suffix(self._configurations[configuration - 1])
+            suffix = _suffix(self._configurations[configuration - 1])
             self._suffixes[configuration] = suffix
+        end = f"{suffix}{dag_hash}{_AFTER_HASH}"
         # Consecutive tarballs usually belong to the same mirror.
-        if url == _joined(self._mirror.url, suffix, dag_hash):
-            return self._mirror
-        end = _joined("", suffix, dag_hash)
-        if not url.endswith(end):
-            return Tarball(url, is_whole=True)
-        self._mirror = Tarball(url[: -len(end)], is_whole=False)
+        if url != self._mirror.url + end:
+            if not url.endswith(end):
+                return Tarball(url, is_whole=True)
+            self._mirror = Tarball(url[: -len(end)], is_whole=False)
         return self._mirror
-
-
-def _joined(prefix: str, suffix: str, dag_hash: str) -> str:
-    return f"{prefix}{suffix}{dag_hash}{_AFTER_HASH}"
 
 
 class KnownVersion(NamedTuple):
@@ -348,16 +328,10 @@ class KnownVariant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackageFacts:
-    """The content of one file about a package.
+    """The content of one file about a package; `path` and `location` as in `Document`.
 
-    Attributes:
-        location: path of the file as the user would type it.
-        path: path within the input.
-        form: one of `FORMS`.
-        texts: texts by column of `known_packages`.
-        dependencies: types of each dependency by its name; empty if unknown.
-        dependents: names of the packages that depend on this one.
-        descriptions: descriptions of other packages by name.
+    `texts` are by column of `known_packages`, `dependencies` have their types, which are empty if
+    unknown, and `descriptions` are those of other packages.
     """
 
     location: str
