@@ -10,7 +10,7 @@ import pytest
 
 from spack_cache_db.build import build, check
 from spack_cache_db.errors import TRACEBACK
-from spack_cache_db.sources.indexes.mirrors import IndexReader
+from spack_cache_db.sources import readers
 from spack_cache_db.sources.pages import PageReader
 from tests.commands import run
 from tests.indexes import index, node, record
@@ -37,7 +37,7 @@ def test_a_file_that_nobody_foresaw_hides_no_other(
     def fail(*_: object) -> NoReturn:
         raise error
 
-    monkeypatch.setattr(IndexReader, "add_all", fail)
+    monkeypatch.setattr(readers, "add_indexes", fail)
 
     ((fault,), _) = check(folder)
 

@@ -175,7 +175,11 @@ def _document_rows(numbered: Numbered) -> Iterator[TableRows]:
         format=[document.page.format for document in documents if document.page],
         spec_count=spec_counts[1 : len(pages) + 1].tolist(),
     )
-    recorded = np.bincount(numbered.records["document"], minlength=len(documents) + 1).tolist()
+    records = numbered.records
+    recorded, listed = (
+        np.bincount(rows["document"], minlength=len(documents) + 1).tolist()
+        for rows in (records, records.where(records["is_listed"] > 0))
+    )
     indexes = [
         (number, document, document.index_facts)
         for number, document in enumerate(documents, start=1)
@@ -191,7 +195,7 @@ def _document_rows(numbered: Numbered) -> Iterator[TableRows]:
         url=[facts.url for *_, facts in indexes],
         is_named=[facts.is_named for *_, facts in indexes],
         record_count=[recorded[number] for number, *_ in indexes],
-        spec_count=[facts.binaries for *_, facts in indexes],
+        spec_count=[listed[number] for number, *_ in indexes],
     )
 
 

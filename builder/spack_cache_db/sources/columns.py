@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -49,7 +49,6 @@ class IndexFacts(NamedTuple):
     format: str
     url: str | None
     whole: str | None
-    binaries: int = 0
     is_installed: bool = False
     is_named: bool = False
 
@@ -268,6 +267,37 @@ class Writer:
         rows = self.columns.tables[table]
         for name, value in row.items():
             rows[name].append(value)
+
+    def add_record(
+        self,
+        configuration: int,
+        listing: Mapping[str, int] | None,
+        edges: Collection[tuple[int, int]],
+        document: int,
+        spec: int,
+        **record: int,
+    ) -> None:
+        """Add the record of a spec in an index.
+
+        Args:
+            configuration: number of its configuration.
+            listing: stacks, size and tarball of its binary; None if it has none.
+            edges: its dependencies with their uses.
+            document: number of the index.
+            spec: number of its hash.
+            record: the other columns of `records`.
+        """
+        row = {"document": document, "spec": spec}
+        table = "unlisted" if listing is None else "listings"
+        self.append_row(table, **row, configuration=configuration, **(listing or {}))
+        self.append_row("records", **row, **record)
+        columns = {"dependency": [end for end, _ in edges], "use": [use for _, use in edges]}
+        self.append("edges", document, spec=[spec] * len(edges), **columns)
+
+    def add_unrecorded(self, document: int, spec: int, package: str) -> None:
+        """Add a spec that an index names as a dependency, without a record of it."""
+        number = self.texts.configurations[Configuration(package, "", "none", "", "", "", ())]
+        self.append_row("unrecorded", document=document, spec=spec, configuration=number)
 
 
 class Tarball(NamedTuple):

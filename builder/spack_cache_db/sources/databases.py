@@ -79,7 +79,7 @@ JOIN packages ON packages.id = pages.package ORDER BY pages.id
 """
 MIRRORS = """
 SELECT mirrors.id, releases.name, releases.kind, stacks.name, path, sha256, format, url,
-  mirrors.spec_count, is_named
+  is_named
 FROM mirrors JOIN releases ON releases.id = mirrors.release
 JOIN stacks ON stacks.id = mirrors.stack ORDER BY mirrors.id
 """
@@ -158,8 +158,8 @@ class _Database:
         # By document and spec: configurations and edges that differ from the stored ones.
         self._deviating: dict[tuple[_Key, int], int] = {}
         self._edges: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        # Mirror, hash and configuration.
-        self._unrecorded: list[tuple[int, int, int]] = []
+        # Mirror, hash and package.
+        self._unrecorded: list[tuple[int, int, str]] = []
 
     def read(self) -> None:
         """Read everything."""
@@ -229,9 +229,7 @@ class _Database:
             elif problem.code not in FOUND_AGAIN and (page or mirror):
                 self._problems[document].append(problem)
             if problem.code == "no_record":
-                nothing = (value["package"], "", "none", "", "", "", ())
-                configuration = self._texts.configurations[Configuration(*nothing)]
-                self._unrecorded.append((mirror, self._specs[spec], configuration))
+                self._unrecorded.append((mirror, self._specs[spec], value["package"]))
 
     def _use(self, types: Iterable[str], virtuals: Iterable[str], direct: Any) -> int:
         is_direct = None if direct is None else bool(direct)
@@ -277,15 +275,13 @@ class _Database:
 
     def _read_mirrors(self) -> None:
         """Read indexes with their records."""
-        texts, append, mirrors = self._texts, self._writer.append_row, {}
-        for key, name, kind, stack, path, sha256, form, url, count, is_named in self._select(
-            MIRRORS
-        ):
+        texts, mirrors = self._texts, {}
+        for key, name, kind, stack, path, sha256, form, url, is_named in self._select(MIRRORS):
             require_name("release", name)
             # Indexes of one release and stack in one database belong together.
             whole = None if form.startswith(SPEC_FILE) else self._within(json.dumps([name, stack]))
             is_installed = kind == INSTALLED
-            facts = IndexFacts(stack, form, url, whole, count, is_installed, is_named)
+            facts = IndexFacts(stack, form, url, whole, is_installed, is_named)
             problems = tuple(self._problems[None, key])
             index = Document(self._within(path), path, sha256, name, problems, None, facts)
             mirrors[key] = self._writer.add(index), texts.stack_sets[(stack,)]
@@ -304,36 +300,20 @@ class _Database:
         ) in self._select(RECORDS):  # fmt: skip
             document, stacks = mirrors[mirror]
             configuration, number = self._values((None, mirror), spec, tarball)
-            row = {"document": document, "spec": self._specs[spec]}
-            if is_listed:
-                append(
-                    "listings",
-                    **row,
-                    configuration=configuration,
-                    stacks=stacks,
-                    size=0 if size is None else texts.sizes[size],
-                    tarball=number,
-                )
-            else:
-                append("unlisted", **row, configuration=configuration)
-            append(
-                "records",
-                **row,
+            size_number = 0 if size is None else texts.sizes[size]
+            listing = {"stacks": stacks, "size": size_number, "tarball": number}
+            self._writer.add_record(
+                configuration,
+                listing if is_listed else None,
+                self._edges.get((mirror, spec), edges.get(spec, ())),
+                document=document,
+                spec=self._specs[spec],
                 node=nodes[node],
                 install=texts.installs[Install(*install)] if is_installed else 0,
                 build_spec=0 if built is None else self._specs[built],
             )
-            spec_edges = self._edges.get((mirror, spec), edges.get(spec, ()))
-            self._writer.append(
-                "edges",
-                document,
-                spec=[row["spec"]] * len(spec_edges),
-                dependency=[dependency for dependency, _ in spec_edges],
-                use=[use for _, use in spec_edges],
-            )
-        for mirror, dag_hash, configuration in self._unrecorded:
-            row = {"document": mirrors[mirror][0], "spec": dag_hash}
-            append("unrecorded", **row, configuration=configuration)
+        for mirror, dag_hash, package in self._unrecorded:
+            self._writer.add_unrecorded(mirrors[mirror][0], dag_hash, package)
 
 
 def _set(text: str) -> list[str]:

@@ -30,7 +30,7 @@ from spack_cache_db.sources.archives import MAX_PATH, read_archive
 from spack_cache_db.sources.columns import Columns, Writer
 from spack_cache_db.sources.databases import read_database
 from spack_cache_db.sources.indexes.mirrors import (
-    IndexReader,
+    add_indexes,
     files_to_read,
     is_spacks,
     open_file,
@@ -246,7 +246,7 @@ def read_files(
     """
     writer = Writer()
     columns = writer.columns
-    pages, indexes = PageReader(writer), IndexReader(writer, share)
+    pages = PageReader(writer)
     for file in files:
         if isinstance(file, Fault):
             columns.faults.append(file)
@@ -255,7 +255,7 @@ def read_files(
             with faults_of(file.location):
                 own_place = place._replace(release=file.release or place.release)
                 if isinstance(file, File) and file.kind == "mirror":
-                    indexes.add_all(open_mirror(file, own_place))
+                    add_indexes(writer, open_mirror(file, own_place), share)
                 elif isinstance(file, File):
                     columns = read_database(file)  # It is a unit of its own.
                 else:
@@ -265,7 +265,7 @@ def read_files(
                     elif is_package_data(file.data):
                         columns.packages += read_facts(file)
                     elif is_spacks(file.data):
-                        indexes.add_all([open_file(file, own_place)])
+                        add_indexes(writer, [open_file(file, own_place)], share)
                     else:  # The reader of pages reports files of an unknown format.
                         pages.add(parse_page(file))
         except InputError as error:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.errors import Fault, InputError, counted, faults_of
-from spack_cache_db.records import FILTERED, Configuration, Problem
+from spack_cache_db.records import FILTERED, Problem
 from spack_cache_db.sources import (
     ADDRESS_FILE,
     BROKEN,
@@ -69,7 +69,6 @@ from spack_cache_db.sources.indexes import (
 from spack_cache_db.sources.indexes.binary_filter import BinaryFilter, Graph
 from spack_cache_db.spack.lexer import is_hash
 from spack_cache_db.spack.nodes import Node, compiler_of, configuration_of, require_hash
-from spack_cache_db.spack.normal_forms import NO_COMPILER
 
 MAX_SPEC_FILE = 2**26
 """Bytes of a spec file; the largest known have a few hundred thousand."""
@@ -441,139 +440,94 @@ def _opened(document: Document, records: IndexRecords, mirror: _Mirror | None = 
     return OpenIndex(document, records, binary_of)
 
 
-class IndexReader:
-    """Adds the records of indexes to the columns of a unit.
+def add_indexes(
+    writer: Writer, indexes: Iterable[OpenIndex | Fault], share: Share | None = None
+) -> None:
+    """Add indexes whole or not at all; `InputError` has the given faults and those of indexes.
 
-    Args:
-        writer: writer of the unit's columns.
-        share: called every few thousand records with the part that has been read.
+    `share` is called every few thousand records with the part of an index that has been read.
     """
-
-    def __init__(self, writer: Writer, share: Share | None = None) -> None:
-        self._writer = writer
-        self._share = share
-        self._configurations: dict[object, int] = {}
-
-    def add_all(self, indexes: Iterable[OpenIndex | Fault]) -> None:
-        """Add indexes; `InputError` has the faults and the first fault of each faulty index."""
-        faults: list[Fault] = []
-        for index in indexes:
-            try:
-                if isinstance(index, Fault):
-                    faults.append(index)
-                else:
-                    self._add(index)
-            except InputError as error:
-                faults += error.faults
-        if faults:
-            raise InputError(faults)
-
-    def _add(self, index: OpenIndex) -> None:
-        document, records, binary_of = index
-        number = self._writer.add(document)
-        rows = _Rows(self._writer, number, records, self._configurations)
-        for count, dag_hash in enumerate(records):
-            if self._share and count and count % 5000 == 0:
-                self._share(count / len(records))
-            try:
-                entry = records.entry(dag_hash)
-                rows.add(entry, binary_of(entry))
-            except (IndexFault, *BROKEN) as error:
-                self._writer.remove(number)
-                message = f"{dag_hash}: {message_of(error)}, expected a node of Spack's"
-                if isinstance(error, IndexFault):
-                    message = str(error)
-                raise InputError([Fault(document.location, 0, message)]) from None
-        rows.finish()
+    faults: list[Fault] = []
+    for index in indexes:
+        if isinstance(index, Fault):
+            faults.append(index)
+            continue
+        number = writer.add(index.document)
+        try:
+            _IndexRows(writer, number, index).add(share)
+        except IndexFault as fault:
+            writer.remove(number)
+            faults.append(Fault(index.document.location, 0, fault.message))
+    if faults:
+        raise InputError(faults)
 
 
-class _Rows:
-    """The rows of one index."""
+class _IndexRows:
+    """The rows of one index, whose document has a number."""
 
-    def __init__(
-        self,
-        writer: Writer,
-        document: int,
-        records: IndexRecords,
-        configurations: dict[object, int],
-    ) -> None:
+    def __init__(self, writer: Writer, document: int, index: OpenIndex) -> None:
         self._writer = writer
         self._texts = texts = writer.texts
         self._document = document
-        facts = writer.columns.documents[document - 1].index_facts
-        assert facts is not None
-        self._facts = facts
-        self._records = records
-        self._stacks = texts.stack_sets[(facts.stack,)]
-        self._configurations = configurations
+        self._index = index
+        facts = index.document.index_facts
+        self._is_installed = facts is not None and facts.is_installed
+        self._stacks = texts.stack_sets[(facts.stack,) if facts else ()]
+        self._configurations: dict[object, int] = {}
         # Keys that are not hashes are rejected later, and get no number.
         self._numbers = {
-            dag_hash: texts.hashes[dag_hash] for dag_hash in records if is_hash(dag_hash)
+            dag_hash: texts.hashes[dag_hash] for dag_hash in index.records if is_hash(dag_hash)
         }
         self._compilers: dict[str, Node | None] = {}
-        self._binaries = 0
         self._unrecorded: dict[str, str] = {}
-        self._unknown, self._unknown_in_manifests = Counter[str](), Counter[str]()
 
-    def add(self, entry: Entry, binary: BinaryPlace | None) -> None:
-        """Add a record, and its binary if it has one."""
-        node, texts = entry.node, self._texts
-        parameters = as_json(node.parameters)
-        configuration = self._configuration(node, parameters)
-        edges = {(self._end(edge.name, edge.hash), texts.uses[edge.use]) for edge in node.edges}
-        build_spec = self._end(*node.build_spec) if node.build_spec else 0
-        row = {"document": self._document, "spec": self._numbers[node.hash]}
-        rows = self._writer.columns.tables["edges"]
-        rows["document"].extend([self._document] * len(edges))
-        rows["spec"].extend([row["spec"]] * len(edges))
-        rows["dependency"].extend([end for end, _ in edges])
-        rows["use"].extend([use for _, use in edges])
-        if binary is None:
-            self._writer.append_row("unlisted", **row, configuration=configuration)
-        else:
-            self._binaries += 1
-            self._writer.append_row(
-                "listings",
-                **row,
-                configuration=configuration,
-                stacks=self._stacks,
-                size=texts.sizes[binary.size] if binary.size else 0,
-                tarball=texts.tarballs[binary.tarball] if binary.tarball else 0,
-            )
-            self._unknown_in_manifests.update(binary.unknown_keys)
-        install = entry.install if self._facts.is_installed else None
-        self._writer.append_row(
-            "records",
-            **row,
-            node=self._node(node, parameters),
-            install=texts.installs[install] if install else 0,
-            build_spec=build_spec,
-        )
-        self._unknown.update(entry.unknown)
-
-    def finish(self) -> None:
-        """Add the specs without a record, the problems and the number of binaries."""
-        nothing = Configuration("", "", NO_COMPILER, "", "", "", ())
-        problems = [
-            *unknown_keys("record", self._unknown),
-            *unknown_keys("manifest", self._unknown_in_manifests),
-        ]
+    def add(self, share: Share | None) -> None:
+        """Add all records; `IndexFault` for the first that cannot be stored."""
+        records, binary_of = self._index.records, self._index.binary_of
+        unknown, in_manifests = Counter[str](), Counter[str]()
+        for count, dag_hash in enumerate(records):
+            if share and count and count % 5000 == 0:
+                share(count / len(records))
+            try:
+                entry = records.entry(dag_hash)
+                binary = binary_of(entry)
+                self._add(entry, binary)
+            except BROKEN as error:
+                message = f"{dag_hash}: {message_of(error)}, expected a node of Spack's"
+                raise IndexFault(message) from None
+            unknown.update(entry.unknown)
+            in_manifests.update(binary.unknown_keys if binary else ())
+        problems = [*unknown_keys("record", unknown), *unknown_keys("manifest", in_manifests)]
         for dag_hash, package in sorted(self._unrecorded.items()):
-            self._writer.append_row(
-                "unrecorded",
-                document=self._document,
-                spec=self._numbers[dag_hash],
-                configuration=self._texts.configurations[nothing._replace(package=package)],
-            )
+            self._writer.add_unrecorded(self._document, self._numbers[dag_hash], package)
             message = f"the spec {dag_hash} is needed, and has no record: only its name is known"
             # Another index may use another name, and the database has one name for it.
             value = as_json({"package": package})
             problems.append(Problem("no_record", f"{message}, {package}", dag_hash, value))
+        document = self._index.document
+        problems = [*document.problems, *problems]
         documents = self._writer.columns.documents
-        document = documents[self._document - 1]
-        documents[self._document - 1] = document._replace(
-            problems=(*document.problems, *problems),
-            index_facts=self._facts._replace(binaries=self._binaries),
+        documents[self._document - 1] = document._replace(problems=tuple(problems))
+
+    def _add(self, entry: Entry, binary: BinaryPlace | None) -> None:
+        node, texts, listing = entry.node, self._texts, None
+        parameters = as_json(node.parameters)
+        if binary:
+            listing = {
+                "stacks": self._stacks,
+                "size": texts.sizes[binary.size] if binary.size else 0,
+                "tarball": texts.tarballs[binary.tarball] if binary.tarball else 0,
+            }
+        install = entry.install if self._is_installed else None
+        self._writer.add_record(
+            self._configuration(node, parameters),
+            listing,
+            {(self._end(edge.name, edge.hash), texts.uses[edge.use]) for edge in node.edges},
+            document=self._document,
+            spec=self._numbers[node.hash],
+            node=self._node(node, parameters),
+            install=texts.installs[install] if install else 0,
+            build_spec=self._end(*node.build_spec) if node.build_spec else 0,
         )
 
     def _configuration(self, node: Node, parameters: str) -> int:
@@ -604,7 +558,8 @@ class _Rows:
     def _provider(self, dag_hash: str) -> Node | None:
         """Return the node of a compiler; cached, because many records share it."""
         if dag_hash not in self._compilers:
-            compiler = self._records.entry(dag_hash).node if dag_hash in self._records else None
+            records = self._index.records
+            compiler = records.entry(dag_hash).node if dag_hash in records else None
             self._compilers[dag_hash] = compiler
         return self._compilers[dag_hash]
 
