@@ -218,7 +218,7 @@ def behind(file: Path, release: str | None, stack: str | None, **options: Any) -
     if not count:
         nothing = "no package has both a binary and package data, so none can be compared"
     records = [status._asdict() for status in statuses if status.versions_behind]
-    is_any = print_rows(Rows(PackageStatus._fields, records), options, nothing, shown=_BEHIND)
+    is_any = print_rows(Rows(PackageStatus._fields, records), options, nothing, columns=_BEHIND)
     sys.exit(1 if is_any or not count else 0)
 
 

@@ -161,17 +161,17 @@ def _coloured(line: str, colours: Mapping[str, str | None]) -> str:
     return styled(label[0], sys.stdout, fg=colour) + printable(line[label.end() :])
 
 
-def print_rows(rows: Rows, options: Any, nothing: str, shown: Sequence[str] = ()) -> bool:
+def print_rows(rows: Rows, options: Any, nothing: str, columns: Sequence[str] = ()) -> bool:
     """Print rows in the format that the options select; return whether there are any.
 
-    The note `nothing` goes to standard error if there are none. Tables and Markdown have only the
-    columns `shown`, all by default.
+    The note `nothing` goes to standard error if there are none. Tables and Markdown have only
+    `columns`, all by default.
     """
     records = [*rows.records]
     if not records:
         say_notes([nothing])
     if records or form_of(options) is not None:
-        names = shown or rows.columns
+        names = columns or rows.columns
         cells = [[_cell(record[name]) for name in names] for record in records]
         headings = [_HEADINGS.get(name) or name.replace("_", " ") for name in names]
         printed = cells[: most_rows(options)]
@@ -213,8 +213,8 @@ def aligned(
 ) -> Iterator[str]:
     """Yield the lines of a table as wide as the terminal, without its empty columns.
 
-    Of the last columns, which may be `long`, one that does not fit goes below each row. `optional`
-    columns are left out on a narrow terminal, the least useful first.
+    The last columns may be `long`: they go below each row if they do not fit. A narrow terminal
+    leaves out `optional` columns, the least useful first.
     """
     used = [at for at in range(len(headings)) if any(row[at] != NOTHING for row in rows)]
     sizes = {at: max(len(headings[at]), *(len(row[at]) for row in rows)) for at in used}

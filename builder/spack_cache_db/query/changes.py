@@ -128,13 +128,13 @@ class Diff(NotebookTable):
         return {
             "old": self.old,
             "new": self.new,
-            "packages": _lists(self.packages, str),
-            "versions": _lists(self.versions, list),
+            "packages": self.packages._asdict(),
+            "versions": self.versions._asdict(),
             "configurations": {
                 change: [_words(change, configuration) for configuration in configurations]
                 for change, configurations in self.by_change.items()
             },
-            "stacks": _lists(self.stacks, str),
+            "stacks": self.stacks._asdict(),
             "specs": self.specs._asdict(),
             "causes": None if self.causes is None else [cause._asdict() for cause in self.causes],
         }
@@ -239,8 +239,8 @@ def diff_databases(
         sides = before, after
         names = [[row.name for row in side.releases.values()] for side in sides]
         if release is not None:
-            wanted = {read_spellings(side).canonical("release", release) for side in sides}
-            names = [[name for name in side if name in wanted] for side in names]
+            spelled = {read_spellings(side).canonical("release", release) for side in sides}
+            names = [[name for name in side if name in spelled] for side in names]
             if not any(names):
                 scope_of(after, release)
         scopes = [_scope_if_known(side, narrowing) for side in sides]
@@ -310,15 +310,15 @@ class Changes:
 
     Attributes:
         sides: the old and the new side in words.
-        gone: the specs that only the old side has, by configuration.
-        came: the specs that only the new side has, by configuration.
+        removed: the specs that only the old side has, by configuration.
+        added: the specs that only the new side has, by configuration.
         amounts: the number of specs of each changed configuration.
     """
 
     numbering: Numbering
     sides: Sequence[str]
-    gone: Mapping[int, Set[int]]
-    came: Mapping[int, Set[int]]
+    removed: Mapping[int, Set[int]]
+    added: Mapping[int, Set[int]]
     amounts: Mapping[int, Amount]
     packages: Delta[str]
     versions: Delta[tuple[str, str]]
@@ -370,8 +370,8 @@ class Changes:
     def causes(self, limit: int | None = None) -> tuple[Cause, ...] | None:
         """Return why configurations were rebuilt; None if they have more than `limit` hashes."""
         rebuilt = self.by_change["rebuilt"]
-        gone, came = ({key: side[key] for key in rebuilt} for side in (self.gone, self.came))
-        return causes_of_rebuilds(self.numbering, gone, came, limit)
+        old, new = ({key: side[key] for key in rebuilt} for side in (self.removed, self.added))
+        return causes_of_rebuilds(self.numbering, old, new, limit)
 
 
 def compare(lookups: Lookups, old: Conditions, new: Conditions, narrowing: Conditions) -> Changes:
@@ -385,30 +385,30 @@ def _changes(
     numbering: Numbering, texts: Sequence[str], before: _Listed, after: _Listed
 ) -> Changes:
     """Return the changes from the specs of one side to those of the other."""
-    gone, came = _by_configuration(before, after), _by_configuration(after, before)
+    removed, added = _by_configuration(before, after), _by_configuration(after, before)
     sides = before, after
     counts = [Counter(configuration for configuration, _ in side.values()) for side in sides]
     names = _versions(numbering, counts[0].keys() | counts[1].keys())
     versions = [{names[key] for key in side} for side in counts]
     packages = [{package for package, _ in side} for side in versions]
     stacks = [{*chain.from_iterable({stacks for _, stacks in side.values()})} for side in sides]
-    added, removed = (sum(map(len, side.values())) for side in (came, gone))
     amounts = {
-        key: Amount(counts[0][key] - lost, len(came.get(key, ())), lost)
-        for key in sorted(gone.keys() | came.keys())
-        for lost in (len(gone.get(key, ())),)
+        key: Amount(counts[0][key] - lost, len(added.get(key, ())), lost)
+        for key in sorted(removed.keys() | added.keys())
+        for lost in (len(removed.get(key, ())),)
     }
+    only_old, only_new = (sum(map(len, side.values())) for side in (removed, added))
     return Changes(
         numbering,
         texts,
-        gone,
-        came,
+        removed,
+        added,
         amounts,
         packages=_delta(*packages),
         # By package, the oldest first.
         versions=_delta(*versions, order=lambda version: (version[0], version_key(version[1]))),
         stacks=_delta(*stacks),
-        specs=Amount(len(before) - removed, added, removed),
+        specs=Amount(len(before) - only_old, only_new, only_old),
     )
 
 
@@ -452,10 +452,6 @@ def _delta(
     old: Set[Any], new: Set[Any], *, order: Callable[[Any], Any] | None = None
 ) -> Delta[Any]:
     return Delta(tuple(sorted(new - old, key=order)), tuple(sorted(old - new, key=order)))
-
-
-def _lists(change: Delta[T], value: Callable[[T], Any]) -> dict[str, list[Any]]:
-    return {"added": [*map(value, change.added)], "removed": [*map(value, change.removed)]}
 
 
 def _words(change: str, changed: ChangedConfiguration) -> dict[str, Any]:

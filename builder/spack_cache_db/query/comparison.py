@@ -98,16 +98,16 @@ class Facts(NamedTuple):
 
 
 def differences(
-    lookups: Lookups, graph: Needs, this: int, others: Sequence[int]
+    lookups: Lookups, graph: Needs, this: int, specs: Sequence[int]
 ) -> dict[int, Differences]:
     """Return the differences between a spec and others that the graph has, by the others' ids."""
-    others = [other for other in others if graph.missing.isdisjoint((this, other))]
+    specs = [other for other in specs if graph.missing.isdisjoint((this, other))]
     reach, provides = Reach(graph), _virtuals(graph)
     sides = {
         other: [
             reach.not_in_all([needs(this), needs(other)]) for needs in (reach.run_time, reach.used)
         ]
-        for other in others
+        for other in specs
     }
     facts = read_facts(
         lookups, {spec for pairs in sides.values() for pair in pairs for spec in chain(*pair)}
@@ -247,22 +247,22 @@ def _changes(
     for name in sorted(ours.keys() & theirs.keys()):
         sides = (tuple(facts[spec] for spec in side[name]) for side in (ours, theirs))
         yield from _spec_changes(name, *sides)
-    gone = {name: ours[name] for name in sorted(ours.keys() - theirs.keys())}
-    come = {name: theirs[name] for name in sorted(theirs.keys() - ours.keys())}
+    old = {name: ours[name] for name in sorted(ours.keys() - theirs.keys())}
+    new = {name: theirs[name] for name in sorted(theirs.keys() - ours.keys())}
     # A package that provides the virtual package of another one replaces it.
-    ours_provide, theirs_provide = _provided(provides, gone), _provided(provides, come)
+    ours_provide, theirs_provide = _provided(provides, old), _provided(provides, new)
     for name, virtuals in ours_provide.items():
         other = next((key for key in theirs_provide if virtuals & theirs_provide[key]), None)
         if other is not None:
             common = ", ".join(sorted(virtuals & theirs_provide.pop(other)))
-            here, there = (
+            names = (
                 ", ".join(f"{package} {version}" for version in _versions(facts, specs))
-                for package, specs in ((name, gone.pop(name)), (other, come.pop(other)))
+                for package, specs in ((name, old.pop(name)), (other, new.pop(other)))
             )
-            yield Change(common, "provider", here, there)
-    for name, specs in gone.items():
+            yield Change(common, "provider", *names)
+    for name, specs in old.items():
         yield Change(name, "", ", ".join(_versions(facts, specs)), None)
-    for name, specs in come.items():
+    for name, specs in new.items():
         yield Change(name, "", None, ", ".join(_versions(facts, specs)))
 
 
@@ -282,13 +282,13 @@ def _differing(groups: Sequence[Sequence[Facts]]) -> Iterator[tuple[str, list[st
     """
     parts = [_parts(facts) for facts in groups]
     for part in parts[0]:
-        values = [own[part] for own in parts]
+        values = [values_of[part] for values_of in parts]
         common = set.intersection(*values)
-        if any(own != common for own in values):
+        if any(value != common for value in values):
             if part == "":
-                yield part, [", ".join(sorted(own)) for own in values]
+                yield part, [", ".join(sorted(value)) for value in values]
                 return
-            yield part, [_joined(own - common) for own in values]
+            yield part, [_joined(value - common) for value in values]
 
 
 def _parts(facts: Sequence[Facts]) -> dict[str, set[str]]:
@@ -391,25 +391,25 @@ class Cause(NamedTuple):
 
 def causes_of_rebuilds(
     numbering: Numbering,
-    gone: Mapping[int, Set[int]],
-    came: Mapping[int, Set[int]],
+    old: Mapping[int, Set[int]],
+    new: Mapping[int, Set[int]],
     most: int | None = None,
 ) -> tuple[Cause, ...] | None:
     """Return the causes of rebuilds, the most frequent first.
 
     Old and new hashes of a configuration are paired by the similarity of their direct dependencies.
     Then dependencies are followed level by level, until one differs in more than its hash; deeper
-    changes are ignored. `gone` and `came` have the removed and the added specs by configuration;
+    changes are ignored. `old` and `new` have the removed and the added specs by configuration;
     the result is None if there are more than `most`.
     """
     if not all(has_records(lookups.conn) for lookups in numbering[:2] if lookups):
         return ()
-    specs = [*chain(*gone.values(), *came.values())]
+    specs = [*chain(*old.values(), *new.values())]
     if most is not None and len(specs) > most:
         return None
     graph = _Rebuilds(numbering)
     graph.read(specs)
-    ahead = {key: graph.pairs(gone[key], came[key]) for key in gone}
+    ahead = {key: graph.pairs(old[key], new[key]) for key in old}
     counts: Counter[Cause] = Counter()
     visited: dict[int, set[Pair]] = {key: set() for key in ahead}
     while ahead:
@@ -493,6 +493,5 @@ class _Rebuilds:
         """Yield the direct dependencies of equal packages and other hashes in pairs."""
         old_edges, new_edges = self._edges[old], self._edges[new]
         for package in old_edges.keys() & new_edges.keys():
-            gone = old_edges[package] - new_edges[package]
-            came = new_edges[package] - old_edges[package]
-            yield from zip(sorted(gone), sorted(came), strict=False)
+            before, after = old_edges[package], new_edges[package]
+            yield from zip(sorted(before - after), sorted(after - before), strict=False)

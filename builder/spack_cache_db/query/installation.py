@@ -345,27 +345,27 @@ def read_origin(conn: sqlite3.Connection) -> Origin:
     """Return which build cache a database contains."""
     has_pages = bool(next(select(conn, HAS_PAGES))[0])
     urls = [url for (url,) in select(conn, URLS)]
-    own = [url for url in urls if not (url and is_public_mirror(url))]
-    has_public = has_pages or len(own) < len(urls)
+    private = [url for url in urls if not (url and is_public_mirror(url))]
+    has_public = has_pages or len(private) < len(urls)
     trees = [name for (name,) in select(conn, TREES)]
     owners = [f"the installation{'s' * (len(trees) > 1)} {_listed(trees)}"] if trees else []
     if trees and not (has_pages or urls):
         return Origin("Installed software", owners[0], None, is_public=False)
-    if not own:
+    if not private:
         url = None if trees else PUBLIC_SITE
         owner = " and ".join([*owners, PUBLIC])
         return Origin("Spack build cache", owner, url, is_public=not trees)
     # The host in an address, or all of an address that has none.
-    names = sorted({urlsplit(url).netloc or url for url in own if url})
+    names = sorted({urlsplit(url).netloc or url for url in private if url})
     title = "Build cache"
     owners += [PUBLIC] if has_public else []
     if names:
-        one, many = ("cache", "the mirror") if len(names) == 1 else ("caches", "mirrors")
-        title = f"Build {one} of {_listed(names)}"
-        owners.append(f"{many} at {_listed(names)}")
-    owners += ["a mirror"] if None in own else []
-    is_of_web = len(own) == 1 and not (has_public or trees) and own[0] is not None
-    url = own[0] if is_of_web and own[0].startswith(("http://", "https://")) else None
+        caches, mirrors = ("cache", "the mirror") if len(names) == 1 else ("caches", "mirrors")
+        title = f"Build {caches} of {_listed(names)}"
+        owners.append(f"{mirrors} at {_listed(names)}")
+    owners += ["a mirror"] if None in private else []
+    is_of_web = len(private) == 1 and not (has_public or trees) and private[0] is not None
+    url = private[0] if is_of_web and private[0].startswith(("http://", "https://")) else None
     return Origin(title, " and ".join(owners), url, is_public=False)
 
 

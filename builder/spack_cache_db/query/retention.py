@@ -118,9 +118,9 @@ def retention(
     paths = [checked_file("environments", path) for path in environments]
     with opened(db) as lookups:
         names = known_names(lookups)
-        read = [read_environment_file(path, known=names) for path in paths]
+        found = [read_environment_file(path, known=names) for path in paths]
         scope = scope_of(lookups, release, stack)
-        covers = [cover_environment(lookups, environment, scope) for environment in read]
+        covers = [cover_environment(lookups, environment, scope) for environment in found]
         return retained(lookups, covers, scope, newest, newer_than, keep_stacks)
 
 
@@ -143,8 +143,10 @@ def retained(
     scope_values: dict[str, Any] = {"release": release, "stack": stack, "releases": None}
     provided = externals(lookups)
     sizes = {key: size for key, size in select(conn, LISTED, **scope_values) if key not in provided}
-    named = {answer.hash for answer in answers if answer.hash and answer.status != "external"}
-    locked = select(conn, WITH_HASHES, hashes=json.dumps(sorted(named)))
+    hashes_named = {
+        answer.hash for answer in answers if answer.hash and answer.status != "external"
+    }
+    locked = select(conn, WITH_HASHES, hashes=json.dumps(sorted(hashes_named)))
     reasons = {key: "environment" for (key,) in locked}
 
     def keep(reason: str, specs: Iterable[int]) -> None:
@@ -164,7 +166,7 @@ def retained(
     needed |= {key for (key,) in select_in(conn, BUILD_SPECS, needed)}
     reasons = dict.fromkeys(needed, "needed") | reasons
     nodes = read_nodes(conn, {*sizes, *reasons})
-    missing = named - {nodes[key].hash for key in sizes}
+    missing = hashes_named - {nodes[key].hash for key in sizes}
     missing |= {
         nodes[key].hash for key in reasons if key not in sizes and nodes[key].kind != "external"
     }
