@@ -84,38 +84,23 @@ def allowing(database: Path, config: object) -> Any:
 
 @pytest.mark.asyncio
 @pytest.mark.usefixtures("mine")
-async def test_without_a_configuration_nothing_is_open(datasette: Any, database: Path) -> None:
-    """Pages below `/-/`, other methods and unknown functions are refused by a site as it comes."""
-    served = allowing(database, {})
-    assert (await get(served, "/-/mine")).status_code == 404
-    assert (await served.client.post("/mine")).status_code == 405
-    assert (await get(served, DOUBLED)).status_code == 400
-
-
-@pytest.mark.asyncio
-@pytest.mark.usefixtures("mine")
-async def test_what_is_open_is_answered(database: Path) -> None:
-    """Open paths take every method and are kept by no cache; all others stay closed."""
-    served = allowing(database, OPEN)
+async def test_open_paths_and_sources_are_allowed_and_no_others(database: Path) -> None:
+    """Open paths take every method and are not cached; the policy of Datasette's pages is wider."""
+    closed, served = allowing(database, {}), allowing(database, OPEN)
+    assert (await get(closed, "/-/mine")).status_code == 404
+    assert (await closed.client.post("/mine")).status_code == 405
+    assert (await get(closed, DOUBLED)).status_code == 400
     for path in ("/-/mine", "/-/mine/more", "/mine"):
         for method in ("GET", "POST"):
             answer = await served.client.request(method, path)
             assert (answer.status_code, answer.text) == (200, method), path
             assert answer.headers["cache-control"] == "no-store"
-            # What it shows may be for one visitor: no site that opens it can watch it.
             assert answer.headers["cross-origin-opener-policy"] == "same-origin"
     for path in ("/-/miner", "/-/threads", "/-/actor"):
         assert (await get(served, path)).status_code == 404
     assert (await served.client.post("/spack-cache")).status_code == 405
-
-
-@pytest.mark.asyncio
-async def test_the_policy_has_the_additions(database: Path) -> None:
-    """Datasette's pages have the sources that are added; our own pages stay strict."""
-    served = allowing(database, OPEN)
     tables = (await get(served, "/spack-cache/packages")).headers["content-security-policy"]
     home = (await get(served, "/")).headers["content-security-policy"]
-
     assert "script-src 'self' 'unsafe-inline' 'unsafe-eval';" in tables
     assert "object-src 'none'" in tables
     assert "unsafe" not in home

@@ -147,22 +147,15 @@ async def test_pages_name_their_feed(datasette: Any, path: str) -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE releases SET date = 'soon' WHERE date IS NOT NULL",
-        "UPDATE releases SET date = '' WHERE date IS NOT NULL",
-        "UPDATE releases SET date = 5",
-        "UPDATE releases SET date = x'ff' WHERE date IS NOT NULL",
-        "UPDATE releases SET previous = 999 WHERE previous IS NOT NULL",
-    ],
+    "change", ["date = 'soon'", "date = ''", "date = 5", "date = x'ff'", "previous = 999"]
 )
-async def test_a_database_of_somebody_else_has_feeds(
+async def test_a_database_with_odd_dates_has_feeds(
     change: str, weeks: Path, tmp_path: Path
 ) -> None:
     """An invalid date or an unknown release is neither an entry nor a failure."""
     file = Path(shutil.copy(weeks, tmp_path))
     with closing(sqlite3.connect(file)) as db:
-        db.execute(change)
+        db.execute(f"UPDATE releases SET {change} WHERE {change.split()[0]} IS NOT NULL")
         db.commit()
     file.with_suffix(".inspect.json").write_text("{}")
     served = site(file)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sqlite3
 import sys
 from pathlib import Path
@@ -29,18 +28,13 @@ def export(file: Path, folder: Path) -> str:
 
 
 def test_the_folder_has_all_that_the_page_needs(samples_file: Path, tmp_path: Path) -> None:
-    """The page, what it loads, and a copy of the file byte for byte."""
-    name = export(samples_file, tmp_path / "public")
-    files = {each.name for each in (ROOT / "static-site").iterdir()}
-    held = {each.name for each in (tmp_path / "public").iterdir()}
-    assert held == {*files, "site.css", CATALOGUE, name}
-    assert (tmp_path / "public" / name).read_bytes() == samples_file.read_bytes()
-
-
-def test_the_first_page_has_totals_and_packages(samples_file: Path, tmp_path: Path) -> None:
-    """The catalogue counts the database, and names the packages with most binaries first."""
-    export(samples_file, tmp_path / "public")
-    catalogue = json.loads((tmp_path / "public" / CATALOGUE).read_text())
+    """The page, what it loads, a copy of the database, and its totals and largest packages."""
+    folder = tmp_path / "public"
+    name = export(samples_file, folder)
+    files = {path.name for path in (ROOT / "static-site").iterdir()}
+    assert {path.name for path in folder.iterdir()} == {*files, "site.css", CATALOGUE, name}
+    assert (folder / name).read_bytes() == samples_file.read_bytes()
+    catalogue = json.loads((folder / CATALOGUE).read_text())
     assert catalogue["totals"] == {"binaries": 413, "packages": 4, "releases": 2}
     counts = [count for _, _, count in catalogue["packages"]]
     assert len(counts) == 4
@@ -48,14 +42,15 @@ def test_the_first_page_has_totals_and_packages(samples_file: Path, tmp_path: Pa
 
 
 def test_another_file_is_exported_under_another_name(samples_file: Path, tmp_path: Path) -> None:
-    """Whoever has the page open never reads parts of two files; the old copy does not stay."""
+    """An open page never reads parts of two files; the old copy goes, other files stay."""
     folder = tmp_path / "public"
     old = export(samples_file, folder)
     assert export(samples_file, folder) == old
     build(SAMPLE_PAGES[0], tmp_path / "other.db")
+    (folder / "spack-cache-mine.db").touch()
     new = export(tmp_path / "other.db", folder)
     assert new != old
-    assert [each.name for each in folder.glob("*.db")] == [new]
+    assert {path.name for path in folder.glob("*.db")} == {new, "spack-cache-mine.db"}
 
 
 def test_a_folder_of_others_stays(samples_file: Path, tmp_path: Path) -> None:
@@ -142,7 +137,7 @@ LIMITED = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [0, 1_000, 10_000, 700_000])
+@pytest.mark.parametrize("size", [0, 700_000])
 def test_a_full_disk_leaves_nothing_behind(size: int, samples_file: Path, tmp_path: Path) -> None:
     """Export fails with one sentence, whichever file is too large, and works once there is room."""
     folder = tmp_path / "public"
@@ -175,14 +170,6 @@ def test_a_link_in_the_folder_is_replaced(target: str, samples_file: Path, tmp_p
     assert contents(folder) == new
     assert not any(path.is_symlink() for path in folder.iterdir())
     assert contents(kept) == {"file": b"mine", "copy": b"mine"}
-
-
-def test_only_copies_of_exports_are_removed(samples_file: Path, tmp_path: Path) -> None:
-    """A file that was put beside the page stays."""
-    export(samples_file, tmp_path)
-    shutil.copyfile(samples_file, tmp_path / "spack-cache-mine.db")
-    export(samples_file, tmp_path)
-    assert (tmp_path / "spack-cache-mine.db").exists()
 
 
 def test_two_exports_into_one_folder(samples_file: Path, tmp_path: Path) -> None:
