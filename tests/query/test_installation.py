@@ -11,16 +11,14 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.answers import find
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.installation import (
+    install_binary,
     install_example,
-    install_found,
     install_spec,
     mirror_url,
     short_spec,
 )
-from tests.conftest import Build
 from tests.indexes import hash_of, index, node, record
 from tests.pagetexts import page, spec, spec_hash, write
 
@@ -170,25 +168,11 @@ def test_prefix_is_as_short_as_it_can_be(neighbours: tuple[str, ...], expected: 
         assert short_spec(conn, "foo", "abcdefghij") == f"foo/{expected}"
 
 
-def test_the_version_that_spack_takes_is_installed(built: Build) -> None:
-    """A release is installed before a prerelease and a branch, which are newer."""
-    versions = ["1.14.6", "1.15.0-rc1", "develop-1.14", "1.9"]
-    specs = [spec(number, versions=[each]) for number, each in enumerate(versions)]
-    connection = built(a=page("foo", "develop", specs), b=page("fop", "develop", [spec(9)]))
-    found = find(connection, "*", with_hashes=True)
-
-    install = install_found(connection, found, None)
-
-    assert [each.version for each in found[:4]] == ["1.14.6", "1.9", "1.15.0-rc1", "develop-1.14"]
-    assert install is not None
-    assert install.commands[-1] == f"spack install --cache-only foo/{spec_hash(0)}"
-
-
 def test_what_can_be_installed_comes_first(mirrors: Mirrors) -> None:
     """Of the releases that list a spec, one whose mirror has a known address is taken."""
     conn = mirrors({"develop/root": (("foo",), None), "v1.0/root": (("foo",), "https://v1")})
-    install = install_found(conn, find(conn, "foo", with_hashes=True), None)
-    chosen = install_found(conn, find(conn, "foo", with_hashes=True), "develop")
+    install = install_binary(conn, "foo", hash_of("foo"))
+    chosen = install_binary(conn, "foo", hash_of("foo"), "develop")
 
     assert install is not None and install.commands[0] == "spack mirror add v1.0 https://v1"
     assert chosen is not None and chosen.release == "develop" and not chosen.is_known

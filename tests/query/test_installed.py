@@ -15,8 +15,8 @@ from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.installation import (
     Commands,
     Origin,
+    install_binary,
     install_example,
-    install_found,
     install_spec,
     installations_of,
     read_origin,
@@ -68,9 +68,9 @@ def test_only_what_was_asked_for_is_found(both: Path) -> None:
 def test_an_installed_spec_is_loaded(both: Path) -> None:
     """The command, the prefix, whether it was asked for, and when; a mirror's is installed."""
     with closing(sqlite3.connect(both)) as conn:
-        first = install_found(conn, find(conn, "a", with_hashes=True), None)
+        first = install_binary(conn, "a", hash_of("a1"))
         (same,) = installations_of(conn, "a", hash_of("a1"))
-        newest = install_found(conn, find(conn, "a@4", with_hashes=True), None)
+        newest = install_binary(conn, "a", hash_of("a4"))
         mirrored = install_spec(conn, "a", hash_of("a3"), "develop")
         example = install_example(conn, "installed")
     load = f"spack load a/{hash_of('a1')[:7]}"

@@ -96,11 +96,13 @@ def find(spec: str, file: Path, **options: Any) -> None:
 
 def _say_commands(lookups: Lookups, configurations: Sequence[Found], release: str | None) -> None:
     """Print the commands that install or load the first binary."""
-    from spack_cache_db.query.installation import install_found
+    from spack_cache_db.query.installation import install_binary
 
-    commands = install_found(lookups.conn, configurations, release)
+    first = configurations[0]
+    dag_hash = next(iter(first.hashes or ()), "")
+    commands = install_binary(lookups.conn, first.package, dag_hash, release)
     if commands is None:
-        fail("no release lists these binaries, so they cannot be installed")
+        fail("no release lists this binary, so it cannot be installed")
     note, spack = commands.note, commands.alternative
     if commands.prefix:
         machine = f" ({commands.release})" if len(lookups.trees()) > 1 else ""

@@ -7,10 +7,9 @@ import shlex
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from urllib.parse import urlsplit
 
-from spack_cache_db.query.answers import Found
 from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.configurations import HASHES_AT_ONCE, IN_STACK
 from spack_cache_db.query.database import json_pieces, select
@@ -23,8 +22,6 @@ TRUST_KEYS = "spack buildcache keys --install --trust"
 INSTALL = ("spack", "install", "--cache-only")
 """Users who look for a binary do not want Spack to build one."""
 SHORTEST_HASH = 7
-MOST_TRIED = 50
-"""Binaries, or releases, that are tried for one whose mirror has a known address."""
 EXAMPLES = ("hdf5", "py-numpy", "zlib-ng", "zlib", "cmake")
 """Packages for a new user to install: the first that a release has."""
 PLACEHOLDER = "URL-of-your-mirror"
@@ -192,25 +189,13 @@ def _module_commands(module: str, folder: str | None) -> tuple[str, ...]:
     return (*use, shlex.join(["module", "load", *module.split()]))
 
 
-def install_found(
-    conn: sqlite3.Connection, found: Sequence[Found], release: str | None
-) -> Commands | None:
-    """Return the commands for the first binary found whose mirror has a known address.
-
-    If no address is known, the first binary's; None if no release, or not the one named, lists any.
-    Releases are tried in the database's order, because mirrors of old snapshots may be gone.
-    Binaries of other packages than the first are ignored.
-    """
-    package = found[0].package
-    of_package = (row.hashes or () for row in found if row.package == package)
-    hashes = islice(chain.from_iterable(of_package), MOST_TRIED)
-    return _first_known(install_binary(conn, package, dag_hash, release) for dag_hash in hashes)
-
-
 def install_binary(
     conn: sqlite3.Connection, package: str, dag_hash: str, release: str | None = None
 ) -> Commands | None:
-    """Return the commands for a binary; None if no release, or not the one named, lists it."""
+    """Return the commands for a binary; None if no release, or not the one named, lists it.
+
+    Releases are tried in the database's order, because mirrors of old snapshots may be gone.
+    """
     releases = [name for (name,) in select(conn, LISTED, hash=dag_hash, release=release)]
     return install_listed(conn, package, dag_hash, releases)
 
@@ -219,16 +204,12 @@ def install_listed(
     conn: sqlite3.Connection, package: str, dag_hash: str, releases: Iterable[str]
 ) -> Commands | None:
     """Return the commands for a binary, from the first release whose mirror has a known address."""
-    return _first_known(install_spec(conn, package, dag_hash, release) for release in releases)
-
-
-def _first_known(ways: Iterable[Commands | None]) -> Commands | None:
-    """Return the first commands with a known address, or else the first ones."""
     first = None
-    for way in filter(None, ways):
-        if way.is_known:
-            return way
-        first = first or way
+    for release in releases:
+        commands = install_spec(conn, package, dag_hash, release)
+        if commands.is_known:
+            return commands
+        first = first or commands
     return first
 
 
