@@ -22,13 +22,7 @@ from spack_cache_db.query.packages import read_package
 from spack_cache_db.query.words import Reading
 from spack_cache_db.site.addresses import NOT_MOVED, check_fields, respelled
 from spack_cache_db.site.answers import PAGES, SEARCH, Answer, Kind, Request, Site, data, refused
-from spack_cache_db.site.pages.changes import (
-    Sides,
-    difference_of,
-    latest_changes,
-    load_changes,
-    with_defaults,
-)
+from spack_cache_db.site.pages import changes, overviews, pasted_environment, search, spec
 from spack_cache_db.site.pages.dependency_tree import tree_rows
 from spack_cache_db.site.pages.feeds import Topic, load_feed
 from spack_cache_db.site.pages.filters import (
@@ -41,36 +35,7 @@ from spack_cache_db.site.pages.filters import (
 )
 from spack_cache_db.site.pages.lists import PAGE_ROWS, ListFilters, list_rows, load_list
 from spack_cache_db.site.pages.names import having, load_close, load_names, named, suggested
-from spack_cache_db.site.pages.overviews import (
-    CoverageFilters,
-    load_about,
-    load_coverage,
-    load_home,
-    load_release,
-    load_stack,
-)
 from spack_cache_db.site.pages.package import load_badge, load_package
-from spack_cache_db.site.pages.pasted_environment import (
-    MOST_FORM_FIELDS,
-    covered,
-    load_cover,
-    pasted_text,
-)
-from spack_cache_db.site.pages.search import (
-    asked_spec,
-    kept_matching,
-    kept_question,
-    load_find,
-    page_filters,
-    reasons_of,
-)
-from spack_cache_db.site.pages.spec import (
-    MOST_CANDIDATES,
-    is_hash_prefix,
-    load_candidates,
-    load_spec,
-    spec_line,
-)
 from spack_cache_db.site.sandbox.sql_functions import parse
 
 LONGEST_LINK = 6_000
@@ -125,8 +90,8 @@ def respond(site: Site, number: int, request: Request) -> Answer:
 
 def home(site: Site, request: Request) -> Answer:
     """Return `/`."""
-    context = {"page": load_home(site.lookups), "size": site.settings.size, "feed": Topic().feed}
-    return site.page(request, "home.html", context)
+    context = {"page": overviews.load_home(site.lookups), "size": site.settings.size}
+    return site.page(request, "home.html", context | {"feed": Topic().feed})
 
 
 def package(site: Site, request: Request, package: str) -> Answer:
@@ -144,12 +109,12 @@ def package(site: Site, request: Request, package: str) -> Answer:
     return site.page(request, "package.html", context)
 
 
-def spec(site: Site, request: Request, hash: str) -> Answer:
+def binary(site: Site, request: Request, hash: str) -> Answer:
     """Return `/spec/<hash>`; for the beginning of a hash, a redirect or the specs that match."""
     text, number = hash.lower(), page_number(request.args.get("page"))
-    if not is_hash_prefix(text):
+    if not spec.is_hash_prefix(text):
         return missing(site, request, "spec", text)
-    page = load_spec(site.lookups, text, number, request.args.get("release"))
+    page = spec.load_spec(site.lookups, text, number, request.args.get("release"))
     if page is None:
         return candidates(site, request, text)
     table = "build_listings" if page.listings else "specs"
@@ -161,19 +126,19 @@ def spec(site: Site, request: Request, hash: str) -> Answer:
 
 def candidates(site: Site, request: Request, prefix: str) -> Answer:
     """Return the list of specs whose hash begins with a prefix."""
-    specs = load_candidates(site.lookups, prefix)
+    specs = spec.load_candidates(site.lookups, prefix)
     if not specs:
         return missing(site, request, "spec", prefix)
     if len(specs) == 1:
         return site.redirect(f"/spec/{specs[0].hash}")
-    is_more = len(specs) > MOST_CANDIDATES
-    context = {"prefix": prefix, "candidates": specs[:MOST_CANDIDATES], "is_more": is_more}
+    is_more = len(specs) > spec.MOST_CANDIDATES
+    context = {"prefix": prefix, "candidates": specs[: spec.MOST_CANDIDATES], "is_more": is_more}
     return site.page(request, "candidates.html", context)
 
 
 def release(site: Site, request: Request, release: str) -> Answer:
     """Return `/release/<name>`."""
-    page = load_release(site.lookups, release)
+    page = overviews.load_release(site.lookups, release)
     if page is None:
         return missing(site, request, "release", release)
     pairs = [("release", release)]
@@ -184,7 +149,7 @@ def release(site: Site, request: Request, release: str) -> Answer:
 
 def stack(site: Site, request: Request, stack: str) -> Answer:
     """Return `/stack/<name>`."""
-    page = load_stack(site.lookups, stack)
+    page = overviews.load_stack(site.lookups, stack)
     if page is None:
         return missing(site, request, "stack", stack)
     links = data_links(site.settings.route, "spec_stacks", [("stack", stack)], many=True)
@@ -217,7 +182,7 @@ def listed(site: Site, request: Request, kind: str, form: str | None) -> Answer:
 def about(site: Site, request: Request) -> Answer:
     """Return `/about`."""
     context = {
-        "page": load_about(site.lookups),
+        "page": overviews.load_about(site.lookups),
         "others": request.databases,
         "size": site.settings.size,
         "sha256": site.settings.sha256,
@@ -250,9 +215,9 @@ def find(site: Site, request: Request) -> Answer:
             return to_package(site, name.name, narrowing)
         return site.redirect(name.address)
     word = text.removeprefix("/").lower()
-    searched = word if is_hash_prefix(word) else text
+    searched = word if spec.is_hash_prefix(word) else text
     number, opened = page_number(request.args.get("page")), request.args.get("open")
-    page = load_find(lookups, searched, number, narrowing, opened)
+    page = search.load_find(lookups, searched, number, narrowing, opened)
     if page.reading is not None and page.is_elsewhere:
         return to_reading(site, page.reading, narrowing)
     if page.package is not None:
@@ -293,7 +258,7 @@ def to_reading(site: Site, reading: Reading, narrowing: Narrowing) -> Answer:
     text = reading.spec if is_spec else " ".join(reading.rest)
     if not text:
         return site.redirect("/packages", narrowing.pairs)
-    filters = page_filters(site.lookups, text, narrowing) if is_spec else None
+    filters = search.page_filters(site.lookups, text, narrowing) if is_spec else None
     if filters is not None:
         return to_package(site, reading.package, narrowing, filters)
     return site.redirect("/find", [("q", text), *narrowing.pairs])
@@ -302,11 +267,11 @@ def to_reading(site: Site, reading: Reading, narrowing: Narrowing) -> Answer:
 def find_rows(site: Site, request: Request, form: str) -> Answer:
     """Return rows of the command `find`, from `request.first` on, as `/find.json` or `.csv`."""
     lookups, narrowing = site.lookups, Narrowing.parse(request.pairs)
-    query = parse(asked_spec(lookups, request.args.get("q", ""), narrowing).spec)
+    query = parse(search.asked_spec(lookups, request.args.get("q", ""), narrowing).spec)
     scope = narrowing.scope(lookups)
-    results = kept_matching(lookups, kept_question(lookups, query, scope).conditions)
+    results = search.kept_matching(lookups, search.kept_question(lookups, query, scope).conditions)
     if not results.ids:
-        return refused("; ".join(reasons_of(lookups, query, scope)), form, 404)
+        return refused("; ".join(search.reasons_of(lookups, query, scope)), form, 404)
     stop = request.first + FOUND_AT_ONCE
     matches = found_part(lookups, results, slice(request.first, stop + 1), with_hashes=False)
     following = stop if len(matches) > FOUND_AT_ONCE else None
@@ -326,36 +291,37 @@ def cover(site: Site, request: Request, form: str | None) -> Answer:
 
     A short form is redirected to the address with the same text.
     """
-    pasted = pasted_text(request.query if request.form is None else request.form)
+    pasted = pasted_environment.pasted_text(request.query if request.form is None else request.form)
     if pasted is None:
-        return refused(f"the form has more than {MOST_FORM_FIELDS} fields", None, 413)
+        most_fields = pasted_environment.MOST_FORM_FIELDS
+        return refused(f"the form has more than {most_fields} fields", None, 413)
     if form is not None:
-        answer = covered(site.lookups, pasted)
+        answer = pasted_environment.covered(site.lookups, pasted)
         return data(form_of(answer.as_dict(), answer.rows, form), form)
     is_short = len(pasted.text) <= LONGEST_LINK and len(pasted.query) <= LONGEST_LINK
     if request.form is not None and is_short:
         return site.redirect(f"/cover?{pasted.query}", status=303)
-    page = load_cover(site.lookups, pasted)
+    page = pasted_environment.load_cover(site.lookups, pasted)
     context = {
         "page": page,
         "pasted": pasted,
         "is_short": is_short,
-        "spec_line": spec_line,
+        "spec_line": spec.spec_line,
         "quoted": shlex.quote,
     }
     return site.page(request, "cover.html", context)
 
 
-def changes(site: Site, request: Request, old: str, new: str, form: str | None) -> Answer:
+def comparison(site: Site, request: Request, old: str, new: str, form: str | None) -> Answer:
     """Return `/diff/<old>...<new>`, as a page, `.json` or `.csv`."""
-    sides = replace(Sides.parse(request.pairs), old=old, new=new)
+    sides = replace(changes.Sides.parse(request.pairs), old=old, new=new)
     if form is not None:
-        diff = difference_of(site.lookups, sides)
+        diff = changes.difference_of(site.lookups, sides)
         if not any(diff.specs):
             message = f"neither {diff.old} nor {diff.new} has such a binary: nothing is compared"
             return refused(message, form, 404)
         return data(form_of(diff.as_dict(), diff.rows, form), form)
-    page = load_changes(site.lookups, sides)
+    page = changes.load_changes(site.lookups, sides)
     if page.error:
         return site.page(request, "changes.html", {"page": page, "sides": sides}, 404)
     topic = Topic(package=sides.package, stack=sides.stack, host=sides.host)
@@ -371,10 +337,11 @@ def form_of(document: Any, rows: Rows, form: str) -> str:
 
 def compare(site: Site, request: Request) -> Answer:
     """Return `/diff`, the form that chooses two releases, or a redirect to their comparison."""
-    sides = Sides.parse(request.pairs)
+    sides = changes.Sides.parse(request.pairs)
     if sides.old and sides.new:
         return site.redirect(sides.address())
-    context = {"sides": with_defaults(site.lookups, sides), "latest": latest_changes(site.lookups)}
+    sides = changes.with_defaults(site.lookups, sides)
+    context = {"sides": sides, "latest": changes.latest_changes(site.lookups)}
     return site.page(request, "compare.html", context)
 
 
@@ -410,7 +377,8 @@ def badge(site: Site, request: Request, package: str) -> Answer:
 
 def coverage(site: Site, request: Request, release: str) -> Answer:
     """Return `/coverage/<release>`: the packages by target, family or stack, with gaps."""
-    page = load_coverage(site.lookups, release, CoverageFilters.parse(request.pairs))
+    filters = overviews.CoverageFilters.parse(request.pairs)
+    page = overviews.load_coverage(site.lookups, release, filters)
     if page is None:
         return missing(site, request, "release", release)
     pairs = [("release", release)]
@@ -460,7 +428,7 @@ def missing(site: Site, request: Request, what: str, text: str) -> Answer:
 
 _PACKAGE, _RELEASE, _STACK = (f"(?P<{kind}>.*[^/])" for kind in ("package", "release", "stack"))
 """A name may contain `/`, written as it is or as `%2F`."""
-_NARROWING, _SIDES, _LIST = Narrowing.names(), Sides.names(), ("q", "sort", "order", "page")
+_NARROWING, _SIDES, _LIST = Narrowing.names(), changes.Sides.names(), ("q", "sort", "order", "page")
 ROUTES: tuple[Route, ...] = (
     Route(r"^/$", home),
     Route(r"^/find$", find, ("q", *_NARROWING, "page", "open"), SEARCH),
@@ -468,14 +436,17 @@ ROUTES: tuple[Route, ...] = (
     Route(r"^/cover(?:\.(?P<form>json|csv))?$", cover, ("q", *_NARROWING), SEARCH),
     Route(r"^/(?P<of>feed|find)\.atom$", changes_feed, Topic.names(), SEARCH),
     Route(r"^/badge/(?P<package>.+)\.svg$", badge),
-    Route(rf"^/coverage/{_RELEASE}$", coverage, CoverageFilters.names(), SEARCH),
+    Route(rf"^/coverage/{_RELEASE}$", coverage, overviews.CoverageFilters.names(), SEARCH),
     Route(r"^/diff$", compare, _SIDES),
     Route(
-        r"^/diff/(?P<old>.+?)\.\.\.(?P<new>.+?)(?:\.(?P<form>json|csv))?$", changes, _SIDES, SEARCH
+        r"^/diff/(?P<old>.+?)\.\.\.(?P<new>.+?)(?:\.(?P<form>json|csv))?$",
+        comparison,
+        _SIDES,
+        SEARCH,
     ),
     Route(rf"^/package/{_PACKAGE}\.json$", package_json),
     Route(rf"^/package/{_PACKAGE}$", package, (*Filters.names(), *_NARROWING)),
-    Route(r"^/spec/(?P<hash>[^/]+)$", spec, (*_NARROWING, "page")),
+    Route(r"^/spec/(?P<hash>[^/]+)$", binary, (*_NARROWING, "page")),
     Route(rf"^/release/{_RELEASE}$", release),
     Route(rf"^/stack/{_STACK}$", stack),
     Route(r"^/(?P<kind>packages)(?:\.(?P<form>json|csv))?$", listed, ListFilters.names()),
