@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter
 from typing import Any
 
 from spack_cache_db.records import Configuration
@@ -86,7 +85,7 @@ def pages_of(conn: sqlite3.Connection) -> dict[str, Values]:
             for dag_hash, of, in_stacks in conn.execute(SETS, [release])
         }
         details: dict[str, Values] = {}
-        configurations, stack_sets = set(), Counter[tuple[str, ...]]()
+        configurations, stack_sets = set(), list[tuple[str, ...]]()
         for dag_hash, size, tarball, *words in conn.execute(LISTINGS, [release]):
             configuration = Configuration._make([*words, sets[dag_hash][0]])
             if dag_hash in deviating:
@@ -95,9 +94,9 @@ def pages_of(conn: sqlite3.Connection) -> dict[str, Values]:
             if configuration.package != package or dag_hash in elsewhere:
                 continue
             configurations.add(configuration)
-            stack_sets[sets[dag_hash][1]] += 1
+            stack_sets.append(sets[dag_hash][1])
             details[dag_hash] = _detail(dag_hash, configuration, sets[dag_hash][1], size, tarball)
-        meta = computed_meta(configurations, stack_sets.items())
+        meta = computed_meta(configurations, stack_sets)
         meta |= {
             code: json.loads(value) for code, _, value in problems if code in Meta.__struct_fields__
         }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -20,7 +19,6 @@ from spack_cache_db.sources.pages import (
     Entry,
     Page,
     PageReader,
-    as_set,
     computed_meta,
     declared_meta,
     normal_configuration,
@@ -453,8 +451,8 @@ def test_a_problem_is_told_if_and_only_if_something_differs(meta: dict[str, Any]
     data = page(specs=SPECS, meta=meta)
     found = parse(data)
     implied = computed_meta(
-        {normal_configuration(found.package, each) for each in found.details},
-        Counter(as_set("stack", each.stacks) for each in found.details).items(),
+        [normal_configuration(found.package, each) for each in found.details],
+        [each.stacks for each in found.details],
     )
     declared = declared_meta(found.meta)
     differing = [key for key, value in declared.items() if value != implied[key]]

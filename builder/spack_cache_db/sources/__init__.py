@@ -173,12 +173,12 @@ def require_short(word: str, text: str, limit: int) -> None:
         raise ValueError(f"has a {word} of {len(text):,} characters, expected at most {limit:,}")
 
 
-def require_no_formula(word: str, text: str) -> None:
-    """Raise `ValueError` if a spreadsheet would run a cell with this text."""
+def require_cell(word: str, text: str) -> None:
+    """Raise `ValueError` if a text is too long, or a formula to spreadsheets."""
+    require_short(word, text, MAX_TEXT)
     if text.startswith(FORMULA):
-        raise ValueError(
-            f"has the {word} {_cut(text)!a}, expected a text without = + - @ at its start"
-        )
+        expected = "expected a text without = + - @ at its start"
+        raise ValueError(f"has the {word} {_cut(text)!a}, {expected}")
 
 
 def require_few(word: str, count: int) -> None:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, lru_cache, partial
-from itertools import pairwise
+from itertools import chain, pairwise
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -27,15 +28,14 @@ from spack_cache_db.schema import FACETS
 from spack_cache_db.sources import (
     BROKEN,
     MAX_NAME,
-    MAX_TEXT,
     RawFile,
     as_json,
     message_of,
     quoted,
     require_bounded,
+    require_cell,
     require_few,
     require_name,
-    require_no_formula,
     require_short,
     require_text,
 )
@@ -318,8 +318,7 @@ def _decoded(decoder: msgspec.json.Decoder[T], text: bytes, key: str) -> T:
 LISTS = {f"{field}s": field for field in ("version", *FACETS)}
 """The lists of `meta`, and the field of the configurations in each."""
 
-StackSets = Collection[tuple[tuple[str, ...], int]]
-"""Sets of stacks, each with the number of its listings."""
+_SPELLING = attrgetter("compiler", "versions", "os", "platform", "target", "variants")
 
 
 class PageReader:
@@ -338,17 +337,14 @@ class PageReader:
     def add(self, page: Page) -> None:
         """Add a page; raises `LineFault` without adding any of its listings."""
         rows = [self._row(page, detail) for detail in page.details]
-        hashes = self._texts.hashes
         configuration, stacks, size, tarball = zip(*rows, strict=True) if rows else ((),) * 4
         problems = self._problems(page.meta, configuration, stacks)
         facts = PageFacts(page.package, page.format)
-        number = self._writer.add(
-            Document(page.location, page.path, page.sha256, page.release, problems, facts)
-        )
+        document = Document(page.location, page.path, page.sha256, page.release, problems, facts)
         self._writer.append(
             "listings",
-            number,
-            spec=[hashes[detail.hash] for detail in page.details],
+            self._writer.add(document),
+            spec=[self._texts.hashes[detail.hash] for detail in page.details],
             configuration=configuration,
             stacks=stacks,
             size=size,
@@ -357,21 +353,13 @@ class PageReader:
 
     def _row(self, page: Page, detail: SpecDetail) -> tuple[int, int, int, int]:
         """Return the numbers of a listing's configuration, stacks, size and tarball."""
-        key = (
-            page.package,
-            detail.compiler,
-            detail.versions,
-            detail.os,
-            detail.platform,
-            detail.target,
-            detail.variants,
-        )
+        spelling = page.package, _SPELLING(detail)
         try:
-            configuration = self._spellings.get(key)
+            configuration = self._spellings.get(spelling)
             if configuration is None:
                 normal = normal_configuration(page.package, detail)
                 require_bounded(normal)
-                configuration = self._spellings[key] = self._texts.configurations[normal]
+                configuration = self._spellings[spelling] = self._texts.configurations[normal]
             stacks, size = self._stacks(detail.stacks), self._size(detail.size)
             url = detail.tarball
             tarball = self._tarball(detail.hash, url, configuration) if isinstance(url, str) else 0
@@ -383,7 +371,7 @@ class PageReader:
         parts = self._tarballs.split(url, configuration, dag_hash)
         if parts not in self._texts.tarballs:
             # All other parts of the URL come from the configuration, which has bounds.
-            _require_text("tarball", url)
+            require_cell("tarball", url)
         return self._texts.tarballs[parts]
 
     def _problems(
@@ -397,14 +385,14 @@ class PageReader:
             return ()
         configurations, sets = self._texts.configurations.things, self._texts.stack_sets.things
         records = [configurations[number - 1] for number in distinct]
-        counts = [(sets[number - 1], count) for number, count in Counter(stacks).items()]
         unreadable = {
             Problem("variant", f"{text!r} is not a variant of Spack's; stored unchanged")
             for record in records
             for text in record.variants
             if not readable_variant(text)
         }
-        problems = (*page_problems(meta, records, counts), *sorted(unreadable))
+        computed = computed_meta(records, [sets[number - 1] for number in stacks])
+        problems = (*_contradictions(declared_meta(meta), computed), *sorted(unreadable))
         if not problems:
             self._sound.add(key)
         return problems
@@ -420,13 +408,8 @@ def _add_stacks(texts: Texts, stacks: tuple[str, ...]) -> int:
 def _add_size(texts: Texts, text: str) -> int:
     if text == "-":
         return 0
-    _require_text("size", text)
+    require_cell("size", text)
     return texts.sizes[text]
-
-
-def _require_text(word: str, text: str) -> None:
-    require_short(word, text, MAX_TEXT)
-    require_no_formula(word, text)
 
 
 def normal_configuration(package: str, detail: SpecDetail) -> Configuration:
@@ -435,20 +418,15 @@ def normal_configuration(package: str, detail: SpecDetail) -> Configuration:
     Raises:
         ValueError: the detail does not have exactly one version, or repeats a variant.
     """
-    if len(detail.versions) != 1:
-        raise ValueError(f"has {len(detail.versions)} versions, expected one")
-    return Configuration(
-        package,
-        detail.versions[0],
-        normal_compiler(detail.compiler),
-        detail.os,
-        detail.platform,
-        detail.target,
-        as_set("variant", [_normal(normal_variant, text) for text in detail.variants]),
-    )
+    compiler, versions, os, platform, target, variants = _SPELLING(detail)
+    if len(versions) != 1:
+        raise ValueError(f"has {len(versions)} versions, expected one")
+    variants = as_set("variant", [_normal(normal_variant, text) for text in variants])
+    compiler = normal_compiler(compiler)
+    return Configuration(package, versions[0], compiler, os, platform, target, variants)
 
 
-def as_set(word: str, texts: Collection[str]) -> tuple[str, ...]:
+def as_set(word: str, texts: Iterable[str]) -> tuple[str, ...]:
     """Return texts sorted; `ValueError` if one is repeated."""
     ordered = tuple(sorted(texts))
     for text, following in pairwise(ordered):
@@ -465,19 +443,19 @@ def _normal(normal_form: Callable[[str], str], text: str) -> str:
         return text
 
 
-def computed_meta(distinct: Collection[Configuration], stack_sets: StackSets) -> dict[str, Any]:
-    """Return the `meta` that the configurations and stacks of a page imply, in normal form."""
-    stacks = Counter[str]()
-    for names, count in stack_sets:
-        stacks.update(dict.fromkeys(names, count))
+def computed_meta(
+    configurations: Iterable[Configuration], stack_sets: Sequence[Iterable[str]]
+) -> dict[str, Any]:
+    """Return the `meta` that a page's configurations and sets of stacks imply, in normal form."""
+    distinct, counts = {*configurations}, Counter(chain.from_iterable(stack_sets))
     return {
         **{
             key: sorted({getattr(configuration, column) for configuration in distinct})
             for key, column in LISTS.items()
         },
-        "stacks": sorted(stacks),
-        "num_specs": sum(count for _, count in stack_sets),
-        "num_specs_by_stack": dict(sorted(stacks.items())),
+        "stacks": sorted(counts),
+        "num_specs": len(stack_sets),
+        "num_specs_by_stack": dict(sorted(counts.items())),
     }
 
 
@@ -491,28 +469,25 @@ def declared_meta(meta: Meta) -> dict[str, Any]:
     }
 
 
-def page_problems(
-    meta: Meta, distinct: Collection[Configuration], stack_sets: StackSets
-) -> Iterator[Problem]:
+def _contradictions(declared: dict[str, Any], computed: dict[str, Any]) -> Iterator[Problem]:
     """Yield the contradictions between a page's `meta` and its listings."""
-    computed = computed_meta(distinct, stack_sets)
-    for key, value in declared_meta(meta).items():
-        if value != computed[key]:
-            yield Problem(key, _difference(key, value, computed[key]), value=as_json(value))
+    for key, value in declared.items():
+        if value == computed[key]:
+            continue
+        if key == "num_specs":
+            message = f"meta declares {key} {value}, the page lists {computed[key]}"
+        else:
+            items, listed = _items(value), _items(computed[key])
+            parts = []
+            if items - listed:
+                parts.append(f"declares {', '.join(sorted(items - listed))}, which no spec has")
+            if listed - items:
+                names = ", ".join(sorted(listed - items))
+                parts.append(f"does not declare {names}, which specs have")
+            message = f"meta.{key} {' and '.join(parts) or 'has a repeated entry'}"
+        yield Problem(key, message, value=as_json(value))
 
 
-def _difference(key: str, declared: Any, computed: Any) -> str:
-    if isinstance(declared, int):
-        return f"meta declares {key} {declared}, the page lists {computed}"
-    declared_items, computed_items = (
-        {f"{stack} {count}" for stack, count in value.items()}
-        if isinstance(value, dict)
-        else {*value}
-        for value in (declared, computed)
-    )
-    parts = []
-    if only_declared := sorted(declared_items - computed_items):
-        parts.append(f"declares {', '.join(only_declared)}, which no spec has")
-    if only_listed := sorted(computed_items - declared_items):
-        parts.append(f"does not declare {', '.join(only_listed)}, which specs have")
-    return f"meta.{key} {' and '.join(parts) or 'has a repeated entry'}"
+def _items(value: Any) -> set[str]:
+    is_counted = isinstance(value, dict)
+    return {f"{name} {count}" for name, count in value.items()} if is_counted else {*value}
