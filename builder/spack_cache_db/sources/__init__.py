@@ -13,8 +13,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import msgspec
-
 from spack_cache_db.errors import Fault, LineFault
 from spack_cache_db.records import FORMULA, INSTALLED, ROOT, Configuration, is_name
 from spack_cache_db.spack.lexer import is_package
@@ -187,7 +185,7 @@ def require_few(word: str, count: int) -> None:
         raise ValueError(f"has {count:,} {word}, expected at most {MAX_TEXTS:,}")
 
 
-BROKEN = (msgspec.DecodeError, RecursionError, ValueError)
+BROKEN = (RecursionError, ValueError)
 """Raised by decoding data that is not JSON of the expected form."""
 
 
@@ -215,4 +213,7 @@ def printable_name(text: str) -> str:
 
 def as_json(value: Any) -> str:
     """Return values as JSON with sorted keys; `ValueError` if they are not UTF-8."""
+    # The help of `fetch` should not wait for it.
+    import msgspec
+
     return msgspec.json.encode(value, order="sorted").decode()
