@@ -12,10 +12,10 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from io import BufferedReader, FileIO
-from typing import IO, Any, Protocol, cast
+from typing import IO, Any, cast
 
 import zstandard
 
@@ -40,35 +40,22 @@ _BROKEN_ARCHIVE = (
 MAX_PATH = 4096
 """Maximum length of a path; Linux allows as many bytes (limits.h, PATH_MAX)."""
 
-_ZSTD_WINDOW = 2**27
-"""Window size of zstd in bytes: the default limit of the command `zstd`."""
-
 
 def unpacked_limit(packed_size: int) -> int:
     """Return the maximum unpacked size of an archive: pages never shrink to a thousandth."""
     return 2**26 + 1000 * packed_size
 
 
-def decompressed(location: str, raw: IO[bytes]) -> _Readable:
+def decompressed(location: str, raw: IO[bytes]) -> Any:
     """Return the decompressed stream of a file; its name decides the compression."""
     name = location.lower()
     if name.endswith((".gz", ".tgz")):
         return gzip.GzipFile(fileobj=raw)
     if name.endswith(".zst"):
-        return zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).stream_reader(
-            raw, read_across_frames=True
-        )
+        # The window of the command `zstd`.
+        decompressor = zstandard.ZstdDecompressor(max_window_size=2**27)
+        return decompressor.stream_reader(raw, read_across_frames=True)
     return raw
-
-
-class _Readable(Protocol):
-    """The common methods of an archive's streams."""
-
-    def read(self, size: int, /) -> bytes: ...
-
-    def __enter__(self) -> Any: ...
-
-    def __exit__(self, *error: Any) -> Any: ...
 
 
 class TarStream:
@@ -80,7 +67,7 @@ class TarStream:
     and drops the remaining members without an error; `require_end` detects that.
     """
 
-    def __init__(self, stream: _Readable, packed_size: int) -> None:
+    def __init__(self, stream: Any, packed_size: int) -> None:
         self._stream = stream
         self._limit = unpacked_limit(packed_size)
         self._expected = MAX_HEADERS
@@ -121,7 +108,7 @@ class TarStream:
             raise tarfile.ReadError(f"no member starts at byte {end:,}, and it goes on after it")
 
     def _take(self, size: int) -> bytes:
-        data = self._stream.read(size)
+        data: bytes = self._stream.read(size)
         used = len(data.rstrip(b"\0"))
         if used:
             self._zeros = self._size + used
@@ -131,14 +118,28 @@ class TarStream:
         return data
 
 
+_Member = tuple[str, str, int, Callable[[], bytes]]
+"""Name, what is wrong with its kind, size, and a function that returns the content."""
+
+
 def read_archive(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
     """Yield the members of an archive, and a fault for each that cannot be read."""
-    members = _read_zip if location.lower().endswith(".zip") else _read_tar
+    members = _zip_members if location.lower().endswith(".zip") else _tar_members
     has_members = False
     try:
-        for member in members(location, max_page_size):
+        for name, oddity, size, content in members(location):
+            if any(part.startswith(".") and part not in (".", "..") for part in name.split("/")):
+                continue
             has_members = True
-            yield member
+            shown_name = name if len(name) <= MAX_PATH else f"{name[:100]}..."
+            if not oddity and size > max_page_size:
+                limit = f"at most {max_page_size:,} (--max-page-size)"
+                yield Fault(f"{location}/{shown_name}", 0, f"has {size:,} bytes, expected {limit}")
+            elif oddity:
+                message = f"is {oddity}, expected a regular file"
+                yield Fault(f"{location}/{shown_name}", 0, message)
+            else:
+                yield RawFile(f"{location}/{shown_name}", name, content())
         if not has_members:
             yield Fault(location, 0, "the archive contains no file, expected pages or indexes")
     except FileFault as error:
@@ -147,56 +148,47 @@ def read_archive(location: str, max_page_size: int) -> Iterator[RawFile | Fault]
         yield Fault(location, 0, f"the archive cannot be read to its end: {reason(error)}")
 
 
-def _read_tar(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
+def _tar_members(location: str) -> Iterator[_Member]:
     with open_regular(location) as file, decompressed(location, BufferedReader(file)) as stream:
         watched = TarStream(stream, os.fstat(file.fileno()).st_size)
         with tarfile.open(fileobj=cast(IO[bytes], watched), mode="r:") as tar:
-            for member in _members(tar, watched):
-                name = _within(location, member.name)
-                if member.isdir() or _hidden(member.name):
-                    continue
-                if not member.isreg() or member.issparse():
-                    # A sparse file's size is a claim of its header.
-                    kind = "a sparse file" if member.isreg() else "a link or a device"
-                    yield Fault(name, 0, f"is {kind}, expected a regular file")
-                elif member.size > max_page_size:
-                    yield _too_large(name, member.size, max_page_size)
-                elif (content := tar.extractfile(member)) is not None:
+            # Iterating over `tarfile` would keep all members in memory.
+            while (member := tar.next()) is not None:
+                tar.members.clear()  # type: ignore[attr-defined]
+                oddity = "" if member.isreg() else "a link or a device"
+                # A sparse file's size is a claim of its header.
+                oddity = "a sparse file" if member.issparse() else oddity
+                if not member.isdir():
                     watched.expect(member.size)
-                    yield RawFile(name, member.name, content.read())
+                    content = tar.extractfile(member) if not oddity else None
+                    yield member.name, oddity, member.size, content.read if content else bytes
+                watched.expect(MAX_HEADERS)
         watched.require_end(tar.offset)
 
 
-def _members(tar: tarfile.TarFile, watched: TarStream) -> Iterator[tarfile.TarInfo]:
-    """Yield the members one by one; iterating over `tarfile` would keep all in memory."""
-    while True:
-        watched.expect(MAX_HEADERS)
-        member = tar.next()
-        if member is None:
-            return
-        tar.members.clear()  # type: ignore[attr-defined]
-        yield member
-
-
-def _read_zip(location: str, max_page_size: int) -> Iterator[RawFile | Fault]:
+def _zip_members(location: str) -> Iterator[_Member]:
     with (
         open_regular(location) as file,
         zipfile.ZipFile(_ZipBytes(file.fileno(), closefd=False)) as archive,
     ):
         remaining = unpacked_limit(os.fstat(file.fileno()).st_size)
+
+        def content(member: zipfile.ZipInfo) -> bytes:
+            nonlocal remaining
+            remaining -= member.file_size
+            if remaining < 0:
+                raise zipfile.BadZipFile("it unpacks to more than a thousand times its size")
+            # With bzip2 and LZMA even a chunk of 4 kB may unpack to a gigabyte.
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise zipfile.BadZipFile(f"{member.filename} is not compressed by deflate")
+            with archive.open(member) as stream:
+                # A single read would unpack a member before its size is checked.
+                return b"".join(iter(partial(stream.read, _CHUNK), b""))
+
         for member in archive.infolist():
-            name = _within(location, member.filename)
-            if member.is_dir() or _hidden(member.filename):
-                continue
-            if stat.S_ISLNK(member.external_attr >> 16):
-                yield Fault(name, 0, "is a link or a device, expected a regular file")
-            elif member.file_size > max_page_size:
-                yield _too_large(name, member.file_size, max_page_size)
-            else:
-                remaining -= member.file_size
-                if remaining < 0:
-                    raise zipfile.BadZipFile("it unpacks to more than a thousand times its size")
-                yield RawFile(name, member.filename, _unzipped(archive, member))
+            oddity = "a link or a device" if stat.S_ISLNK(member.external_attr >> 16) else ""
+            if not member.is_dir():
+                yield member.filename, oddity, member.file_size, partial(content, member)
 
 
 class _ZipBytes(FileIO):
@@ -209,29 +201,3 @@ class _ZipBytes(FileIO):
         if size > MAX_DIRECTORY:
             raise zipfile.BadZipFile(f"its directory has more than {MAX_DIRECTORY:,} bytes")
         return super().read(size) or b""
-
-
-def _unzipped(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """Return the bytes of a member; `BadZipFile` if it has more or fewer than it claims.
-
-    Reading in chunks limits the memory, because a single read unpacks a member before its size is
-    checked. With bzip2 and LZMA even a chunk of 4 kB may unpack to a gigabyte.
-    """
-    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise zipfile.BadZipFile(f"{member.filename} is not compressed by deflate")
-    with archive.open(member) as stream:
-        return b"".join(iter(partial(stream.read, _CHUNK), b""))
-
-
-def _within(location: str, name: str) -> str:
-    """Return the path of a member in messages, shortened if its name is too long."""
-    return f"{location}/{name if len(name) <= MAX_PATH else name[:100] + '...'}"
-
-
-def _hidden(name: str) -> bool:
-    return any(part.startswith(".") and part not in (".", "..") for part in name.split("/"))
-
-
-def _too_large(location: str, size: int, limit: int) -> Fault:
-    message = f"has {size:,} bytes, expected at most {limit:,} (--max-page-size)"
-    return Fault(location, 0, message)
