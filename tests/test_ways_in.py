@@ -35,7 +35,7 @@ WAYS_IN = {
     # The bounded readers: of files, YAML, archives, compressed indexes, and the network.
     "bounded_files": "os.open os.read",
     "bounded_yaml": "yaml.SafeLoader yaml.composer",
-    "sources.archives": ".open gzip.GzipFile tarfile.TarFile tarfile.open zipfile.ZipFile "
+    "sources.archives": ".open gzip.GzipFile tarfile.open zipfile.ZipFile "
     "zstandard.ZstdDecompressor",
     "sources.indexes": ".decompress .decompressobj zlib.decompressobj zstandard.ZstdDecompressor",
     "sources.fetch.web": "httpx.AsyncClient",
