@@ -37,12 +37,10 @@ class VariantConstraint:
     """A constraint on one variant.
 
     Attributes:
-        name: the variant's name.
         values: the values, sorted; `('true',)` or `('false',)` for a bool, empty for `k=*`.
         kind: bool for `+x`, `~x`, `x=True`; multi otherwise, because the syntax cannot tell.
         exact: written `k:=a,b`, these values and no others; bools are always exact.
         propagate: written `++x` or `k==v`, a constraint on all dependencies as well.
-        column: its column in the query.
     """
 
     name: str
@@ -96,8 +94,6 @@ class Dependency:
         node: the constraints on the dependency; a `^dep` may have `%` dependencies.
         direct: written with `%`, not `^`.
         virtuals: the virtual packages that the edge must provide.
-        deptypes: the dependency types that the edge must have.
-        when: the condition of the edge.
         propagate: written `%%`.
         column: the column of the sigil in the query.
     """
@@ -123,9 +119,12 @@ def spec_text(query: SpecQuery) -> str:
 
 def constraint_texts(query: SpecQuery) -> Iterator[str]:
     """Yield the constraints on the package itself, one by one; name and version are one."""
-    if head := name_text(query) + version_text(query):
+    qualified = f"{query.namespace}.{query.name}"
+    is_qualified = bool(query.name and query.namespace) and is_package(qualified)
+    name = qualified if is_qualified else query.name or ""
+    if head := name + (f"@{query.versions.text}" if query.versions else ""):
         yield head
-    if query.namespace is not None and not _is_qualified(query):
+    if query.namespace is not None and not is_qualified:
         yield f"namespace={_value(query.namespace)}"
     yield from map(variant_text, query.variants)
     for flag in query.flags:
@@ -135,22 +134,6 @@ def constraint_texts(query: SpecQuery) -> Iterator[str]:
             yield f"{key}={_value(value)}"
     if query.hash is not None:
         yield f"/{query.hash}"
-
-
-def name_text(query: SpecQuery) -> str:
-    """Return the name, as `builtin.zlib` if the syntax allows that; empty for any package."""
-    return f"{query.namespace}.{query.name}" if _is_qualified(query) else query.name or ""
-
-
-def _is_qualified(query: SpecQuery) -> bool:
-    if query.name is None or not query.namespace:
-        return False
-    return is_package(f"{query.namespace}.{query.name}")
-
-
-def version_text(query: SpecQuery) -> str:
-    """Return `@` and the versions; empty for any version."""
-    return f"@{query.versions.text}" if query.versions else ""
 
 
 def variant_text(variant: VariantConstraint) -> str:
@@ -196,12 +179,10 @@ def version_matches(ranges: VersionRanges | None, version: str) -> bool:
 def compiler_matches(constraint: CompilerConstraint, compiler: str) -> bool:
     """Return whether a compiler as Spack prints it (`gcc@13.2.0`, `none`) meets a constraint.
 
-    Names from before Spack 1.0 equal today's: `clang` is `llvm`, `oneapi` is
-    `intel-oneapi-compilers`.
+    Names from before Spack 1.0 equal today's: `clang` is `llvm`.
     """
     name, version = split_compiler(compiler)
-    expected = constraint.name
-    aliases = LEGACY_COMPILERS
+    expected, aliases = constraint.name, LEGACY_COMPILERS
     if expected is not None and aliases.get(name, name) != aliases.get(expected, expected):
         return False
     if constraint.versions is None:
@@ -209,21 +190,20 @@ def compiler_matches(constraint: CompilerConstraint, compiler: str) -> bool:
     return version is not None and constraint.versions.contains(version)
 
 
+def _patches_match(constraint: VariantConstraint, variant: Variant) -> bool:
+    """Return whether printed prefixes match the patches; `:=` needs full checksums."""
+    patches, printed = constraint.values, variant.values
+    if not all(any(_is_patch(patch, prefix) for prefix in printed) for patch in patches):
+        return False
+    are_full = all(len(patch) == _PATCH_FULL for patch in patches)
+    return not constraint.exact or (are_full and len(patches) == len(printed))
+
+
 def _is_patch(beginning: str, printed: str) -> bool:
     """Return whether a patch begins so, as far as its printed form shows."""
     if len(printed) == PATCH_PRINTED and _SHA256_START.fullmatch(beginning):
         return beginning.startswith(printed[: len(beginning)])
     return printed.startswith(beginning)
-
-
-def _patches_match(constraint: VariantConstraint, variant: Variant) -> bool:
-    """Return whether printed prefixes match the patches; `:=` needs full checksums."""
-    wanted_patches, printed = constraint.values, variant.values
-    are_present = all(any(_is_patch(value, patch) for patch in printed) for value in wanted_patches)
-    if not constraint.exact:
-        return are_present
-    full = all(len(value) == _PATCH_FULL for value in wanted_patches)
-    return full and are_present and len(wanted_patches) == len(printed)
 
 
 def variant_matches(constraint: VariantConstraint, variant: Variant) -> bool:

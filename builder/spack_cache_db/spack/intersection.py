@@ -96,15 +96,12 @@ def _variants_within(
     first: Iterable[VariantConstraint], second: Iterable[VariantConstraint]
 ) -> bool:
     by_name = {variant.name: variant for variant in first}
-    return all(
-        _variant_within(by_name[variant.name], variant)
-        if variant.name in by_name
-        else variant.propagate
-        for variant in second
-    )
+    return all(_variant_within(by_name.get(variant.name), variant) for variant in second)
 
 
-def _variant_within(first: VariantConstraint, second: VariantConstraint) -> bool:
+def _variant_within(first: VariantConstraint | None, second: VariantConstraint) -> bool:
+    if first is None:
+        return second.propagate
     if not second.values:
         return True
     if "bool" in (first.kind, second.kind):
@@ -135,7 +132,7 @@ def _edge_within(first: Dependency, second: Dependency) -> bool:
     )
 
 
-def _excluded(subject: str, first: str, second: str) -> UnsatisfiableSpec:
+def _excluded(subject: str, first: str | None, second: str | None) -> UnsatisfiableSpec:
     return UnsatisfiableSpec(f"{subject} {first} and {second} exclude each other")
 
 
@@ -199,7 +196,12 @@ def _target(first: str | None, second: str | None) -> str | None:
     parts, other_parts = dict.fromkeys(first.split(",")), dict.fromkeys(second.split(","))
     ranges, other_ranges = _target_ranges(parts), _target_ranges(other_parts)
     shared = [part for part in parts if part in other_parts]
-    shared += _names_within(parts, other_ranges) + _names_within(other_parts, ranges)
+    for names, constraints in ((parts, other_ranges), (other_parts, ranges)):
+        shared += [
+            name
+            for name in names
+            if ":" not in name and constraints and target_matches(",".join(constraints), name)
+        ]
     shared += filter(None, starmap(_range_of_both, product(ranges, other_ranges)))
     if not shared:
         raise _excluded("the targets", first, second)
@@ -211,13 +213,6 @@ def _target_ranges(parts: Iterable[str]) -> list[str]:
     if len(ranges) > MOST_RANGES:
         raise UnsatisfiableSpec(f"target= lists more than {MOST_RANGES} ranges")
     return ranges
-
-
-def _names_within(parts: Iterable[str], ranges: list[str]) -> list[str]:
-    constraint = ",".join(ranges)
-    return [
-        part for part in parts if ":" not in part and ranges and target_matches(constraint, part)
-    ]
 
 
 def _range_of_both(first: str, second: str) -> str:
@@ -262,7 +257,13 @@ def merged_edges(edges: Iterable[Dependency]) -> tuple[Dependency, ...]:
         if same is None:
             merged.append(edge)
         else:
-            merged[same] = _edge_of_both(merged[same], edge)
+            first = merged[same]
+            merged[same] = replace(
+                first,
+                node=constrained(first.node, edge.node),
+                direct=first.direct or edge.direct,
+                virtuals=tuple(dict.fromkeys((*first.virtuals, *edge.virtuals))),
+            )
     return tuple(merged)
 
 
@@ -277,16 +278,7 @@ _RUN_TIME = frozenset(("link", "run"))
 
 def _have_clashing_types(edge: Dependency, other: Dependency) -> bool:
     """Return whether Spack rejects the types of two edges to one package."""
-    one, two = {*edge.deptypes}, {*other.deptypes}
-    if edge.node.name != other.node.name or edge.when != other.when or one == two:
+    types, other_types = {*edge.deptypes}, {*other.deptypes}
+    if edge.when != other.when or types == other_types:
         return False
-    return bool(one & two or (one & _RUN_TIME and two & _RUN_TIME))
-
-
-def _edge_of_both(first: Dependency, second: Dependency) -> Dependency:
-    return replace(
-        first,
-        node=constrained(first.node, second.node),
-        direct=first.direct or second.direct,
-        virtuals=tuple(dict.fromkeys((*first.virtuals, *second.virtuals))),
-    )
+    return bool(types & other_types or (types & _RUN_TIME and other_types & _RUN_TIME))

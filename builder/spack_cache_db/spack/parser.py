@@ -12,6 +12,7 @@ the package. In `fftw %gcc@12 ~mpi`, `~mpi` applies to FFTW in Spack 0.23, and t
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.spack.constraints import (
@@ -43,21 +44,13 @@ Parser = Callable[[str], SpecQuery]
 """Reads one spec; raises `QuerySyntaxError`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """The parts of a `name=value` word; the value is without quotes."""
 
     name: str
     value: str
     exact: bool
     propagate: bool
-
-
-def _unquoted(raw: str) -> str:
-    """Return a value without its quotes; the only escaped character of a query is the quote."""
-    if len(raw) >= 2 and raw[0] in "'\"" and raw[-1] == raw[0]:
-        return raw[1:-1].replace("\\" + raw[0], raw[0])
-    return raw
 
 
 def read_pair(word: Token) -> Pair:
@@ -68,7 +61,10 @@ def read_pair(word: Token) -> Pair:
     pair = _PAIR.fullmatch(word.text)
     if pair is None:
         raise ValueError(f"{word.text!r} is not a pair")
-    value = _unquoted(pair["value"])
+    value = pair["value"]
+    if len(value) >= 2 and value[0] in "'\"" and value[-1] == value[0]:
+        # The only escaped character of a query is the quote.
+        value = value[1:-1].replace("\\" + value[0], value[0])
     return Pair(pair["key"], value, bool(pair["colon"]), pair["equals"] == "==")
 
 
@@ -140,7 +136,13 @@ class NodeReader:
             problem = f"{pair.name!r} cannot apply to all dependencies"
             raise self._error(word, problem, f"one '=' after {pair.name}")
         if pair.name in _WHOLE_ARCH:
-            self._whole_arch(pair, word)
+            if self.arch:
+                expected = "arch= alone, or before the parts that it leaves out"
+                raise self._error(word, f"{pair.name}= after {next(iter(self.arch))}=", expected)
+            # In Spack, `platform-os-target` and a target alone set all three parts.
+            parts = pair.value.split("-")
+            platform, os, target = parts if len(parts) == 3 else ("", "", pair.value)
+            self._arch(word, {"platform": platform, "os": os, "target": target})
         elif pair.name in _ARCH_KEYS:
             self._arch(word, {_ARCH_KEYS[pair.name]: pair.value})
         elif pair.name == "namespace":
@@ -153,15 +155,6 @@ class NodeReader:
             raise self._error(word, "'*' among other values", "'*' alone, or values without it")
         else:
             self.variants[pair.name] = _constraint(pair, word.column)
-
-    def _whole_arch(self, pair: Pair, word: Token) -> None:
-        """Read `platform-os-target` or a target alone; in Spack, either sets all three parts."""
-        if self.arch:
-            expected = "arch= alone, or before the parts that it leaves out"
-            raise self._error(word, f"{pair.name}= after {next(iter(self.arch))}=", expected)
-        parts = pair.value.split("-")
-        platform, os, target = parts if len(parts) == 3 else ("", "", pair.value)
-        self._arch(word, {"platform": platform, "os": os, "target": target})
 
     def _arch(self, word: Token, parts: dict[str, str]) -> None:
         if not any(parts.values()):
@@ -216,10 +209,6 @@ class _Cursor:
         self._position += 1
         return word
 
-    def skip(self) -> None:
-        """Advance by one word."""
-        self._position += 1
-
     def require_name(self, before: Token) -> None:
         """Raise `QuerySyntaxError` if the next word is not the name of a package."""
         if (word := self.word()) is None or word.kind != "name":
@@ -238,7 +227,7 @@ def _node(cursor: _Cursor) -> NodeReader:
     if name := cursor.take("name"):
         node.named(name)
     while (word := cursor.word()) is not None and node.take(word):
-        cursor.skip()
+        cursor.take(word.kind)
     return node
 
 
@@ -259,7 +248,7 @@ def _edge_attributes(cursor: _Cursor) -> dict[str, tuple[str, ...]]:
         if pair.name == "deptypes" and not DEPTYPES.issuperset(values):
             raise cursor.error(f"types of dependencies: {', '.join(sorted(DEPTYPES))}")
         attributes[pair.name] = values
-        cursor.skip()
+        cursor.take("pair")
     closing = cursor.take("edge_end")
     if closing is None:
         raise cursor.error("deptypes=, virtuals=, when= or the closing ']'")
@@ -380,9 +369,7 @@ def _constrains_compiler(edge: Dependency) -> bool:
     """Return whether a compiler of this edge has constraints besides its name and version."""
     node = edge.node
     bare = SpecQuery(name=node.name, versions=node.versions, text=node.text)
-    if edge.direct and node != bare:
-        return True
-    return any(map(_constrains_compiler, node.dependencies))
+    return (edge.direct and node != bare) or any(map(_constrains_compiler, node.dependencies))
 
 
 def _compilers_last(words: Iterable[Token]) -> list[Token]:

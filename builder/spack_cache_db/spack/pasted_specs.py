@@ -225,18 +225,15 @@ def _command(words: list[str]) -> PastedSpec | None:
 
 def _option(command: str, words: list[str], *, is_first: bool) -> int:
     """Return the number of words of an option with its value; 0 for a part of a spec."""
-    word = words[0]
-    is_option = is_first or word.startswith("--") or len(word) == 2 or word[1:3].isdigit()
-    return 1 + _takes_value(command, word, words[1:]) if word[0] == "-" and is_option else 0
-
-
-def _takes_value(command: str, option: str, following: list[str]) -> bool:
-    """Return whether the word after an option is its value."""
+    option, *following = words
+    is_long = option.startswith("--") or len(option) == 2 or option[1:3].isdigit()
+    if option[0] != "-" or not (is_first or is_long):
+        return 0
     if not following or "=" in option:
-        return False
+        return 1
     if option in _NUMBERED:
-        return following[0].isdigit()
-    return option in _VALUES or option in _SHORT_VALUES.get(command, ())
+        return 1 + following[0].isdigit()
+    return 1 + (option in _VALUES or option in _SHORT_VALUES.get(command, ()))
 
 
 def _from_prefix(text: str) -> PastedSpec | None:
@@ -292,13 +289,9 @@ def _module_spec(name: str, parts: list[str], known_names: KnownNames) -> Pasted
 
 
 class _Cell(NamedTuple):
-    """A spec in a line that Spack printed.
+    """A spec in a line that Spack printed, with the state of its installation, such as `[+]`.
 
-    Attributes:
-        state: the state of its installation, such as `[+]`.
-        hash: the beginning of its hash; dashes if Spack does not know it yet.
-        is_below: whether a `^` or blanks before its name make it a dependency.
-        text: the spec and the rest of the cell.
+    The hash is dashes if Spack does not know it yet. A `^` or blanks make it a dependency.
     """
 
     state: str

@@ -216,12 +216,7 @@ def _bound(text: str, version_list: str) -> Standard:
 
 @dataclass(frozen=True, slots=True)
 class VersionRanges:
-    """A union of ranges and exact versions: the list after `@` in a spec.
-
-    Attributes:
-        text: the list without blanks.
-        parts: the union as parts that neither overlap nor touch, smallest first.
-    """
+    """The list after `@` in a spec: parts that neither overlap nor touch, smallest first."""
 
     text: str
     parts: tuple[Range | Exact, ...]
@@ -251,15 +246,15 @@ class VersionRanges:
         """Return the versions in both, None if there are none."""
         ranges, exact = _by_kind(self.parts)
         other_ranges, other_exact = _by_kind(other.parts)
-        parts_in_both: list[Range | Exact] = []
-        parts_in_both += [part for part in exact if _is_among(part, other_ranges, other_exact)]
-        parts_in_both += [part for part in other_exact if _is_among(part, ranges, exact)]
+        both: list[Range | Exact] = []
+        both += [part for part in exact if _is_among(part, other_ranges, other_exact)]
+        both += [part for part in other_exact if _is_among(part, ranges, exact)]
         while ranges and other_ranges:
             first, second = ranges[0], other_ranges[0]
             if max(first.low, second.low) < min(first.high, second.high):
-                parts_in_both.append(_overlap(first, second))
+                both.append(_overlap(first, second))
             (ranges if first.high <= second.high else other_ranges).pop(0)
-        parts = _disjoint(parts_in_both)
+        parts = _disjoint(both)
         return VersionRanges(",".join(part.text for part in parts), parts) if parts else None
 
 
@@ -273,9 +268,7 @@ def _by_kind(parts: Sequence[Range | Exact]) -> tuple[list[Range], dict[Exact, E
 def _overlap(first: Range, second: Range) -> Range:
     low = first if first.low >= second.low else second
     high = first if first.high <= second.high else second
-    if low is high:
-        return low
-    return Range(low.low, high.high, _between(low.text, high.text))
+    return low if low is high else Range(low.low, high.high, _between(low.text, high.text))
 
 
 def _between(low: str, high: str) -> str:
