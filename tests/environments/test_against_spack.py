@@ -1,21 +1,24 @@
-"""Environments as Spack itself reads them: 1.1.0's SpecList, and all of 1.2."""
+"""Environments as Spack itself reads them, and as centres and projects write them."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spack_cache_db.environment_files import read_environment_file
-from spack_cache_db.environments import UnreadableEnvironment
+from spack_cache_db.environments import Surroundings, UnreadableEnvironment, ways
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.normal_forms import PATCH_PRINTED
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.targets import Machine
+from tests.environments.asked import asked_text
 
 OF_1_2 = Path(__file__).parents[1] / "data" / "environments_1.2.json.gz"
 """Random environments with what they include, and the specs of each group in Spack 1.2."""
@@ -106,3 +109,31 @@ def test_groups_are_those_of_spack_1_2(tmp_path: Path, monkeypatch: pytest.Monke
             for group, texts in case["groups"].items()
         }
         assert found == expected, (number, case)
+
+
+WRITTEN = Path(__file__).parents[1] / "data" / "written_environments.txt"
+CASES = re.findall(
+    r"^=== (.+)\n((?:(?!--- asks).*\n)*)--- asks\n((?:(?!=== ).*\n)*)",
+    WRITTEN.read_text("utf-8"),
+    re.M,
+)
+HERE = {"platform": "linux", "os": "rhel8", "target": "zen3", "hostname": "login-1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [pytest.param(*case[1:], id=case[0]) for case in CASES]
+)
+def test_an_environment_asks_what_its_author_meant(text: str, expected: str) -> None:
+    """Sections of every Spack since 0.13, comments and spellings that Spack reads are read."""
+    found = read_environment(
+        text.encode(), "spack.yaml", surroundings=Surroundings(names=HERE, env={})
+    )
+
+    asked = (
+        [asked_text(replace(spec, query=way)) for way in ways(spec.query, spec.rules)]
+        if spec.query is not None and spec.group != "require"
+        else [asked_text(spec)]
+        for spec in found.specs
+    )
+    assert "".join(f"{' or '.join(ways)}\n" for ways in asked) == expected
+    assert all(each.error is None for each in found.specs)

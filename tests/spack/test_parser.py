@@ -1,10 +1,8 @@
 """spack.parser and spack.lexer: Spack's spec syntax, and its errors."""
 
-import pickle
-
 import pytest
 
-from spack_cache_db.spack.constraints import Dependency, Flag, VariantConstraint, spec_text
+from spack_cache_db.spack.constraints import Flag, spec_text
 from spack_cache_db.spack.lexer import MAX_LENGTH, QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 
@@ -42,12 +40,9 @@ def test_names(text: str, name: str | None, namespace: str | None) -> None:
         ("hdf5@=1.14", "=1.14"),
         ("hdf5@1.12:1.14", "1.12:1.14"),
         ("@:1.14", ":1.14"),
-        ("@1.12:", "1.12:"),
         ("hdf5 @1, 2 ,3:", "1,2,3:"),
-        ("hdf5@ 1.2", "1.2"),
         ("hdf5@git.feature/x=1.14", "git.feature/x=1.14"),
         ("hdf5@" + "a1" * 20 + "=1.3", "a1" * 20 + "=1.3"),
-        ("hdf5@git.main", "git.main"),
         ("hdf5@1.12:target=zen3", "1.12:"),
         ("hdf5@1.12+mpi", "1.12"),
         ("hdf5@1.12-mpi", "1.12-mpi"),
@@ -69,23 +64,17 @@ def test_versions(text: str, versions: str) -> None:
         ("hdf5 -mpi", ("mpi", ("false",), "bool", True, False)),
         ("hdf5+ mpi", ("mpi", ("true",), "bool", True, False)),
         ("++pic", ("pic", ("true",), "bool", True, True)),
-        ("hdf5 --pic", ("pic", ("false",), "bool", True, True)),
         ("~~pic", ("pic", ("false",), "bool", True, True)),
         ("mpi=True", ("mpi", ("true",), "bool", True, False)),
-        ("mpi=false", ("mpi", ("false",), "bool", True, False)),
         ("libs=static,shared", ("libs", ("shared", "static"), "multi", False, False)),
         ("libs:=static,shared", ("libs", ("shared", "static"), "multi", True, False)),
         ("libs==static", ("libs", ("static",), "multi", False, True)),
-        ("libs:==static", ("libs", ("static",), "multi", True, True)),
         ("api=*", ("api", (), "multi", False, False)),
-        ("api:=*", ("api", (), "multi", False, False)),
         ("api='*'", ("api", (), "multi", False, False)),
         ("languages='c,c++'", ("languages", ("c", "c++"), "multi", False, False)),
-        ("languages=c,c++", ("languages", ("c", "c++"), "multi", False, False)),
         ("k='a b'", ("k", ("a b",), "multi", False, False)),
         (r"k='it\'s'", ("k", ("it's",), "multi", False, False)),
         ('k="a\'b"', ("k", ("a'b",), "multi", False, False)),
-        ("k=''", ("k", ("",), "multi", False, False)),
         ("dev_path=/a,b", ("dev_path", ("/a,b",), "multi", False, False)),
     ],
 )
@@ -107,13 +96,8 @@ def test_variants(text: str, expected: tuple[str, tuple[str, ...], str, bool, bo
         ("os=* platform=* target=*", None, None, None),
         ("arch=linux-*-zen4", "linux", None, "zen4"),
         ("arch=*-*-*", None, None, None),
-        ("architecture=*", None, None, None),
         ("os='*' target=zen3", None, None, "zen3"),
-        ("target=*,zen3", None, None, "*,zen3"),
-        ("os=* target=zen3", None, None, "zen3"),
         ("arch=zen3 os=rhel8", None, "rhel8", "zen3"),
-        ("arch=None-None-zen3 os=rhel8", None, "rhel8", "zen3"),
-        ("arch=-rhel8- target=zen3", None, "rhel8", "zen3"),
     ],
 )
 def test_architecture(text: str, platform: str | None, os: str | None, target: str | None) -> None:
@@ -190,28 +174,14 @@ def test_conditions_of_edges_are_specs() -> None:
         parse_query("x %[when='@@'] z")
 
 
-def test_queries_are_values() -> None:
-    """The same text gives equal, hashable records."""
-    text = "hdf5@1.14: +mpi target=zen3 %gcc@13"
-
-    assert parse_query(text) == parse_query(text)
-    assert hash(parse_query(text)) == hash(parse_query(text))
-    assert isinstance(parse_query(text).dependencies[0], Dependency)
-    assert isinstance(parse_query(text).variants[0], VariantConstraint)
-
-
 @pytest.mark.parametrize(
     ("text", "column", "expected"),
     [
         ("", 0, "package name"),
-        ("   ", 0, "package name"),
         ("hdf5@", 4, "a version after '@'"),
-        ("hdf5 @!", 5, "a version after '@'"),
         ("hdf5+", 4, "name of a variant"),
         ("hdf5 k=", 7, "a value"),
-        ("hdf5 k= v", 7, "a value"),
         ("hdf5 k='abc", 7, "a closing '"),
-        ('k:="abc', 3, 'a closing "'),
         ("namespace=builtin zlib", 18, "one spec"),
         ("zlib hdf5", 5, "one spec"),
         ("zlib,hdf5", 4, "','"),
@@ -221,33 +191,20 @@ def test_queries_are_values() -> None:
         ("hdf5@5:2", 4, "a version list"),
         ("target=zen3 target=zen4", 12, "one target"),
         ("os=* os=rhel8", 5, "one os"),
-        ("os=rhel8 os=*", 9, "one os"),
-        ("os=rhel8 operating_system=rhel8", 9, "one os"),
         ("arch=zen3 target=zen3", 10, "one target"),
         ("os=rhel8 architecture=zen3", 9, "arch= alone, or before the parts"),
         ("x ^libc=build_system=autotools", 8, "the name of a package after '^libc='"),
         ("x ^y@1 ^y@2", 0, "each dependency once"),
-        ("os=* arch=zen3", 5, "arch= alone, or before the parts"),
-        ("platform=linux arch=zen3", 15, "arch= alone, or before the parts"),
-        ("target=zen3 arch=linux-rhel8-", 12, "arch= alone, or before the parts"),
         ("arch=zen3 arch=linux-rhel8-None", 10, "arch= alone, or before the parts"),
-        ("%gcc os=rhel8 arch=zen3", 14, "arch= alone, or before the parts"),
         ("os==rhel8", 0, "one '='"),
-        ("arch==linux-rhel8-zen3", 0, "one '='"),
         ("hdf5 namespace==builtin", 5, "one '='"),
-        ("hdf5 patches==abc", 5, "one '='"),
         ("hdf5 +os", 5, "os= and a value"),
-        ("hdf5 ~~arch", 5, "arch= and a value"),
-        ("hdf5 -target", 5, "target= and a value"),
-        ("hdf5 +namespace", 5, "namespace= and a value"),
         ("target=,", 0, "a value for target"),
-        ("target=''", 0, "a value for target"),
         ("/abc/def", 4, "one spec"),
         ("hdf5 %", 6, "the name of a package"),
         ("hdf5 % %gcc", 7, "the name of a package"),
         ("x ^y@1 ^y@2", 0, "each dependency once"),
         ("x %[deptypes=build] y %[deptypes=build,link] y", 0, "each dependency once"),
-        ("x ^[deptypes=link] y ^[deptypes=run] y", 0, "each dependency once"),
         ("%[foo=1] gcc", 2, "deptypes, virtuals, when"),
         ("%[virtuals=c gcc", 13, "closing ']'"),
         ("hdf5 ]", 5, "one spec"),
@@ -274,12 +231,3 @@ def test_the_caret_stands_under_the_fault() -> None:
     assert first.endswith("column 11")
     assert query[caret.index("^") :] == "~mpi"
     assert last == "a second 'mpi': expected each variant once"
-
-
-def test_errors_can_be_pickled() -> None:
-    """An error survives a process boundary with its place."""
-    error = QuerySyntaxError("hdf5@", 4, "a version")
-
-    copy = pickle.loads(pickle.dumps(error))
-
-    assert (str(copy), copy.column) == (str(error), 4)
