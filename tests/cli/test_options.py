@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from spack_cache_db.cli import COMMANDS
 from tests.commands import run
 from tests.pagetexts import SAMPLES, page, write
 
@@ -74,3 +75,24 @@ def test_the_only_database_need_not_be_named(
     assert run("find", "py-mpi4py").exit_code == 0
     shutil.copy(samples_file, tmp_path / "b.db")
     assert "there are 2 in dist/ and the current folder" in run("find", "py-mpi4py").stderr
+
+
+def test_every_summary_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal of 80 columns each command has one line, which ends with its sentence."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("--help").stdout.partition("Commands:\n")[2].splitlines()
+
+    assert [line.split()[0] for line in lines] == sorted(COMMANDS)
+    assert all(line.endswith(".") and not line.endswith("...") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("fnd", "find"), ("covers", "cover"), ("serv", "serve"), ("Build", "build")],
+)
+def test_an_unknown_command_names_the_closest(typed: str, meant: str) -> None:
+    """It ends with status 2; where nothing is close, nothing is named."""
+    result = run(typed)
+    assert result.exit_code == 2
+    assert f"Did you mean '{meant}'?" in result.stderr
+    assert "Did you mean" not in run("xyzzy").stderr

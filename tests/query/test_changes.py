@@ -7,7 +7,6 @@ import sqlite3
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -15,15 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.build import build
-from spack_cache_db.query.changes import diff, diff_databases
+from spack_cache_db.query.changes import compare, diff, diff_databases, side_of
+from spack_cache_db.query.database import connected, read_lookups
 from spack_cache_db.query.names import UnknownNameError
 from spack_cache_db.records import ROOT
 from spack_cache_db.spack.targets import runs_on
 from spack_cache_db.spack.versions import version_key
 from tests.contradictions import EXAMPLE, STACKS, Listing, listings, opened
-from tests.indexes import index, record
+from tests.indexes import edge, hash_of, index, node, record
 from tests.oracle import Oracle
-from tests.small_sources import nodes
 
 QUICK = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -175,26 +174,108 @@ def test_name_that_the_file_lacks_is_refused(
         diff(samples, *sides, **narrowing)
 
 
-@pytest.mark.slow
-@QUICK
-@given(data=st.data())
-def test_two_databases_differ_as_their_releases_in_one(data: st.DataObject) -> None:
-    """What `diff` finds between two releases, it finds if each release has its own database."""
-    # Hashes that both indexes have are of the same specs, as in Spack.
-    every = [each["spec"] for each in data.draw(nodes(7, "8"))]
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        for release in ("v1.0", "v1.1"):
-            binaries = data.draw(st.lists(st.booleans(), min_size=7, max_size=7))
-            pairs = zip(every, binaries, strict=True)
-            path = folder / "in" / release / "e4s" / "index.json"
-            path.parent.mkdir(parents=True)
-            path.write_bytes(index(*(record(each, is_binary=is_own) for each, is_own in pairs)))
-            build([path], folder / f"{release}.db", release="develop", stack="e4s")
-        build([folder / "in"], folder / "both.db")
-        narrowing = data.draw(st.sampled_from([{}, {"package": every[0]["name"]}]))
-        expected = diff(folder / "both.db", "v1.0", "v1.1", **narrowing)
-        found = diff_databases(folder / "v1.0.db", folder / "v1.1.db", **narrowing)
-        apart = found.releases["develop"]
-        assert replace(apart, old="v1.0", new="v1.1").as_dict() == expected.as_dict()
-        assert found.is_empty == expected.is_empty
+Spec = dict[str, Any]
+
+
+def spec(name: str, tag: str, *needs: tuple[str, str], **more: Any) -> Spec:
+    """Return a record; `tag` tells its hash from others of the name, also in what needs it."""
+    edges = [edge(each, "build", "link") | {"hash": hash_of(each + key)} for each, key in needs]
+    return record(node(name, *edges, **more, hash=hash_of(name + tag)))
+
+
+def causes(folder: Path, old: list[Spec], new: list[Spec]) -> list[tuple[str, int]]:
+    """Return the causes of what was rebuilt from one release to the next, as lines with counts.
+
+    All of the difference is the same for two databases.
+    """
+    for release, records in (("v1.0", old), ("v1.1", new)):
+        path = folder / "in" / release / "e4s" / "index.json"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(index(*records))
+        build([path], folder / f"{release}.db", release="develop")
+    build([str(folder / "in")], folder / "out.db")
+    conn = sqlite3.connect(folder / "out.db")
+    found = diff(conn, "v1.0", "v1.1")
+    conn.close()
+    apart = diff_databases(folder / "v1.0.db", folder / "v1.1.db")
+    assert replace(apart.releases["develop"], old="v1.0", new="v1.1") == found
+    assert apart.is_empty == found.is_empty
+    return [(str(each), each.configurations) for each in found.causes or ()]
+
+
+def zlib(tag: str, version: str = "1.0", **more: Any) -> Spec:
+    """Return a dependency of many."""
+    return spec("zlib", tag, version=version, **more)
+
+
+OLD = [
+    zlib("a"),
+    spec("png", "a", ("zlib", "a")),
+    spec("tiff", "a", ("png", "a")),
+    spec("hdf5", "a", ("zlib", "a")),
+]
+
+
+def rebuilt(*dependencies: Spec) -> list[Spec]:
+    """Return the packages above the dependencies, with other hashes."""
+    return [
+        *dependencies,
+        spec("png", "b", ("zlib", "b")),
+        spec("tiff", "b", ("png", "b")),
+        spec("hdf5", "b", ("zlib", "b")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        (rebuilt(zlib("b", "1.1")), [("zlib 1.0 → 1.1", 3)]),
+        (
+            rebuilt(zlib("b", parameters={"build_system": "generic", "pic": True})),
+            [("zlib nothing → +pic", 3)],
+        ),
+        (rebuilt(zlib("b", package_hash="other")), [("zlib: its recipe", 4)]),
+        (
+            [*OLD[:3], spec("hdf5", "b", ("zlib", "a"), package_hash="other")],
+            [("hdf5: its recipe", 1)],
+        ),
+        (
+            [*OLD[:3], spec("hdf5", "b", ("zlib", "a"), ("png", "a"))],
+            [("png: now needed", 1)],
+        ),
+        ([*OLD[:3], spec("hdf5", "b")], [("zlib: no longer needed", 1)]),
+        (OLD, []),
+    ],
+    ids=["version", "variants", "recipe below", "recipe", "new", "gone", "none"],
+)
+def test_nearest_dependency_that_changed_is_the_cause(
+    tmp_path: Path, new: list[Spec], expected: list[tuple[str, int]]
+) -> None:
+    """A change is found through dependencies that differ by hash alone, and counted once each."""
+    assert causes(tmp_path, OLD, new) == expected
+
+
+def test_hashes_are_compared_with_those_most_like_them(tmp_path: Path) -> None:
+    """Of two look-alikes each is compared with the one of the same dependencies."""
+    old = [zlib("a"), spec("mpi", "a"), spec("h", "1", ("zlib", "a")), spec("h", "2", ("mpi", "a"))]
+    new = [
+        zlib("b", "1.1"),
+        spec("mpi", "a"),
+        spec("h", "3", ("zlib", "b")),
+        spec("h", "2", ("mpi", "a")),
+        spec("h", "4", ("mpi", "a"), package_hash="other"),
+    ]
+    assert causes(tmp_path, old, new) == [("zlib 1.0 → 1.1", 1)]
+
+
+def test_causes_of_too_much_are_not_looked_for(tmp_path: Path) -> None:
+    """Where more was rebuilt than may be looked at there is no answer, rather than a part of it."""
+    causes(tmp_path, OLD, new := rebuilt(zlib("b", "1.1")))
+    with connected(tmp_path / "out.db") as conn:
+        lookups = read_lookups(conn)
+        sides = side_of(lookups, "v1.0"), side_of(lookups, "v1.1")
+        hashes = 2 * (len(new) - 1)
+        changes = compare(lookups, *sides, ())
+        found = [changes.in_words(most) for most in (None, hashes, hashes - 1)]
+    assert found[0].causes == found[1].causes != ()
+    assert found[2].causes is None and found[2].rebuilt == found[0].rebuilt

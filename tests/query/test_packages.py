@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import random
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import spack_cache_db
 from spack_cache_db.build import build
+from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.explanation import why_not
-from spack_cache_db.query.packages import recipe_links, recipe_notes
+from spack_cache_db.query.names import UnknownNameError
+from spack_cache_db.query.packages import (
+    behind,
+    described_packages,
+    recipe_links,
+    recipe_notes,
+    summary_of,
+)
 from spack_cache_db.query.selection import Candidates
 from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.versions import equality_key, preference_key
 from tests.indexes import index, node, record
-from tests.package_data import REAL, listed, published, write_packages
+from tests.package_data import REAL, described, listed, preferred, published, write_packages
 from tests.pagetexts import SAMPLES, page, spec, write
+from tests.paths import DATA
 
 
 @pytest.fixture(scope="module")
@@ -164,3 +177,133 @@ def test_a_recipe_is_of_the_packages_own_namespace(
 def test_what_only_pages_know_is_of_spacks_own_recipes(samples: sqlite3.Connection) -> None:
     """Pages say no namespace: they are those of Spack's public cache."""
     assert recipe_links(samples, "py-torch") == {"builtin": f"{PUBLIC}py-torch"}
+
+
+VERSIONS = ("1.0", "1.9", "1.10", "2.0-rc1", "2.0", "3.1", "main", "develop")
+STACKS = ("e4s", "ml")
+
+Binary = tuple[str, str, str, str]
+"""Release, stack, package, version."""
+
+
+def written(folder: Path, binaries: Iterable[Binary], packages: list[dict[str, Any]]) -> Path:
+    """Build a database of binaries and package data."""
+    pages: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for number, (release, stack, package, version) in enumerate(binaries):
+        one = spec(number, versions=[version], stacks=[stack])
+        pages.setdefault((package, release), []).append(one)
+    files = {f"{at}": page(*key, specs) for at, (key, specs) in enumerate(pages.items())}
+    build([write(folder / "pages", **files), write_packages(folder / "data", *packages)],
+          folder / "x.db")  # fmt: skip
+    return folder / "x.db"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_behind_is_that_of_a_brute_force(seed: int, tmp_path: Path) -> None:
+    """For each release, each stack and both: the newest binary there, and what Spack has since."""
+    rng = random.Random(seed)
+    names = [f"p{at}" for at in range(12)]
+    packages = []
+    for name in names[:10]:
+        known = rng.sample(VERSIONS, rng.randint(0, 6))
+        old = [{"name": each} for each in VERSIONS if each not in known][:2]
+        packages.append(published(name, *known, versions_deprecated=old))
+    binaries = {
+        (rng.choice(("develop", "v0.23")), rng.choice(STACKS), name, rng.choice(VERSIONS))
+        for name in names[2:]
+        for _ in range(5)
+    }
+    file = written(tmp_path, sorted(binaries), packages)
+    for release in (None, "develop", "v0.23"):
+        for stack in (None, *STACKS):
+            expected = {}
+            for each in packages:
+                there = [
+                    version
+                    for of, at, name, version in binaries
+                    if name == each["name"] and release in (None, of) and stack in (None, at)
+                ]
+                newer = [
+                    known["name"]
+                    for known in each["versions"]
+                    if there
+                    and not preference_key(known["name"])[0]
+                    and equality_key(known["name"]) > equality_key(preferred(there))
+                ]
+                if newer:
+                    expected[each["name"]] = (preferred(there), len(newer), len(there))
+            found = behind(file, release=release, stack=stack)
+            assert {
+                each.name: (each.newest_version, each.versions_behind, each.spec_count)
+                for each in found
+            } == expected, (release, stack)
+            assert [each.name for each in found] == sorted(expected)
+
+
+def test_without_package_data_nothing_can_be_said(samples_file: Path, tmp_path: Path) -> None:
+    """The error says what to build with; an unknown stack is named."""
+    with pytest.raises(DatabaseError, match="no package data; build it with the output of spack"):
+        behind(samples_file)
+    file = written(tmp_path, [("develop", "e4s", "a", "1.0")], [published("a", "1.0")])
+    with pytest.raises(UnknownNameError):
+        behind(file, stack="nothing")
+    assert behind(file) == []
+
+
+SEARCHES = {
+    "fast fourier transform": "fftw",
+    "python bindings for MPI": "py-mpi4py",
+    "json library": "json-c",
+    "xml parser": "expat",
+    "message passing interface": "mpich",
+    "sparse solvers on gpus": "ghost",
+    "compile flags config": "pkgconfig",
+    "secure sockets tls": "openssl",
+    "geospatial raster": "gdal",
+    "lossless compression": "zstd",
+    "density functional theory": "octopus",
+    "finite elements": "mfem",
+}
+
+
+@pytest.fixture(scope="module")
+def descriptions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    """A database of the descriptions of 1,170 of Spack's packages, and of their dependents."""
+    folder = tmp_path_factory.mktemp("texts")
+    texts = json.loads(gzip.decompress((DATA / "descriptions.json.gz").read_bytes()))
+    packages = [
+        published(
+            name, description=text, dependent_to=described(*(f"u{at}" for at in range(count)))
+        )
+        for name, (text, count) in texts.items()
+    ]
+    build(write_packages(folder / "in", *packages), folder / "x.db")
+    connection = sqlite3.connect(folder / "x.db")
+    yield connection
+    connection.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", SEARCHES)
+def test_a_search_has_what_people_expect_among_the_first_three(
+    text: str, descriptions: sqlite3.Connection
+) -> None:
+    """Words in any form and order, as people type them."""
+    found = described_packages(descriptions, text, 3)
+    assert SEARCHES[text] in found
+
+
+def test_a_name_comes_before_a_description(descriptions: sqlite3.Connection) -> None:
+    """And nothing is found by no word, or by one that nobody uses."""
+    assert described_packages(descriptions, "hdf5", 3)[0] == "hdf5"
+    for nothing in ("", "zzzz", '"', "* ( ^", "of the"):
+        assert described_packages(descriptions, nothing, 3) == []
+
+
+def test_a_summary_is_one_printable_line() -> None:
+    """The first sentence, or the beginning of a long one."""
+    assert summary_of("FFTW is a library\nfor 3.14 things. It is fast.\n") == (
+        "FFTW is a library for 3.14 things."
+    )
+    assert summary_of("a\x1b[31m\u202e") == "a\\x1b[31m\\u202e"
+    assert len(summary_of("word " * 100)) <= 160
