@@ -9,7 +9,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
-from msgspec.structs import replace
 
 from spack_cache_db.errors import InputError, LineFault, faults_of
 from spack_cache_db.records import Problem
@@ -182,7 +181,7 @@ def test_names_stand_in_lists_and_commands(
     packaged, released = page(package=name), page(release=f'"{name}"')
     for data, line, can_be in ((packaged, 2, can_be_package), (released, 4, can_be_release)):
         if can_be:
-            assert name in (parse(data).package, parse(data).release)
+            assert name in (parse(data).package, parse(data).document.release)
         else:
             message = fault(data)
             assert message.startswith(f"{line}: ")
@@ -429,7 +428,7 @@ def test_a_page_that_adds_up_does_not_hide_one_that_does_not() -> None:
     sound = parse(page(specs=SPECS))
     one, other = sound.details
     for details in ((one, other), (other, one), (other, other), (one, one)):
-        reader.add(replace(sound, details=details))
+        reader.add(sound._replace(details=details))
     found = [[each.code for each in document.problems] for document in writer.columns.documents]
     wrong = ["targets", "stacks", "num_specs_by_stack"]
     assert found == [[], [], wrong, ["targets", "num_specs_by_stack"]]

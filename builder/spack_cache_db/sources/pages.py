@@ -110,18 +110,11 @@ class Entry(NamedTuple):
     value: Any
 
 
-class Page(Struct, frozen=True, gc=False):
-    """A page; `format` is A (since 2025), B (early 2025) or C (2023 and 2024).
+class Page(NamedTuple):
+    """A page; `line` is the first line of its listings, for messages."""
 
-    `line` is the first line of the listings, for messages.
-    """
-
-    location: str
-    path: str
-    sha256: str
+    document: Document
     package: str
-    release: str
-    format: str
     meta: Meta
     details: tuple[SpecDetail, ...]
     line: int
@@ -130,27 +123,21 @@ class Page(Struct, frozen=True, gc=False):
 def parse_page(file: RawFile) -> Page:
     """Return the record of one page; raises `LineFault`."""
     front, values = read_front_matter(file.data), {}
-    for key, read in _VALUES.items():
+    for key, value_of in _VALUES.items():
         line, value = front[key]
         if key in JSON_KEYS and not isinstance(value, bytes):
             raise LineFault(line, f"{key} is not plain JSON, expected a line `{key}: ` and JSON")
         try:
-            values[key] = read(value)
+            values[key] = value_of(value)
         except ValueError as error:
             raise LineFault(line, str(error)) from None
-    meta = values["meta"]
+    package, _, release, meta, details = values.values()
+    # Format A is of 2025 and later, B of early 2025, C of 2023 and 2024.
     form = "B" if "@=" in " ".join(meta.compilers) else "A"
-    return Page(
-        file.location,
-        file.path,
-        hashlib.sha256(file.data).hexdigest(),
-        values["title"],
-        values["categories"],
-        "C" if front["meta"].value.startswith(b'{"versions"') else form,
-        meta,
-        values["spec_details"],
-        front["spec_details"].line,
-    )
+    form = "C" if front["meta"].value.startswith(b'{"versions"') else form
+    sha256, facts = hashlib.sha256(file.data).hexdigest(), PageFacts(package, form)
+    document = Document(file.location, file.path, sha256, release, page=facts)
+    return Page(document, package, meta, details, line)
 
 
 def read_front_matter(data: bytes) -> dict[str, Entry]:
@@ -296,7 +283,7 @@ _VALUES: dict[str, Callable[[Any], Any]] = {
     "meta": _meta,
     "spec_details": _details,
 }
-"""Functions that return the value of a key; they raise `ValueError`."""
+"""Functions that return the value of a key; they raise `ValueError`. `spec_details` is the last."""
 
 _META = msgspec.json.Decoder(Meta)
 _DETAILS = msgspec.json.Decoder(tuple[SpecDetail, ...])
@@ -339,11 +326,9 @@ class PageReader:
         rows = [self._row(page, detail) for detail in page.details]
         configuration, stacks, size, tarball = zip(*rows, strict=True) if rows else ((),) * 4
         problems = self._problems(page.meta, configuration, stacks)
-        facts = PageFacts(page.package, page.format)
-        document = Document(page.location, page.path, page.sha256, page.release, problems, facts)
         self._writer.append(
             "listings",
-            self._writer.add(document),
+            self._writer.add(page.document._replace(problems=problems)),
             spec=[self._texts.hashes[detail.hash] for detail in page.details],
             configuration=configuration,
             stacks=stacks,

@@ -90,41 +90,36 @@ class Graph:
         return False
 
     def _ends(self, node: Node, query: Dependency) -> Iterator[Node]:
-        """Yield the ends of the edges that match a query, in Spack's order."""
-        for edge in node.edges:
-            yield from self._end(edge, query)
+        """Yield the ends of the edges that match a query."""
+        name = _package(query.node.name)
+        for edge, end in self._edges(node, is_direct=query.direct):
+            is_virtual = name is not None and name != edge.name
+            virtuals = {*query.virtuals, *([name] if is_virtual else [])}
+            types, words = {*query.deptypes}, edge.use
+            if virtuals.issubset(words.virtuals) and types.issubset(words.types):
+                if is_virtual:
+                    _require_no_version(query.node)
+                if is_virtual or self._is_like(end, query.node):
+                    yield end
+
+    def _edges(self, node: Node, *, is_direct: bool) -> Iterator[tuple[Edge, Node]]:
+        """Yield edges with their ends, in Spack's order; by default, also those at run time."""
+        yield from ((edge, self._end(edge)) for edge in node.edges)
         if node.compiler is not None:
             name, version = split_compiler(node.compiler)
             name = LEGACY_COMPILERS.get(name, name)
-            yield from self._end(Edge(name, "", _COMPILER), query, _bare(name, version or ""))
-        if query.direct:
-            return
-        waiting = deque(edge for edge in node.edges if _AT_RUN_TIME.intersection(edge.use.types))
-        visited = {edge.hash for edge in waiting}
+            yield Edge(name, "", _COMPILER), _bare(name, version or "")
+        waiting, visited = deque([] if is_direct else [node]), set[str]()
         while waiting:
-            edge = waiting.popleft()
-            yield from self._end(edge, query)
-            below = self.node(edge.hash)
-            for deeper in below.edges if below else ():
-                if _AT_RUN_TIME.intersection(deeper.use.types) and deeper.hash not in visited:
-                    visited.add(deeper.hash)
-                    waiting.append(deeper)
+            for edge in waiting.popleft().edges:
+                if _AT_RUN_TIME.intersection(edge.use.types) and edge.hash not in visited:
+                    visited.add(edge.hash)
+                    end = self._end(edge)
+                    waiting.append(end)
+                    yield edge, end
 
-    def _end(self, edge: Edge, query: Dependency, end: Node | None = None) -> Iterator[Node]:
-        """Yield the end of an edge if the edge matches a query."""
-        name = _package(query.node.name)
-        is_virtual = name is not None and name != edge.name
-        types, virtuals = {*edge.use.types}, {*edge.use.virtuals}
-        if is_virtual and name not in virtuals:
-            return
-        if not virtuals.issuperset(query.virtuals) or not types.issuperset(query.deptypes):
-            return
-        end_node = end or self.node(edge.hash) or _bare(edge.name)
-        if is_virtual:
-            _require_no_version(query.node)
-            yield end_node
-        elif self._is_like(end_node, query.node):
-            yield end_node
+    def _end(self, edge: Edge) -> Node:
+        return self.node(edge.hash) or _bare(edge.name)
 
     def _is_like(self, node: Node, query: SpecQuery) -> bool:
         """Return whether a node matches a query without its dependencies."""
@@ -181,11 +176,18 @@ class BinaryFilter(NamedTuple):
         except ValueError as error:
             raise IndexFault(str(error)) from None
 
-    def leaves_out(self, graph: Graph, node: Node) -> bool:
-        """Return whether a binary of an index is left out."""
-        if self.include and not any(graph.satisfies(node, query) for query in self.include):
-            return True
-        return any(graph.satisfies(node, query) for query in self.exclude)
+    def left_out(self, records: IndexRecords) -> frozenset[str]:
+        """Return the hashes of the binaries of an index that are left out."""
+        if not (self.include or self.exclude):
+            return frozenset()
+        graph = Graph(records)
+        nodes = (entry.node for entry in filter(None, map(graph.entry, records)) if entry.is_binary)
+        return frozenset(
+            node.hash
+            for node in nodes
+            if (self.include and not any(graph.satisfies(node, query) for query in self.include))
+            or any(graph.satisfies(node, query) for query in self.exclude)
+        )
 
 
 def _require_no_version(query: SpecQuery) -> None:

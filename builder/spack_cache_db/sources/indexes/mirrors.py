@@ -66,7 +66,7 @@ from spack_cache_db.sources.indexes import (
     read_sizes,
     read_spec_file,
 )
-from spack_cache_db.sources.indexes.binary_filter import BinaryFilter, Graph
+from spack_cache_db.sources.indexes.binary_filter import BinaryFilter
 from spack_cache_db.spack.lexer import is_hash
 from spack_cache_db.spack.nodes import Node, compiler_of, configuration_of, require_hash
 
@@ -225,13 +225,13 @@ class _Mirror:
         self.folder = folder = Path(mirror.location)
         self.url: str | None = None
         self.faults: tuple[Fault, ...] = ()
-        self._filter = BinaryFilter()
+        self.filter = BinaryFilter()
         self._sizes: dict[str, int] = {}
         try:
             with _faults_of(mirror.location):
                 if _has(folder, ADDRESS_FILE):
                     address = read_address(read_file(folder / ADDRESS_FILE, MAX_ADDRESS))
-                    self._filter = BinaryFilter.parsed(address)
+                    self.filter = BinaryFilter.parsed(address)
                     self.url = address.url
                 if _has(folder, SIZES_FILE):
                     self._sizes = read_sizes(read_file(folder / SIZES_FILE, MAX_INDEX))
@@ -284,18 +284,6 @@ class _Mirror:
             return "3", sorted(self.spec_manifests)
         below = sorted((self.folder / "build_cache").rglob("*"))
         return "2", [path for path in below if path.name.endswith(_SPEC_SUFFIXES)]
-
-    def left_out(self, records: IndexRecords) -> frozenset[str]:
-        """Return the hashes of binaries that filters exclude; `IndexFault` for a wrong filter."""
-        if self._filter == BinaryFilter():
-            return frozenset()
-        graph = Graph(records)
-        entries = filter(None, map(graph.entry, records))
-        return frozenset(
-            entry.node.hash
-            for entry in entries
-            if entry.is_binary and self._filter.leaves_out(graph, entry.node)
-        )
 
     def index(self, path: Path) -> OpenIndex:
         """Open an index from the path of its manifest, or from its own path."""
@@ -424,7 +412,7 @@ def _opened(document: Document, records: IndexRecords, mirror: _Mirror | None = 
         require_name("stack", facts.stack)
     except ValueError as error:
         raise IndexFault(str(error)) from None
-    left_out = mirror.left_out(records) if mirror else frozenset()
+    left_out = mirror.filter.left_out(records) if mirror else frozenset()
     if left_out:
         count = counted(len(left_out), "binary", "binaries")
         message = f"{count} left out by include_binary or exclude_binary in {ADDRESS_FILE}"
