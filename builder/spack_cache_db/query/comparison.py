@@ -280,14 +280,15 @@ def _differing(groups: Sequence[Sequence[Facts]]) -> Iterator[tuple[str, list[st
 
     These are the versions (an empty text), or else other parts without their common values.
     """
+    versions = [{spec.configuration.version for spec in facts} for facts in groups]
+    if any(group != versions[0] for group in versions):
+        yield "", [", ".join(sorted(group)) for group in versions]
+        return
     parts = [_parts(facts) for facts in groups]
     for part in parts[0]:
         values = [values_of[part] for values_of in parts]
         common = set.intersection(*values)
         if any(value != common for value in values):
-            if part == "":
-                yield part, [", ".join(sorted(value)) for value in values]
-                return
             yield part, [_joined(value - common) for value in values]
 
 
@@ -295,7 +296,6 @@ def _parts(facts: Sequence[Facts]) -> dict[str, set[str]]:
     """Return the values of each part of specs, without empty ones."""
     configurations = [spec.configuration for spec in facts]
     parts: dict[str, set[str]] = {
-        "": {spec.version for spec in configurations},
         **{part: {getattr(spec, part) for spec in configurations} for part in COMPARED},
         "variants": {text for spec in configurations for text in spec.variants},
         "flags": {spec.flags for spec in facts},
