@@ -7,7 +7,7 @@ answers from recipes, or from the machine it runs on, raise `UnsupportedQuery`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import and_
 from typing import Any, Literal, overload
@@ -88,13 +88,10 @@ class OneOf:
 # Compared by identity, because the sets are as large as the database.
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """The specs that satisfy a condition; it does not hold for specs in neither set.
+    """The specs that satisfy a condition, and those for which the database lacks the data.
 
-    Attributes:
-        holds: the specs that satisfy it.
-        unknown: the specs for which the database lacks the data.
-        query: the part of the query that the records of indexes answer.
-        named: the specs that an explanation names, for a requirement of `packages:`.
+    `query` is the part of the query that the records of indexes answer; `named` are the specs that
+    an explanation names, for a requirement of `packages:`.
     """
 
     holds: Set[int]
@@ -132,11 +129,8 @@ id of a release or a stack. A constraint on specs, not on configurations, is a `
 class Condition:
     """A condition on configurations or specs.
 
-    Attributes:
-        kind: a key of `COLUMNS`, one of `PLACES`, or `words` for full-text search.
-        text: the condition as a user types it, such as `@1.14:`, or the name of a release, a stack
-            or a host.
-        asked: the value that is required.
+    `kind` is a key of `COLUMNS`, one of `PLACES`, or `words` for full-text search; `text` is what a
+    user types, such as `@1.14:` or the name of a release.
     """
 
     kind: str
@@ -169,10 +163,11 @@ Conditions = tuple[Condition, ...]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The conditions of a query, and notes on how it was read."""
+    """The conditions of a query, notes on how it was read, and the query with canonical names."""
 
     conditions: Conditions
     notes: tuple[str, ...] = ()
+    query: SpecQuery = field(default_factory=SpecQuery)
 
 
 @overload
@@ -231,6 +226,27 @@ def configuration_conditions(query: SpecQuery) -> Conditions:
     return tuple(dict.fromkeys(conditions))
 
 
+def question_of_pages(
+    query: SpecQuery, hint: Callable[[str | None], str], *, is_package: bool
+) -> Question:
+    """Return the conditions of a query that pages can answer; see `check_answerable`.
+
+    Args:
+        is_package: the database has a package of this name, even if it is virtual in Spack.
+    """
+    check_answerable(replace(query, name=None) if is_package else query, hint)
+    compilers = (compiler_condition(compiler_of_pages(edge)) for edge in query.dependencies)
+    conditions = (*configuration_conditions(query), *dict.fromkeys(compilers))
+    return Question(conditions, notes_on_pages(query.dependencies))
+
+
+def conditions_beside_records(query: SpecQuery, is_virtual: Callable[[str], bool]) -> Conditions:
+    """Return the conditions of a query on configurations, if records answer the rest of it."""
+    check_recorded(query, is_virtual)
+    variants = tuple(variant for variant in query.variants if not needs_whole_patches(variant))
+    return configuration_conditions(replace(query, variants=variants))
+
+
 def compiler_condition(compiler: CompilerConstraint) -> Condition:
     """Return the condition on the one compiler of a configuration."""
     versions = f"@{compiler.versions.text}" if compiler.versions else ""
@@ -282,8 +298,7 @@ def _refuse(reasons: Mapping[str, object]) -> None:
 def compiler_of_pages(edge: Dependency) -> CompilerConstraint:
     """Return a dependency as a constraint on the one compiler that a page shows.
 
-    Raises:
-        UnsupportedQuery: it is a constraint on something else.
+    Raises UnsupportedQuery if it is a constraint on something else.
     """
     node, name, what = edge.node, edge.node.name, f"%{edge.node.name or ''}"
     unknown = ", ".join(virtual for virtual in edge.virtuals if virtual not in LANGUAGES)
@@ -330,8 +345,7 @@ def _check_node(query: SpecQuery) -> None:
 def check_answerable(query: SpecQuery, hint: Callable[[str | None], str] = lambda _: "") -> None:
     """Raise UnsupportedQuery for constraints that pages cannot answer.
 
-    Args:
-        hint: returns the advice on a dependency, given its name.
+    `hint` returns the advice on a dependency, given its name.
     """
     needed = next((edge.node.name or "" for edge in query.dependencies if not edge.direct), None)
     instead = "" if needed is None else hint(needed or None)

@@ -105,10 +105,7 @@ WHERE shown.release = :release GROUP BY 1, 2
 
 
 class Counted(NamedTuple):
-    """A configuration and the number of its specs that satisfy the conditions.
-
-    `position` is the position of its version in Spack's order within the package.
-    """
+    """A configuration, the position of its version in Spack's order, and its number of specs."""
 
     id: int
     configuration: Configuration

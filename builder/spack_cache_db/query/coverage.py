@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from functools import reduce
+from itertools import chain
 from operator import or_
 from os import PathLike
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from spack_cache_db.environments import (
 )
 from spack_cache_db.environments.formats import user_specs
 from spack_cache_db.errors import counted
-from spack_cache_db.query import NotebookTable, Rows
+from spack_cache_db.query import NotebookTable, Rows, graph
 from spack_cache_db.query.comparison import Change
 from spack_cache_db.query.conditions import (
     ANYWHERE,
@@ -37,7 +37,7 @@ from spack_cache_db.query.conditions import (
     asked,
     without,
 )
-from spack_cache_db.query.configurations import HASHES_AT_ONCE, IN_STACK, Spec, specs_in_scope
+from spack_cache_db.query.configurations import HASHES_AT_ONCE, Spec, specs_in_scope
 from spack_cache_db.query.database import (
     Database,
     Lookups,
@@ -48,15 +48,6 @@ from spack_cache_db.query.database import (
     select_ids,
 )
 from spack_cache_db.query.explanation import WhyNot, explained
-from spack_cache_db.query.graph import (
-    Edge,
-    Needs,
-    Reach,
-    externals,
-    read_nodes,
-    read_run_time,
-    recorded_specs,
-)
 from spack_cache_db.query.installation import first_places
 from spack_cache_db.query.names import UnknownNameError, known_name, known_names, scope_of
 from spack_cache_db.query.records import CheckedRules, SpecRecords, read_query, respelled
@@ -86,16 +77,8 @@ JOIN packages ON packages.id = configurations.package
 WHERE hash >= :hash AND hash < :hash || '{' LIMIT 2
 """
 CURRENT = "SELECT id FROM specs WHERE is_current"
-BINARIES = f"""
-SELECT specs.id, hash FROM json_each(:hashes) AS wanted
-CROSS JOIN specs ON specs.hash = wanted.value
-WHERE specs.is_binary AND {IN_STACK.format("specs")}
-"""
-LISTED_BINARIES = f"""
-SELECT specs.id, hash FROM json_each(:hashes) AS wanted
-CROSS JOIN specs ON specs.hash = wanted.value
-CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
-WHERE {IN_STACK.format("listings")}
+OF_HASHES = """
+SELECT DISTINCT configuration FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))
 """
 NOTHING = "nothing here satisfies it"
 UNCHECKED = "checked for the specs, not for what they link: the database has no dependency data"
@@ -334,11 +317,7 @@ class Baseline(NamedTuple):
 def opened_baseline(
     db: Database | None, names: Mapping[str, str | None]
 ) -> Iterator[Baseline | None]:
-    """Open the baseline of `cover`, if there is one; `names` are those of `scope_of`.
-
-    Raises:
-        UnknownNameError: the baseline has no such release or stack.
-    """
+    """Open the baseline of `cover`, if there is one; raises `UnknownNameError` as `scope_of`."""
     with opened(db) if db is not None else nullcontext() as lookups:
         path = str(getattr(db, "path", db))
         try:
@@ -396,9 +375,9 @@ def cover_environment(
 
 
 def _without_snapshots(lookups: Lookups, scope: Conditions) -> Conditions:
-    """Return a scope without snapshots, unless it names a release or the database has no others.
+    """Return a scope without snapshots, which list binaries that a mirror has lost.
 
-    Snapshots list binaries that a mirror has lost.
+    It is unchanged if it names a release or the database has only snapshots.
     """
     if asked(scope, "release") is not None or all(row.date for row in lookups.releases.values()):
         return scope
@@ -497,11 +476,7 @@ class _Specs:
         )
 
     def _match(self, query: SpecQuery, rules: PackageRules) -> _Match:
-        """Return the configurations that satisfy a query.
-
-        Raises:
-            UnsupportedQuery: the database cannot answer it.
-        """
+        """Return the configurations that satisfy a query; raises `UnsupportedQuery`."""
         if query.name is None:
             query = replace(query, name=self._package_of(query.hash))
         spelled, _ = respelled(self._lookups, query)
@@ -539,10 +514,7 @@ class _Specs:
         return CoveredSpec("", "unknown", query=query, configuration=configuration, reasons=reasons)
 
     def _why_legacy(self, legacy: SpecQuery | None, rules: PackageRules) -> WhyNot | None:
-        """Return the spec as Spack before 1.0 reads it, or why that has no binary either.
-
-        None if Spack before 1.0 reads it in the same way, or it cannot be answered.
-        """
+        """Return the spec that Spack before 1.0 reads, or why that has no binary either."""
         with suppress(UnsupportedQuery):
             match = self._match(legacy, rules) if legacy is not None else None
             if match and match.rows:
@@ -568,11 +540,11 @@ class _Specs:
             rows.sort(key=lambda row: positions.get(row.id, len(positions)))
         anywhere = [(row, conditions[row]) for row in rows]
         installed = [
-            (row, (Condition("release", "", tree), *without(within, "release")))
+            (row, _in_release(within, tree))
             for tree in self._lookups.trees(asked(self._scope, "release"))
             for row, within in anywhere
         ]
-        provided = externals(self._lookups)
+        provided = graph.externals(self._lookups)
         places = (("installed", installed), ("binary", anywhere), ("external", anywhere))
         status, row, spec = next(
             (status, row, spec)
@@ -589,7 +561,7 @@ class _Specs:
             spec_count=sum(counts.values()),
             configuration=self._candidates.configuration(row),
             hash=spec.hash,
-            external=read_nodes(self._lookups.conn, [spec.id])[spec.id].external or "",
+            external=graph.read_nodes(self._lookups.conn, [spec.id])[spec.id].external or "",
         )
 
     def _package_of(self, dag_hash: str | None) -> str:
@@ -616,35 +588,44 @@ def _cover_lock(
 ) -> Iterator[CoveredSpec]:
     """Yield the answers for the nodes of a lockfile, in their order."""
     lookups, hashes = candidates.lookups, [node.hash for node in locked]
-    release, stack = asked(scope, "release"), asked(scope, "stack")
-    binaries = _binaries(lookups.conn, hashes, release, stack, asked(scope, "specs"))
-    installed = {
-        dag_hash
-        for tree in lookups.trees(release)
-        for dag_hash in _binaries(lookups.conn, hashes, tree, stack)
-    }
-    configurations = {node.configuration for node in locked if node.hash not in binaries}
-    rows = {
+    conn, provided, release = lookups.conn, graph.externals(lookups), asked(scope, "release")
+    pieces = json_pieces(hashes, HASHES_AT_ONCE)
+    rows = (select(conn, OF_HASHES, hashes=piece) for piece in pieces)
+    ids = [key for (key,) in chain.from_iterable(rows)]
+
+    def binaries_of(ids: Iterable[int], scope: Conditions) -> dict[int, list[Spec]]:
+        return {
+            key: [spec for spec in specs if spec.id not in provided]
+            for key, specs in specs_in_scope(conn, ids, scope).items()
+        }
+
+    binaries, *installed = (
+        {spec.hash for specs in binaries_of(ids, place).values() for spec in specs}
+        for place in (scope, *(_in_release(scope, tree) for tree in lookups.trees(release)))
+    )
+    wanted = {node.configuration for node in locked if node.hash not in binaries}
+    row_ids = {
         configuration: row.id
-        for name in {node.package for node in configurations}
+        for name in {configuration.package for configuration in wanted}
         for row in candidates.rows(name)
-        if (configuration := candidates.configuration(row)) in configurations
+        if (configuration := candidates.configuration(row)) in wanted
     }
-    provided = externals(lookups)
-    specs = {
-        key: [spec for spec in specs_of_row if spec.id not in provided]
-        for key, specs_of_row in specs_in_scope(lookups.conn, rows.values(), scope).items()
-    }
-    comparison = _Comparison(lookups, locked, [spec.id for row in specs.values() for spec in row])
+    similar = binaries_of(row_ids.values(), scope)
+    every = [spec.id for specs in similar.values() for spec in specs]
+    comparison = _Comparison(lookups, locked, every)
     for node in locked:
-        if node.hash in installed:
+        if any(node.hash in tree for tree in installed):
             yield _of_node(node, "installed")
         elif node.hash in binaries:
             yield _of_node(node, "binary")
-        elif others := specs.get(rows.get(node.configuration, 0)):
+        elif others := similar.get(row_ids.get(node.configuration, 0)):
             yield comparison.answer(node, others)
         else:
             yield _of_node(node, "missing")
+
+
+def _in_release(conditions: Conditions, release: int) -> Conditions:
+    return (Condition("release", "", release), *without(conditions, "release"))
 
 
 def _of_node(
@@ -671,15 +652,17 @@ class _Comparison:
 
     def __init__(self, lookups: Lookups, locked: tuple[LockedSpec, ...], others: list[int]) -> None:
         self._numbers_of_bits: dict[tuple[str, str], int] = {}
-        self._recorded = {*recorded_specs(lookups.conn, others)}
-        graph = read_run_time(lookups, self._recorded)
-        nodes = read_nodes(lookups.conn, graph.edges)
+        self._recorded = {*graph.recorded_specs(lookups.conn, others)}
+        needs = graph.read_run_time(lookups, self._recorded)
+        nodes = graph.read_nodes(lookups.conn, needs.edges)
         bits = {key: self._bit((node.package, node.version)) for key, node in nodes.items()}
-        self._of_specs = Reach(graph, bits)
+        self._of_specs = graph.Reach(needs, bits)
         numbers = self._numbers = {node.hash: number for number, node in enumerate(locked)}
         edges = {
             numbers[node.hash]: [
-                Edge(numbers[needed], ("run",), ()) for needed in node.needs if needed in numbers
+                graph.Edge(numbers[needed], ("run",), ())
+                for needed in node.needs
+                if needed in numbers
             ]
             for node in locked
         }
@@ -688,7 +671,7 @@ class _Comparison:
             number: reduce(or_, map(self._bit, (node.configuration[:2], *node.externals)))
             for number, node in enumerate(locked)
         }
-        self._of_nodes = Reach(Needs(edges, frozenset()), bits)
+        self._of_nodes = graph.Reach(graph.Needs(edges, frozenset()), bits)
 
     def answer(self, node: LockedSpec, others: list[Spec]) -> CoveredSpec:
         """Return the answer for a node without a binary, given specs of its configuration."""
@@ -721,20 +704,3 @@ class _Comparison:
 
     def _bit(self, name_and_version: tuple[str, str]) -> int:
         return 1 << self._numbers_of_bits.setdefault(name_and_version, len(self._numbers_of_bits))
-
-
-def _binaries(
-    conn: sqlite3.Connection,
-    hashes: list[str],
-    release: int | None,
-    stack: int | None,
-    verdict: Verdict | None = None,
-) -> set[str]:
-    """Return the hashes that have a binary in a release and a stack, and satisfy the verdict."""
-    sql = BINARIES if release is None else LISTED_BINARIES
-    return {
-        dag_hash
-        for piece in json_pieces(hashes, HASHES_AT_ONCE)
-        for spec, dag_hash in select(conn, sql, hashes=piece, release=release, stack=stack)
-        if verdict is None or spec in verdict.holds
-    }

@@ -73,8 +73,7 @@ Result = TypeVar("Result")
 def connected(db: Path | sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     """Yield a connection to a database; if `db` is a connection, it stays open.
 
-    Raises:
-        DatabaseError: see `open_database`; or the file is damaged.
+    Raises DatabaseError as `open_database`, or if the file is damaged.
     """
     if isinstance(db, sqlite3.Connection):
         yield db
@@ -191,15 +190,10 @@ class Memory:
 class Lookups(Memory):
     """The small tables of a database, and a connection from which other tables are read.
 
-    Attributes:
-        conn: the connection.
-        releases: by id, in the database's order: branches, then releases and snapshots from new to
-            old.
-        stacks: by id, sorted by name, without `root`.
-        families: the family of each target, by name.
-        words: for each column of a configuration, the words by id; see `learn`.
-        positions: the position of a version in Spack's order within its package, by id; see
-            `learn`.
+    Releases and stacks are by id, releases in the database's order (branches, then releases and
+    snapshots from new to old), stacks sorted by name, without `root`. `words` has the words of each
+    column of a configuration by id, and `positions` the position of a version in Spack's order
+    within its package; see `learn`.
     """
 
     conn: sqlite3.Connection

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from spack_cache_db.errors import counted
+from spack_cache_db.query import graph
 from spack_cache_db.query.conditions import (
     ANYWHERE,
     COLUMNS,
@@ -25,16 +26,9 @@ from spack_cache_db.query.conditions import (
 )
 from spack_cache_db.query.configurations import HASH_BEGINS
 from spack_cache_db.query.database import Lookups, select_in
-from spack_cache_db.query.graph import (
-    KNOWN_AS_DEPENDENCY,
-    Node,
-    read_needs,
-    read_nodes,
-    recorded_specs,
-)
 from spack_cache_db.query.names import NO_BINARY, KnownName, known_name, unknown_text
 from spack_cache_db.query.packages import recipe_notes
-from spack_cache_db.query.records import breaking_dependencies, question_of, respelled
+from spack_cache_db.query.records import breaking_dependencies, question_of
 from spack_cache_db.query.selection import (
     Candidate,
     Candidates,
@@ -75,8 +69,7 @@ class Without:
     """The answer without some of the conditions.
 
     Attributes:
-        left_out: the conditions that are left out.
-        spec: the query without these conditions.
+        spec: the query without the conditions `left_out`.
         configurations: the number of configurations that satisfy all others.
         instead: the values of these configurations for the conditions, as texts.
         nearest: the first configuration, newest version first.
@@ -108,21 +101,17 @@ class Without:
 
 @dataclass(frozen=True, slots=True)
 class WhyNot:
-    """The reasons for an empty answer.
+    """The reasons for an empty answer, and what exists instead.
 
     Attributes:
         known: the meaning of the package's name, if no binary has it.
         close: packages with names near an unknown one that do not satisfy the other conditions.
-        missing: conditions that no configuration of the package satisfies, with the values that
-            exist, as texts.
+        missing: conditions that no configuration satisfies, with the values that exist, as texts.
         without: answers without one condition, or else without two; most configurations first.
-        nearest: if `without` is empty, the configuration that misses the fewest conditions, and
-            their labels.
+        nearest: otherwise the configuration that misses the fewest conditions, and their labels.
         named: queries with a name near an unknown one, and the number of their configurations.
         corrected: the query with the constraints behind a compiler moved before it, if that has an
-            answer.
-        read_as: the same query if it has no answer; all reasons are those of this query.
-        notes: other notes.
+            answer; `read_as` is this query if it has none, and all reasons are those of it.
     """
 
     known: KnownName | None = None
@@ -172,11 +161,11 @@ def why_not(candidates: Candidates, query: SpecQuery, scope: Conditions = ANYWHE
     Proposed specs contain all conditions that are not listed as left out. Raises `UnsupportedQuery`
     if the database cannot answer the query.
     """
-    query, _ = respelled(candidates.lookups, query)
     corrected = why_corrected(candidates, query, scope)
     if corrected is not None and corrected.read_as is not None:
         return corrected
-    why = explained(candidates, query, question_of(candidates.lookups, query, scope).conditions)
+    question = question_of(candidates.lookups, query, scope)
+    why = explained(candidates, question.query, question.conditions)
     return why if corrected is None else replace(why, corrected=corrected.corrected)
 
 
@@ -185,16 +174,16 @@ def why_corrected(candidates: Candidates, query: SpecQuery, scope: Conditions) -
 
     None if there are none, or the database cannot answer the corrected query.
     """
-    moved = legacy_reading(respelled(candidates.lookups, query)[0])
-    if moved is None:
+    if (moved := legacy_reading(query)) is None:
         return None
     try:
-        conditions = question_of(candidates.lookups, moved, scope).conditions
+        question = question_of(candidates.lookups, moved, scope)
     except UnsupportedQuery:
         return None
-    if misses_of(candidates, conditions).fitting():
-        return WhyNot(corrected=spec_text(moved))
-    return replace(explained(candidates, moved, conditions), read_as=spec_text(moved))
+    text = spec_text(question.query)
+    if misses_of(candidates, question.conditions).fitting():
+        return WhyNot(corrected=text)
+    return replace(explained(candidates, question.query, question.conditions), read_as=text)
 
 
 def explained(candidates: Candidates, query: SpecQuery, conditions: Conditions) -> WhyNot:
@@ -404,8 +393,8 @@ def _not_counted(lookups: Lookups, conditions: Conditions) -> tuple[str, ...]:
     counts = {spec: count for spec, count in rows if verdict is None or spec in verdict.holds}
     if not counts or any(counts.values()):
         return ()
-    kinds = {node.kind for node in read_nodes(lookups.conn, counts).values()}
-    kind = "external" if kinds == {"external"} else KNOWN_AS_DEPENDENCY
+    kinds = {node.kind for node in graph.read_nodes(lookups.conn, counts).values()}
+    kind = "external" if kinds == {"external"} else graph.KNOWN_AS_DEPENDENCY
     return (f"such a spec is {kind}, {NO_BINARY}",)
 
 
@@ -433,18 +422,18 @@ def _needed_instead(
 
 def _needs(
     lookups: Lookups, specs: Iterable[int]
-) -> set[tuple[tuple[str, ...], Node, bool]] | None:
+) -> set[tuple[tuple[str, ...], graph.Node, bool]] | None:
     """Return the dependencies of specs: virtuals, node, and whether they are direct ones.
 
     None without dependency data.
     """
-    if not (roots := {*recorded_specs(lookups.conn, specs)}):
+    if not (roots := {*graph.recorded_specs(lookups.conn, specs)}):
         return None
-    graph = read_needs(lookups, roots, _MOST_NODES)
-    nodes = read_nodes(lookups.conn, graph.edges)
+    needs = graph.read_needs(lookups, roots, _MOST_NODES)
+    nodes = graph.read_nodes(lookups.conn, needs.edges)
     return {
         (edge.virtuals, nodes[edge.dependency], spec in roots)
-        for spec, edges in graph.edges.items()
+        for spec, edges in needs.edges.items()
         for edge in edges
     }
 

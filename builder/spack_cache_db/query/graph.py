@@ -100,9 +100,8 @@ class Node(NamedTuple):
 class Needs:
     """The graph of root specs and their dependencies.
 
-    Attributes:
-        edges: the edges of each spec, by its id: all of a root, run-time ones of other specs.
-        missing: the roots whose dependencies exceeded the limit.
+    `edges` has all edges of a root and the run-time edges of other specs; `missing` are the roots
+    whose dependencies exceeded the limit.
     """
 
     edges: dict[int, list[Edge]]
@@ -169,8 +168,7 @@ def read_dependents(conn: sqlite3.Connection, spec: int) -> dict[int, Edge | Non
     sql = "SELECT spec, types, virtuals FROM dependencies WHERE dependency = :spec"
     for other, types, virtuals in select(conn, sql, spec=spec):
         direct[other] = dependencies.edge(spec, types, virtuals, direct.get(other))
-    types = dependencies.of_any_type(RUN_TIME, is_untyped=False)
-    needing = dependencies.with_ancestors({spec}, types)
+    needing = dependencies.with_ancestors({spec}, dependencies.run_time_types)
     return {other: direct.get(other) for other in needing.union(direct) if other != spec}
 
 
@@ -255,6 +253,8 @@ class Reach:
 class Dependencies:
     """Reads dependencies in both directions, by spec id; `virtuals` has all virtual names.
 
+    `run_time` are the ids of the sets of types that have `link` or `run`, or no type.
+
     The graph is read level by level. A recursive statement would take three times as long, because
     SQLite stores the visited specs in a table.
     """
@@ -266,7 +266,8 @@ class Dependencies:
         self._edge = lru_cache(maxsize=MAX_CACHED_SPECS)(
             lambda dependency, type_id, set_id: Edge(dependency, types[type_id], sets[set_id])
         )
-        self._run_time_types = self.of_any_type(RUN_TIME, is_untyped=False)
+        self.run_time_types = self.of_any_type(RUN_TIME, is_untyped=False)
+        self.run_time = self.of_any_type(RUN_TIME)
         self._run_time: dict[int, list[Edge]] = {}
         self.virtuals = frozenset(chain.from_iterable(sets.values()))
 
@@ -298,7 +299,7 @@ class Dependencies:
             self._run_time.clear()
         while ahead and len(edges_of_spec) <= limit:
             new = [spec for spec in ahead if spec not in self._run_time]
-            self._run_time |= self.edges(new, self._run_time_types) if new else {}
+            self._run_time |= self.edges(new, self.run_time_types) if new else {}
             edges_of_spec |= {spec: self._run_time[spec] for spec in ahead}
             ends = {edge.dependency for spec in ahead for edge in edges_of_spec[spec]}
             ahead = {spec for spec in ends if spec not in edges_of_spec}

@@ -30,8 +30,10 @@ SELECT packages.spec_count, packages.release_count,
     WHERE configurations.package = packages.id AND specs.is_external)
 FROM (SELECT :name AS name) AS asked LEFT JOIN packages ON packages.name = asked.name
 """
-NAMES = """
-SELECT name, spec_count > 0 FROM packages UNION ALL SELECT name, 0 FROM known_packages
+PACKAGE_COUNTS = """
+SELECT name, spec_count FROM packages
+UNION ALL SELECT name, 0 FROM known_packages WHERE name NOT IN (SELECT name FROM packages)
+ORDER BY name
 """
 Kind = Literal["binary", "external", "dependency", "page", "recipe", "virtual", "unknown"]
 NO_BINARY = "no binary of it is in this database"
@@ -96,11 +98,10 @@ def read_spellings(lookups: Lookups) -> Spellings:
 
 
 def _read(lookups: Lookups) -> Spellings:
-    known_packages = "SELECT name FROM known_packages"
     virtuals = "SELECT DISTINCT virtual FROM providers"
     targets = {*lookups.families, *lookups.families.values(), *known_targets()}
     names: dict[str, Iterable[str]] = {
-        "package": {*lookups.packages, *(row[0] for row in select(lookups.conn, known_packages))},
+        "package": package_counts(lookups),
         "virtual": VIRTUALS.union(row[0] for row in select(lookups.conn, virtuals)),
         "release": (record.name for record in lookups.releases.values()),
         "stack": (record.name for record in lookups.stacks.values()),
@@ -129,14 +130,10 @@ class UnknownHashError(BuilderError):
 class KnownName:
     """The meaning of a name in a database.
 
-    Attributes:
-        name: the name.
-        kind: `binary` if a binary has the name. Otherwise `external` or `dependency` if an index
-            has a record of such a spec, `page` if a page has the name, `recipe` if Spack has the
-            package, `virtual` for a virtual package, and `unknown`.
-        spec_count: the number of binaries.
-        others: the providers of a virtual package, or the names near an unknown one.
-        is_installed: whether the database has installations only.
+    The kind is `binary` if a binary has the name. Otherwise it is `external` or `dependency` if an
+    index has a record of such a spec, `page` if a page has the name, `recipe` if Spack has the
+    package, `virtual`, or `unknown`. `others` are the providers of a virtual package, or the names
+    near an unknown one.
     """
 
     name: str
@@ -181,10 +178,15 @@ def known_name(lookups: Lookups, name: str, *, with_near: bool = True) -> KnownN
     return KnownName(name, "unknown", others=near_names(lookups, name) if with_near else ())
 
 
+def package_counts(lookups: Lookups) -> dict[str, int]:
+    """Return the number of binaries of each known package, by name; cached."""
+    return lookups.once(PACKAGE_COUNTS, lambda: dict(select(lookups.conn, PACKAGE_COUNTS)))
+
+
 def near_names(lookups: Lookups, name: str) -> tuple[str, ...]:
     """Return the names of packages near an unknown one, of those with binaries if possible."""
-    names = lookups.once(NAMES, lambda: dict(sorted(select(lookups.conn, NAMES))))
-    return close_names(name, filter(names.get, names)) or close_names(name, names)
+    counts = package_counts(lookups)
+    return close_names(name, filter(counts.get, counts)) or close_names(name, counts)
 
 
 def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
@@ -198,8 +200,7 @@ def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
 def spec_of_hash(lookups: Lookups, text: str) -> int:
     """Return the id of the spec whose hash begins with a text, which may have a `/` before it.
 
-    Raises:
-        UnknownHashError: no hash begins so, or several do.
+    Raises UnknownHashError if none begins so, or several do.
     """
     prefix = text.lower().removeprefix("/")
     specs = specs_beginning(lookups.conn, prefix, MOST_HASHES + 1) if prefix else {}
@@ -216,10 +217,7 @@ def spec_of_hash(lookups: Lookups, text: str) -> int:
 
 
 def known_names(lookups: Lookups) -> KnownNames:
-    """Return tests for the packages and hashes of a database, in any spelling.
-
-    Known packages are those of binaries, dependencies, package data, and virtual packages.
-    """
+    """Return tests for the packages, virtual packages and hashes of a database, in any spelling."""
     knows = read_spellings(lookups).knows
     return KnownNames(
         lambda name: knows("package", name) or knows("virtual", name),

@@ -12,12 +12,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from itertools import chain
 from operator import and_
 from typing import Any
 
 from spack_cache_db.environments import ALL, PackageRules, Requirement
+from spack_cache_db.query import graph
 from spack_cache_db.query.conditions import (
     ANYWHERE,
     COMPILERS,
@@ -32,26 +33,18 @@ from spack_cache_db.query.conditions import (
     Word,
     asked,
     beyond_configurations,
-    check_answerable,
-    check_recorded,
     compiler_condition,
     compiler_of_pages,
+    conditions_beside_records,
     configuration_conditions,
     needs_whole_patches,
     notes_on_pages,
     only,
+    question_of_pages,
     without,
 )
 from spack_cache_db.query.configurations import Spec, specs_beginning, specs_of_configurations
 from spack_cache_db.query.database import Lookups, has_records, select, select_ids, select_in
-from spack_cache_db.query.graph import (
-    RUN_TIME,
-    Dependencies,
-    externals,
-    read_nodes,
-    read_run_time,
-    recorded_specs,
-)
 from spack_cache_db.query.names import read_spellings
 from spack_cache_db.query.selection import configuration_ids, with_other_variant
 from spack_cache_db.spack.constraints import (
@@ -123,13 +116,10 @@ and those that an explanation names."""
 
 @dataclass
 class SpecRecords:
-    """The records of a database, read at first use.
+    """The records of a database, or of one package's specs, read at first use.
 
-    Attributes:
-        lookups: the small tables of the database, which cache data for all packages.
-        package: the only package whose specs are searched; None for all.
-        is_run_time: whether `^x` means link and run dependencies only, because Spack reuses a
-            binary without its build dependencies.
+    With `is_run_time`, `^x` means link and run dependencies only, because Spack reuses a binary
+    without its build dependencies.
     """
 
     lookups: Lookups
@@ -172,9 +162,9 @@ class SpecRecords:
         return self._configured(configuration_conditions(SpecQuery(name=self.package)))
 
     @cached_property
-    def edges(self) -> Dependencies:
+    def edges(self) -> graph.Dependencies:
         """The dependencies of all specs."""
-        return Dependencies(self.lookups.conn)
+        return graph.Dependencies(self.lookups.conn)
 
     @cached_property
     def every(self) -> Set[int]:
@@ -186,7 +176,7 @@ class SpecRecords:
         """The specs without a record, which only pages list."""
         conn = self.lookups.conn
         if self.among is not None:
-            return self.among - {*recorded_specs(conn, self.among)}
+            return self.among - {*graph.recorded_specs(conn, self.among)}
         return self.lookups.once(UNRECORDED, lambda: select_ids(conn, UNRECORDED))
 
     @cached_property
@@ -270,7 +260,7 @@ class SpecRecords:
         dependency for all languages; or, for `^`, a link or run edge at any depth.
         """
         edges, unrecorded = self.edges, self.unrecorded
-        types, run_time = edges.of_all_types(edge.deptypes), edges.of_any_type(RUN_TIME)
+        types, run_time = edges.of_all_types(edge.deptypes), edges.run_time
         # With `^`, link and run edges are searched at any depth below.
         own_types = [types_id for types_id in types if edge.direct or types_id not in run_time]
         holds, below = {*self._with_recorded_compiler(edge)}, set[int]()
@@ -370,8 +360,7 @@ class SpecRecords:
 def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ANYWHERE) -> Question:
     """Return the conditions of a query in any spelling (`Spellings`) and its scope, with notes.
 
-    Raises:
-        UnsupportedQuery: the database cannot answer the query.
+    Raises UnsupportedQuery if the database cannot answer the query.
     """
     query, spelled = respelled(lookups, query)
     package = asked(scope, "package")
@@ -379,7 +368,8 @@ def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ANYWHERE
     records = SpecRecords(lookups, name)
     question = read_query(records, query)
     notes = records.notes(query) if only(question.conditions, "specs") else ()
-    return Question((*question.conditions, *scope), (*spelled, *question.notes, *notes))
+    notes = (*spelled, *question.notes, *notes)
+    return Question((*question.conditions, *scope), notes, query)
 
 
 def respelled(lookups: Lookups, query: SpecQuery) -> tuple[SpecQuery, tuple[str, ...]]:
@@ -403,10 +393,8 @@ def respelled(lookups: Lookups, query: SpecQuery) -> tuple[SpecQuery, tuple[str,
 def read_query(records: SpecRecords, query: SpecQuery) -> Question:
     """Return the conditions of a query with canonical names, without notes on its records.
 
-    A virtual name is a package like any other if the database has a package of that name.
-
-    Raises:
-        UnsupportedQuery: the database cannot answer the query.
+    A virtual name is a package like any other if the database has a package of that name. Raises
+    UnsupportedQuery if the database cannot answer the query.
     """
     name, is_package = query.name, query.name in records.lookups.packages
     if name is not None and not is_package and (provided := _provided(records, query, name)):
@@ -416,25 +404,17 @@ def read_query(records: SpecRecords, query: SpecQuery) -> Question:
         condition = Condition("package", name, OneOf(provided))
         return Question((condition, *question.conditions), (note, *question.notes))
     if beyond_configurations(query) and has_records(records.lookups.conn):
-        check_recorded(query, records.is_virtual)
-        variants = tuple(variant for variant in query.variants if not needs_whole_patches(variant))
-        conditions = configuration_conditions(replace(query, variants=variants))
-        return Question((*conditions, *records.conditions(query)))
-    check_answerable(
-        replace(query, name=None) if is_package and name in VIRTUALS else query,
-        lambda dependency: _instead(records, query, dependency),
-    )
-    compilers = (compiler_condition(compiler_of_pages(edge)) for edge in query.dependencies)
-    conditions = (*configuration_conditions(query), *dict.fromkeys(compilers))
-    return Question(conditions, notes_on_pages(query.dependencies))
+        own = conditions_beside_records(query, records.is_virtual)
+        return Question((*own, *records.conditions(query)))
+    hint = partial(_instead, records, query)
+    return question_of_pages(query, hint, is_package=is_package)
 
 
 def _provided(records: SpecRecords, query: SpecQuery, name: str) -> frozenset[str]:
     """Return the packages that provide a name; empty if it is not a virtual package.
 
-    Raises:
-        UnsupportedQuery: package data has no provider, or the query has versions or variants, which
-            providers do not share.
+    Raises UnsupportedQuery if package data has no provider, or for versions and variants, which
+    providers do not share.
     """
     sets = records.edges.of_virtuals({name})
     rows = select(records.lookups.conn, RECORDED_PROVIDERS, sets=json.dumps(sets)) if sets else ()
@@ -476,20 +456,16 @@ class CheckedRules:
     A requirement applies to a spec and its run-time dependencies, because Spack reuses a binary
     together with these (Spack 1.2, `solver/requirements.py` and `concretize.lp`). Build
     dependencies are not checked, except providers of `c`, `cxx` and `fortran`. Requirements of
-    `all` are not checked for externals, and `buildable: false` excludes no binary.
-
-    Args:
-        records: the records of the database.
-        rules: the requirements.
-        roots: the packages of the environment's specs. Without dependency data, requirements on
-            these are checked for their own specs, and do not make all others unknown.
+    `all` are not checked for externals, and `buildable: false` excludes no binary. Without
+    dependency data, requirements on the packages `roots` are checked for their own specs, and do
+    not make all others unknown.
     """
 
     def __init__(self, records: SpecRecords, rules: PackageRules, roots: Set[str]) -> None:
         self._records = records = replace(records, is_run_time=True)
         self._roots = roots
         self._checks = []
-        run_time, with_users = records.edges.of_any_type(RUN_TIME), records.edges.with_ancestors
+        run_time, with_users = records.edges.run_time, records.edges.with_ancestors
         for kind in (rules.required, rules.conflicts):
             # `all` applies to packages without an entry.
             packages = [name for name in kind if kind[name] and name in records.lookups.packages]
@@ -542,7 +518,7 @@ class CheckedRules:
         An option applies only to packages that have its variants; one with dependencies does not
         apply to compilers and their runtimes.
         """
-        provided = externals(self._records.lookups)
+        provided = graph.externals(self._records.lookups)
         specs = self._records.every - provided.union(*map(self._of, packages))
         exempt: Set[int] = specs
         for option in requirement.options:
@@ -565,7 +541,7 @@ class CheckedRules:
         when, records, edges = requirement.when, self._records, self._records.edges
         if when and (when.variants or when.flags or when.dependencies):
             return _NONE, _NONE, _NONE
-        types = edges.of_any_type(DEPTYPES if virtual in LANGUAGES else RUN_TIME)
+        types = edges.of_any_type(DEPTYPES) if virtual in LANGUAGES else edges.run_time
         used = {"virtuals": json.dumps(edges.of_virtuals({virtual})), "types": json.dumps(types)}
         providers = select_ids(records.lookups.conn, USED_PROVIDERS, None, **used)
 
@@ -639,5 +615,6 @@ def breaking_dependencies(lookups: Lookups, verdicts: Sequence[Verdict], spec: S
     """Return the dependencies of a spec that break requirements which the spec itself meets."""
     groups = [verdict.named or _NONE for verdict in verdicts]
     named = _NONE.union(*(specs for specs in groups if spec.id not in specs))
-    nodes = read_nodes(lookups.conn, read_run_time(lookups, [spec.id]).edges) if named else {}
+    needs = graph.read_run_time(lookups, [spec.id] if named else [])
+    nodes = graph.read_nodes(lookups.conn, needs.edges)
     return sorted(f"{nodes[key].package}@{nodes[key].version}" for key in named & nodes.keys())

@@ -153,10 +153,8 @@ def configuration_ids(
     """Return the configurations that satisfy conditions, in the order of `preference`.
 
     The result is exact for conditions on words and one release or stack. With conditions on specs,
-    or on release and stack, use `specs_in_scope` to keep the configurations with a spec.
-
-    Args:
-        every: without a release or stack, include configurations without a binary.
+    or on release and stack, use `specs_in_scope` to keep the configurations with a spec. `every`
+    includes configurations without a binary, if there is no release or stack.
     """
     values = {kind: value for kind in _FILTERS if (value := asked(conditions, kind)) is not None}
     if "release" in values:
@@ -309,11 +307,8 @@ class Candidates(Memory):
 class Misses:
     """The conditions that each configuration of a package does not satisfy.
 
-    Attributes:
-        package: the package of the query; None for any.
-        rows: its configurations.
-        conditions: the query's conditions, without the package.
-        missed: a number for each row: bit i is set if its words do not satisfy condition i.
+    `missed` has a number for each row: bit i is set if its words do not satisfy condition i. The
+    package itself is not among the conditions.
     """
 
     candidates: Candidates
@@ -347,9 +342,9 @@ class Misses:
         return all(missed >> position & 1 for missed in self.missed)
 
     def missing_least(self, out: Set[int]) -> tuple[int, Candidate] | None:
-        """Return the row that misses the fewest conditions, after these as a bit set.
+        """Return the row with specs that misses the fewest conditions, after these as a bit set.
 
-        Rows without a spec are skipped. The conditions at the positions `out` count as missed.
+        The conditions at the positions `out` count as missed.
         """
         conditions = enumerate(self.conditions)
         of_specs = [(at, found) for at, found in conditions if found.kind in OF_SPECS]
@@ -412,8 +407,7 @@ def misses_of(candidates: Candidates, conditions: Conditions) -> Misses:
 class ResultSet:
     """The configurations that satisfy conditions, by their ids in order.
 
-    Attributes:
-        counts: the number of specs for each; None if it was not needed.
+    `counts` has the number of specs for each; None if it was not needed.
     """
 
     conditions: Conditions

@@ -16,6 +16,7 @@ from importlib.resources import files
 from spack_cache_db.query.conditions import Condition
 from spack_cache_db.query.configurations import specs_beginning
 from spack_cache_db.query.database import Lookups, has_records, select
+from spack_cache_db.query.names import package_counts
 from spack_cache_db.spack.constraints import LEGACY_COMPILERS
 from spack_cache_db.spack.targets import family, is_known
 from spack_cache_db.spack.versions import version_key
@@ -41,12 +42,6 @@ MOST_JOINED = 4
 """Maximum of words in one name: `ml linux x86_64 cuda` is `ml-linux-x86_64-cuda`."""
 PREFIXES = ("py-", "r-", "perl-")
 """Prefixes of names that people leave out."""
-PACKAGE_COUNTS = """
-SELECT name, spec_count FROM packages
-UNION ALL SELECT name, 0 FROM known_packages WHERE name NOT IN (SELECT name FROM packages)
-ORDER BY name
-"""
-
 _WORDS = tomllib.loads(files("spack_cache_db.query").joinpath("words.toml").read_text("utf-8"))
 FILLERS, NEGATIONS, _SYSTEMS_OF_SPACK = (
     frozenset(_WORDS[name].split()) for name in ("fillers", "negations", "systems_of_spack")
@@ -76,13 +71,9 @@ _REPOSITORY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The meaning of words.
+    """The meaning of words: a spec in Spack's syntax, a release, a stack and a machine.
 
     Attributes:
-        spec: a spec in Spack's syntax; empty for any.
-        release: the release that the words name.
-        stack: the stack that they name.
-        host: the machine that they name.
         words: the words for a full-text search.
         left_out: the words that no configuration has together with the others.
         package: the package that they name; empty for none.
@@ -139,11 +130,6 @@ def names_elsewhere(text: str) -> list[str]:
         candidates = [*filter(None, [_WORDS["packages"].get(name)]), *candidates]
         names += [candidate for candidate in candidates if candidate not in names]
     return [*names, *(prefix + name for prefix in PREFIXES for name in names)]
-
-
-def package_counts(lookups: Lookups) -> dict[str, int]:
-    """Return the number of binaries of each known package, by name."""
-    return lookups.once(PACKAGE_COUNTS, lambda: dict(select(lookups.conn, PACKAGE_COUNTS)))
 
 
 def package_called(lookups: Lookups, text: str) -> str | None:
@@ -224,14 +210,13 @@ class _Reader:
 
     def package_of(self, words: Sequence[str]) -> str:
         """Return the package that words name, or ""."""
-        known = "SELECT 1 FROM known_packages WHERE name = :name"
+        known = package_counts(self._lookups)
         needed = "SELECT 1 FROM known_dependencies WHERE dependency = :other AND package = :name"
         # A package without binaries counts if there is no other, or if it depends on the other.
         for word in [*self.unread(words)]:
             name, _ = _split(word)
-            if (name in self._packages or any(select(self._conn, known, name=name))) and (
-                not self._name or any(select(self._conn, needed, name=name, other=self._name))
-            ):
+            needs = {"name": name, "other": self._name}
+            if name in known and (not self._name or any(select(self._conn, needed, **needs))):
                 return name
         return self._name
 

@@ -11,10 +11,10 @@ from spack_cache_db.query.conditions import Condition, Conditions, OneOf, asked
 from spack_cache_db.query.configurations import Counted, specs_in_scope
 from spack_cache_db.query.database import Lookups, json_pieces, select
 from spack_cache_db.query.installation import command_of
-from spack_cache_db.query.names import close_names
+from spack_cache_db.query.names import close_names, package_counts
 from spack_cache_db.query.packages import described_packages, summary_of
 from spack_cache_db.query.selection import counted_part, matching
-from spack_cache_db.query.words import package_called, package_counts, packages_providing
+from spack_cache_db.query.words import package_called, packages_providing
 from spack_cache_db.spack.normal_forms import NO_COMPILER
 from spack_cache_db.spack.versions import newest_version
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.names import Spellings
+from spack_cache_db.query.names import Spellings, package_counts
 from spack_cache_db.query.packages import summarized_packages
 from spack_cache_db.query.totals import facet_counts
-from spack_cache_db.query.words import package_counts
 from spack_cache_db.site.pages.filters import condition_of, hosts_of
 from spack_cache_db.spack.normal_forms import NO_COMPILER
 from spack_cache_db.spack.targets import family, runs_on

@@ -17,13 +17,18 @@ from spack_cache_db.query.configurations import specs_beginning
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
 from spack_cache_db.query.installation import Commands, install_binary
-from spack_cache_db.query.names import UnknownNameError, known_names, read_spellings, scope_of
+from spack_cache_db.query.names import (
+    UnknownNameError,
+    known_names,
+    package_counts,
+    read_spellings,
+    scope_of,
+)
 from spack_cache_db.query.records import question_of, respelled
 from spack_cache_db.query.selection import Candidates, ResultSet, counted_part, matching
 from spack_cache_db.query.words import (
     Reading,
     package_called,
-    package_counts,
     packages_providing,
     plain_words,
     read_words,
