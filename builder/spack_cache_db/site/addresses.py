@@ -113,8 +113,7 @@ def answer_query(
     except (BadAddress, BuilderError) as error:
         if request.is_data:
             return refused(str(error), request.path.rpartition(".")[2])
-        context = {"error": str(error), "status": 400, "path": request.path}
-        return site.page(request, "error.html", context, 400)
+        return site.page(request, "error.html", 400, error=str(error), path=request.path)
 
 
 def _respelled_query(site: Site, request: Request) -> Answer:

@@ -199,6 +199,8 @@ class Site:
             "asset_version": settings.styles,
             "catalogue": settings.database,
             "datasette_version": settings.version,
+            "size": settings.size,
+            "sha256": settings.sha256,
             "metadata": {**facts.described, **settings.metadata},
             "urls": self.urls,
             "labels": LABELS,
@@ -210,16 +212,11 @@ class Site:
         return environment
 
     def page(
-        self,
-        request: Request,
-        template: str,
-        context: Mapping[str, Any],
-        status: int = 200,
-        kind: str = "html",
+        self, request: Request, template: str, status: int = 200, kind: str = "html", **context: Any
     ) -> Answer:
         """Return the page that a template renders; `kind` is a key of `CONTENT_TYPES`."""
         without_host = urlencode([pair for pair in request.pairs if pair[0] != "host"])
-        variables = {
+        context |= {
             "request": {
                 "path": self.urls.path(request.path),
                 "args": request.args,
@@ -228,9 +225,9 @@ class Site:
             },
             "menu": request.menu,
             "canonical": self.absolute(request, request.path) if status == 200 else None,
+            "status": status,
         }
-        text = self.environment.get_template(template).render(context, **variables)
-        return data(text, kind, status=status)
+        return data(self.environment.get_template(template).render(context), kind, status=status)
 
     def absolute(self, request: Request, path: str) -> str:
         """Return the address of a path with scheme and host."""

@@ -90,8 +90,8 @@ def respond(site: Site, number: int, request: Request) -> Answer:
 
 def home(site: Site, request: Request) -> Answer:
     """Return `/`."""
-    context = {"page": overviews.load_home(site.lookups), "size": site.settings.size}
-    return site.page(request, "home.html", context | {"feed": Topic().feed})
+    page = overviews.load_home(site.lookups)
+    return site.page(request, "home.html", page=page, feed=Topic().feed)
 
 
 def package(site: Site, request: Request, package: str) -> Answer:
@@ -102,11 +102,11 @@ def package(site: Site, request: Request, package: str) -> Answer:
         package_data = read_package(site.conn, package)
         if package_data is None:
             return missing(site, request, "package", package)
-        context = {"data": package_data, "known_name": known_name(site.lookups, package)}
-        return site.page(request, "unbuilt.html", context)
+        known = known_name(site.lookups, package)
+        return site.page(request, "unbuilt.html", data=package_data, known_name=known)
     links = package_links(site.settings.route, package, filters)
-    context = {"page": page, "links": links, "feed": Topic(package=package).feed}
-    return site.page(request, "package.html", context)
+    feed = Topic(package=package).feed
+    return site.page(request, "package.html", page=page, links=links, feed=feed)
 
 
 def binary(site: Site, request: Request, hash: str) -> Answer:
@@ -120,8 +120,9 @@ def binary(site: Site, request: Request, hash: str) -> Answer:
     table = "build_listings" if page.listings else "specs"
     links = data_links(site.settings.route, table, [("hash", text)])
     narrowing = replace(Narrowing.parse(request.pairs), release=page.release)
-    context = {"page": page, "links": links, "tree_rows": tree_rows, "narrowing": narrowing}
-    return site.page(request, "spec.html", context)
+    return site.page(
+        request, "spec.html", page=page, links=links, tree_rows=tree_rows, narrowing=narrowing
+    )
 
 
 def candidates(site: Site, request: Request, prefix: str) -> Answer:
@@ -131,9 +132,8 @@ def candidates(site: Site, request: Request, prefix: str) -> Answer:
         return missing(site, request, "spec", prefix)
     if len(specs) == 1:
         return site.redirect(f"/spec/{specs[0].hash}")
-    is_more = len(specs) > spec.MOST_CANDIDATES
-    context = {"prefix": prefix, "candidates": specs[: spec.MOST_CANDIDATES], "is_more": is_more}
-    return site.page(request, "candidates.html", context)
+    first, is_more = specs[: spec.MOST_CANDIDATES], len(specs) > spec.MOST_CANDIDATES
+    return site.page(request, "candidates.html", prefix=prefix, candidates=first, is_more=is_more)
 
 
 def release(site: Site, request: Request, release: str) -> Answer:
@@ -143,8 +143,7 @@ def release(site: Site, request: Request, release: str) -> Answer:
         return missing(site, request, "release", release)
     pairs = [("release", release)]
     links = data_links(site.settings.route, "build_listings", pairs, many=True)
-    context = {"page": page, "links": links, "first_rows": PAGE_ROWS}
-    return site.page(request, "release.html", context)
+    return site.page(request, "release.html", page=page, links=links, first_rows=PAGE_ROWS)
 
 
 def stack(site: Site, request: Request, stack: str) -> Answer:
@@ -153,8 +152,8 @@ def stack(site: Site, request: Request, stack: str) -> Answer:
     if page is None:
         return missing(site, request, "stack", stack)
     links = data_links(site.settings.route, "spec_stacks", [("stack", stack)], many=True)
-    context = {"page": page, "links": links, "feed": Topic(stack=stack).feed}
-    return site.page(request, "stack.html", context | {"first_rows": PAGE_ROWS})
+    feed = Topic(stack=stack).feed
+    return site.page(request, "stack.html", page=page, links=links, feed=feed, first_rows=PAGE_ROWS)
 
 
 def listed(site: Site, request: Request, kind: str, form: str | None) -> Answer:
@@ -169,25 +168,21 @@ def listed(site: Site, request: Request, kind: str, form: str | None) -> Answer:
             return refused(f"{none} in this database", form, 404)
         rows = Rows(page.csv_columns, page.in_order())
         return data(form_of(rows.records, rows, form), form)
-    context = {
-        "page": page,
-        "filters": page.filters,
-        "rows": list_rows(page, site.urls.path(f"/{kind.removesuffix('s')}/")),
-        "links": DataLinks.of_page(f"/{kind}", filters.address()) if page.rows else None,
-        "feed": Topic().feed if kind == "releases" else None,
-    }
-    return site.page(request, "list.html", context)
+    return site.page(
+        request,
+        "list.html",
+        page=page,
+        filters=page.filters,
+        rows=list_rows(page, site.urls.path(f"/{kind.removesuffix('s')}/")),
+        links=DataLinks.of_page(f"/{kind}", filters.address()) if page.rows else None,
+        feed=Topic().feed if kind == "releases" else None,
+    )
 
 
 def about(site: Site, request: Request) -> Answer:
     """Return `/about`."""
-    context = {
-        "page": overviews.load_about(site.lookups),
-        "others": request.databases,
-        "size": site.settings.size,
-        "sha256": site.settings.sha256,
-    }
-    return site.page(request, "about.html", context)
+    page = overviews.load_about(site.lookups)
+    return site.page(request, "about.html", page=page, others=request.databases)
 
 
 def suggest(site: Site, request: Request) -> Answer:
@@ -232,19 +227,21 @@ def find(site: Site, request: Request) -> Answer:
     links = DataLinks.of_page("/find", query) if has_rows else None
     is_spec = page.answer is not None and page.reading is None
     topic = Topic(text, stack=narrowing.stack, host=narrowing.host)
-    context = {
-        "page": page,
-        "search_text": text,
-        "links": links,
-        "narrowing": narrowing,
-        "others": [
-            name
-            for name in having(names, text)
-            if name.kind != "package" and f"-{text.lower()}" in f"-{name.name.lower()}"
-        ],
-        "feed": topic.feed if is_spec else None,
-    }
-    return site.page(request, "find.html", context)
+    others = [
+        name
+        for name in having(names, text)
+        if name.kind != "package" and f"-{text.lower()}" in f"-{name.name.lower()}"
+    ]
+    return site.page(
+        request,
+        "find.html",
+        page=page,
+        search_text=text,
+        links=links,
+        narrowing=narrowing,
+        others=others,
+        feed=topic.feed if is_spec else None,
+    )
 
 
 def to_reading(site: Site, reading: Reading, narrowing: Narrowing) -> Answer:
@@ -302,14 +299,8 @@ def cover(site: Site, request: Request, form: str | None) -> Answer:
     if request.form is not None and is_short:
         return site.redirect(f"/cover?{pasted.query}", status=303)
     page = pasted_environment.load_cover(site.lookups, pasted)
-    context = {
-        "page": page,
-        "pasted": pasted,
-        "is_short": is_short,
-        "spec_line": spec.spec_line,
-        "quoted": shlex.quote,
-    }
-    return site.page(request, "cover.html", context)
+    helpers: dict[str, Any] = {"spec_line": spec.spec_line, "quoted": shlex.quote}
+    return site.page(request, "cover.html", page=page, pasted=pasted, is_short=is_short, **helpers)
 
 
 def comparison(site: Site, request: Request, old: str, new: str, form: str | None) -> Answer:
@@ -323,11 +314,10 @@ def comparison(site: Site, request: Request, old: str, new: str, form: str | Non
         return data(form_of(diff.as_dict(), diff.rows, form), form)
     page = changes.load_changes(site.lookups, sides)
     if page.error:
-        return site.page(request, "changes.html", {"page": page, "sides": sides}, 404)
+        return site.page(request, "changes.html", page=page, sides=sides, status=404)
     topic = Topic(package=sides.package, stack=sides.stack, host=sides.host)
     links = DataLinks(None, sides.address("json"), sides.address("csv"))
-    context = {"page": page, "sides": sides, "links": links, "feed": topic.feed}
-    return site.page(request, "changes.html", context)
+    return site.page(request, "changes.html", page=page, sides=sides, links=links, feed=topic.feed)
 
 
 def form_of(document: Any, rows: Rows, form: str) -> str:
@@ -341,8 +331,8 @@ def compare(site: Site, request: Request) -> Answer:
     if sides.old and sides.new:
         return site.redirect(sides.address())
     sides = changes.with_defaults(site.lookups, sides)
-    context = {"sides": sides, "latest": changes.latest_changes(site.lookups)}
-    return site.page(request, "compare.html", context)
+    latest = changes.latest_changes(site.lookups)
+    return site.page(request, "compare.html", sides=sides, latest=latest)
 
 
 def changes_feed(site: Site, request: Request, of: str) -> Answer:
@@ -372,7 +362,7 @@ def badge(site: Site, request: Request, package: str) -> Answer:
     text = load_badge(site.lookups, package)
     if text is None:
         return missing(site, request, "package", package)
-    return site.page(request, "badge.svg", {"package": package, "text": text}, kind="svg")
+    return site.page(request, "badge.svg", package=package, text=text, kind="svg")
 
 
 def coverage(site: Site, request: Request, release: str) -> Answer:
@@ -383,7 +373,7 @@ def coverage(site: Site, request: Request, release: str) -> Answer:
         return missing(site, request, "release", release)
     pairs = [("release", release)]
     links = data_links(site.settings.route, "release_counts", pairs, many=True)
-    return site.page(request, "coverage.html", {"page": page, "links": links})
+    return site.page(request, "coverage.html", page=page, links=links)
 
 
 def robots(site: Site, request: Request) -> Answer:
@@ -403,27 +393,21 @@ def sitemap(site: Site, request: Request) -> Answer:
         if name.kind in ("package", "release", "stack")
     )
     paths = islice(chain(SITEMAP_PAGES, named_pages), SITEMAP_SIZE)
-    return site.page(request, "sitemap.xml", {"paths": paths}, kind="xml")
+    return site.page(request, "sitemap.xml", paths=paths, kind="xml")
 
 
 def opensearch(site: Site, request: Request) -> Answer:
     """Return `/opensearch.xml`, with which browsers search this site from the address bar."""
-    return site.page(request, "opensearch.xml", {}, kind="opensearch")
+    return site.page(request, "opensearch.xml", kind="opensearch")
 
 
 def missing(site: Site, request: Request, what: str, text: str) -> Answer:
-    """Return a page about a name that does not exist, with similar names and the search.
-
-    Args:
-        what: the kind of the name, such as `package`.
-    """
-    context = {
-        "what": what,
-        "text": text,
-        "close": load_close(site.lookups, what, text),
-        "known_name": known_name(site.lookups, text) if what == "package" else None,
-    }
-    return site.page(request, "missing.html", context, 404)
+    """Return a page about a name that does not exist, with similar names and the search."""
+    known, close = known_name(site.lookups, text), load_close(site.lookups, what, text)
+    known_package = known if what == "package" else None
+    return site.page(
+        request, "missing.html", 404, what=what, text=text, close=close, known_name=known_package
+    )
 
 
 _PACKAGE, _RELEASE, _STACK = (f"(?P<{kind}>.*[^/])" for kind in ("package", "release", "stack"))
