@@ -81,18 +81,6 @@ def test_a_damaged_file_is_refused(samples_file: Path, tmp_path: Path, how: str)
     assert said.endswith("; build it again")
 
 
-def test_a_table_that_datasette_cannot_show_is_told(samples_file: Path, tmp_path: Path) -> None:
-    """A table of somebody's own whose name breaks Datasette's SQL: one line, not pages of 500."""
-    copy = tmp_path / "odd.db"
-    shutil.copy(samples_file, copy)
-    with closing(sqlite3.connect(copy)) as connection:
-        connection.execute('CREATE TABLE "odd ]name" (x)')
-        connection.commit()
-    assert refusal(copy) == (
-        f"{copy}: has a table 'odd ]name', a name that Datasette cannot show; rename it"
-    )
-
-
 def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
     """A missing file, a folder, another kind of file: each is told what it is."""
     other = tmp_path / "other.db"

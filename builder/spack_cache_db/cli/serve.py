@@ -8,6 +8,7 @@ import socket
 import sys
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -31,12 +32,11 @@ _BACKLOG = 2048
 )
 @flag("--no-sql", "Refuse visitors' own SQL; canned queries still work.")
 @flag("--cors", "Let other websites read the data and the file.")
-@click.option(
+@value_option(
     "--allow-embedding",
-    "embedding",
-    metavar="ORIGIN",
+    "ORIGIN",
+    "Let pages of ORIGIN (https://host) show the site in a frame. Repeatable.",
     multiple=True,
-    help="Let pages of ORIGIN (https://host) show the site in a frame. Repeatable.",
 )
 @value_option(
     "--proxy",
@@ -48,14 +48,7 @@ _BACKLOG = 2048
     type=GivenPath(exists=True, dir_okay=False, path_type=Path),
     help="YAML or JSON with a title, permissions, plugins or settings that replace the site's.",
 )
-@click.option(
-    "--setting",
-    "settings",
-    nargs=2,
-    multiple=True,
-    metavar="NAME VALUE",
-    help="Datasette setting. Repeatable.",
-)
+@value_option("--setting", "NAME VALUE", "Datasette setting. Repeatable.", nargs=2, multiple=True)
 @click.option(
     "--plugins-dir",
     type=GivenPath(exists=True, file_okay=False, path_type=Path),
@@ -70,18 +63,7 @@ _BACKLOG = 2048
     help="Number of server processes; one that hangs or dies is replaced.",
 )
 def serve(
-    file: Path,
-    host: str,
-    port: int,
-    no_sql: bool,
-    cors: bool,
-    embedding: tuple[str, ...],
-    proxy: str | None,
-    metadata: Path | None,
-    settings: tuple[tuple[str, str], ...],
-    plugins_dir: Path | None,
-    base_url: str | None,
-    workers: int,
+    file: Path, host: str, port: int, proxy: str | None, workers: int, **options: Any
 ) -> None:
     """Serve a database with Datasette, read-only.
 
@@ -94,25 +76,26 @@ def serve(
     from spack_cache_db.cli.server import SiteOptions, Supervisor, read_metadata
 
     click.echo(printable(f"Loading {file} ..."), err=True)
-    for origin in embedding:
+    for origin in options["allow_embedding"]:
         if not is_origin(origin):
             fail(f"--allow-embedding {origin}: expected an origin such as https://example.org")
     if proxy is not None and not _are_addresses(proxy):
         fail(f"--proxy {proxy}: expected an IP address such as 127.0.0.1, or a network of them")
     site_folder()
-    options = SiteOptions(
-        sql=not no_sql,
-        cors=cors,
+    base_url, metadata = options["base_url"], options["metadata"]
+    site_options = SiteOptions(
+        sql=not options["no_sql"],
+        cors=options["cors"],
         metadata=read_metadata(metadata) if metadata else {},
-        settings=[*settings, *([("base_url", base_url)] if base_url is not None else [])],
-        plugins_dir=plugins_dir,
-        embedding=embedding,
+        settings=[*options["setting"], *([("base_url", base_url)] if base_url is not None else [])],
+        plugins_dir=options["plugins_dir"],
+        embedding=options["allow_embedding"],
     )
     for number in (signal.SIGINT, signal.SIGTERM):
         # Until the server processes run: they handle signals themselves.
         signal.signal(number, lambda *_: sys.exit(0))
     with listen(host, port) as listener:
-        supervisor = Supervisor(file.absolute(), options, listener, workers, proxy)
+        supervisor = Supervisor(file.absolute(), site_options, listener, workers, proxy)
         say(f"Serving {file} on {address_of(listener)} until interrupted (Ctrl-C).")
         supervisor.run()
     if supervisor.has_failed:
@@ -121,11 +104,11 @@ def serve(
 
 def _are_addresses(text: str) -> bool:
     try:
-        for address in text.split(","):
-            ip_network(address.strip(), strict=False)
+        return text == "*" or all(
+            ip_network(part.strip(), strict=False) for part in text.split(",")
+        )
     except ValueError:
-        return text == "*"
-    return True
+        return False
 
 
 class ListenError(BuilderError):
@@ -148,23 +131,20 @@ def listen(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
     except (OSError, ValueError) as error:
-        raise ListenError(_message(error, host, port)) from None
+        advice = "use an address of this machine: 127.0.0.1, or 0.0.0.0 for all of them"
+        messages = {
+            errno.EADDRINUSE: f"port {port} is in use; choose another with --port, or a free one"
+            " with --port 0",
+            errno.EACCES: f"no permission for port {port}; choose one above 1023 with --port",
+        }
+        other = f"--host {host}: {reason(error)}; {advice}"
+        raise ListenError(messages.get(getattr(error, "errno", 0) or 0, other)) from None
 
 
 def address_of(listener: socket.socket) -> str:
     """Return the URL of a listening socket."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
-
-
-def _message(error: Exception, host: str, port: int) -> str:
-    code = getattr(error, "errno", None)
-    if code == errno.EADDRINUSE:
-        return f"port {port} is in use; choose another with --port, or a free one with --port 0"
-    if code == errno.EACCES:
-        return f"no permission for port {port}; choose one above 1023 with --port"
-    message = f"--host {host}: {reason(error)}"
-    return f"{message}; use an address of this machine: 127.0.0.1, or 0.0.0.0 for all of them"
 
 
 @click.command()

@@ -23,8 +23,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from uvicorn import Config
@@ -51,33 +52,16 @@ SettingValues = dict[str, bool | int | str]
 Allowed = bool | dict[str, Any] | None
 
 
-class Table(msgspec.Struct):
-    """A table, as Datasette's documentation describes it ("Metadata", "Defining permissions")."""
+class Section(msgspec.Struct):
+    """A section of metadata, as Datasette's documentation has it; Datasette checks no types."""
 
     allow: Allowed = None
+    allow_sql: Allowed = None
     plugins: dict[str, Any] = {}
-
-
-class Query(msgspec.Struct):
-    """A canned query, likewise."""
-
-    allow: Allowed = None
-
-
-class Database(Table):
-    """A database, likewise."""
-
-    allow_sql: Allowed = None
-    queries: dict[str, Query | str] = {}
-    tables: dict[str, Table] = {}
-
-
-class Metadata(Table):
-    """Metadata of a Datasette: the parts whose types Datasette does not check."""
-
-    allow_sql: Allowed = None
-    databases: dict[str, Database] = {}
     settings: dict[str, Any] = {}
+    databases: dict[str, Section] = {}
+    tables: dict[str, Section] = {}
+    queries: dict[str, Section | str] = {}
 
 
 def site_settings() -> SettingValues:
@@ -87,14 +71,8 @@ def site_settings() -> SettingValues:
     return settings
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
-    """A database that Datasette serves; the name of its file is the name in URLs.
-
-    Args:
-        path: private path of the database, valid as long as it is served.
-        inspected: inspect data of exactly this file; Datasette does not detect stale data.
-    """
+class Served(NamedTuple):
+    """A private path of a database, whose file has its name in URLs, and inspect data of it."""
 
     path: Path
     inspected: dict[str, Any]
@@ -105,17 +83,12 @@ def served(database: Path) -> Iterator[Served]:
     """Yield a checked database that does not change while it is served.
 
     Raises:
-        DatabaseError: it is not a database of `build`, is damaged, or Datasette cannot show it.
+        DatabaseError: it is not a database of `build`, or is damaged.
     """
     open_database(database).close()
     with pinned(database, f"{NAME}.db") as path:
-        inspected = current_inspection(path, database)
-        for name in inspected[NAME]["tables"]:
-            # Datasette 0.65 and 1.0 put names into SQL between brackets without escaping them.
-            if "]" in name:
-                message = "a name that Datasette cannot show; rename it"
-                raise DatabaseError(f"{database}: has a table {name!r}, {message}")
-        yield Served(path, inspected)
+        # Datasette does not detect stale inspect data.
+        yield Served(path, current_inspection(path, database))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,29 +103,22 @@ class SiteOptions:
     embedding: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SiteProcess:
-    """Creates the application; uvicorn calls it in each server process."""
+def site_app(opened: Served, options: SiteOptions) -> Any:
+    """Return the application of a server process, which ends on an error and with its parent."""
+    from spack_cache_db.site.sandbox.statements import bound_heap
 
-    opened: Served
-    options: SiteOptions
-
-    def __call__(self) -> Any:
-        """Return the application; on an error the process ends, and it ends with its parent."""
-        from spack_cache_db.site.sandbox.statements import bound_heap
-
-        # The reader of the log may disappear, and cancelled requests at the end are normal.
-        logging.raiseExceptions = False
-        logging.getLogger("uvicorn.error").addFilter(
-            lambda record: not isinstance((record.exc_info or (0, 0))[1], asyncio.CancelledError)
-        )
-        threading.Thread(target=_end_with_parent, daemon=True).start()
-        bound_heap()
-        try:
-            return datasette(self.opened, self.options).app()
-        except BuilderError as error:
-            write_error(f"Error: {error}\n")
-            sys.exit(STARTUP_FAILURE)
+    # The reader of the log may disappear, and cancelled requests at the end are normal.
+    logging.raiseExceptions = False
+    logging.getLogger("uvicorn.error").addFilter(
+        lambda record: not isinstance((record.exc_info or (0, 0))[1], asyncio.CancelledError)
+    )
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    bound_heap()
+    try:
+        return datasette(opened, options).app()
+    except BuilderError as error:
+        write_error(f"Error: {error}\n")
+        sys.exit(STARTUP_FAILURE)
 
 
 def _end_with_parent() -> None:
@@ -178,14 +144,14 @@ class Supervisor(Multiprocess):
     ) -> None:
         self._database, self._options = database, options
         self._pinned = ExitStack()
-        process = SiteProcess(self._pinned.enter_context(served(database)), options)
+        opened = self._pinned.enter_context(served(database))
         # Report options that Datasette refuses before a process starts.
-        datasette(process.opened, options)
+        datasette(opened, options)
         # All of uvicorn's log goes to standard error.
         log = deepcopy(LOGGING_CONFIG)
         log["handlers"]["access"]["stream"] = "ext://sys.stderr"
         config = Config(
-            process,
+            partial(site_app, opened, options),
             factory=True,
             http="h11",
             ws="none",
@@ -212,30 +178,30 @@ class Supervisor(Multiprocess):
 
     def run(self) -> None:
         """Serve until a signal ends the server."""
-        with self._pinned:
+        try:
             super().run()
+        finally:
+            self._pinned.close()
 
     def handle_hup(self) -> None:
         """Serve the database that is at the path now; end if the server has a terminal."""
         if self._is_terminal:
             self.should_exit.set()
             return
-        before, process = [*self.processes], self.config.app
-        with ExitStack() as replaced:
-            try:
-                opened = replaced.enter_context(served(self._database))
-            except BuilderError as error:
-                write_error(f"SIGHUP: {error}. The old content is still served.\n")
-                return
-            self.config.app = SiteProcess(opened, self._options)
-            super().handle_hup()
-            if any(process in before for process in self.processes):
-                self.config.app = process
-            else:
-                # Leaving this block removes the database that was served until now.
-                new = replaced.pop_all()
-                replaced.push(self._pinned.pop_all())
-                self._pinned.push(new)
+        new = ExitStack()
+        try:
+            opened = new.enter_context(served(self._database))
+        except BuilderError as error:
+            write_error(f"SIGHUP: {error}. The old content is still served.\n")
+            return
+        old_processes, old_app = [*self.processes], self.config.app
+        self.config.app = partial(site_app, opened, self._options)
+        super().handle_hup()
+        if any(process in old_processes for process in self.processes):
+            self.config.app = old_app
+        else:
+            self._pinned, new = new, self._pinned
+        new.close()
 
 
 def datasette(file: Served, options: SiteOptions) -> Any:
@@ -285,7 +251,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
     """
     try:
         metadata = load(read_file(path, METADATA_BOUNDS.size).decode(), METADATA_BOUNDS)
-        msgspec.convert(metadata, Metadata)
+        msgspec.convert(metadata, Section)
         settings_of(metadata)
     except LineFault as fault:
         raise DatabaseError(str(Fault(str(path), fault.line, fault.message))) from None
