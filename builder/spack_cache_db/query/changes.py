@@ -73,14 +73,11 @@ class Diff(NotebookTable):
 
     Attributes:
         old: the name of the old release, as typed (`develop` or `develop:e4s`).
-        new: the name of the new one.
-        packages: names of packages.
         versions: pairs of package and version, in Spack's order of versions.
         configurations: the configurations that only one side has.
         grown: configurations of both sides with added hashes only.
         shrunk: configurations of both sides with removed hashes only.
         rebuilt: configurations with removed and added hashes.
-        stacks: names of stacks, without `root`.
         specs: all hashes, counted.
         causes: why configurations were rebuilt, as far as dependencies are recorded; None if there
             were too many to compare.
@@ -308,11 +305,8 @@ def side_of(lookups: Lookups, text: str, stack: str | None = None) -> Conditions
 class Changes:
     """The changes from one side to the other, by numbers; `in_words` returns them as a `Diff`.
 
-    Attributes:
-        sides: the old and the new side in words.
-        removed: the specs that only the old side has, by configuration.
-        added: the specs that only the new side has, by configuration.
-        amounts: the number of specs of each changed configuration.
+    `removed` and `added` are the specs that only one side has, by configuration; `amounts` counts
+    the specs of each changed configuration.
     """
 
     numbering: Numbering

@@ -52,13 +52,10 @@ Pair = tuple[int, int]
 
 
 class Change(NamedTuple):
-    """A difference between this spec and another one.
+    """A difference in a package between this spec and another one; None is no value.
 
-    Attributes:
-        what: a package, or the virtual packages whose provider differs.
-        part: the part of it that differs, such as `flags`; empty for its version or presence.
-        here: the value of this spec, or None.
-        there: the value of the other spec, or None.
+    `part` is a part of the package such as `flags`, `provider` of virtual packages, or empty for
+    its version or presence.
     """
 
     what: str
@@ -341,12 +338,10 @@ def _virtuals(graph: Needs) -> dict[int, frozenset[str]]:
 
 
 class Numbering(NamedTuple):
-    """Numbers the specs and configurations of one or two databases.
+    """Numbers the specs and configurations of two databases; the old one may be missing.
 
-    Attributes:
-        new: the database whose ids are the numbers.
-        old: an older database; the number of a row that only this one has is its negative id.
-        specs: the numbers of its specs, by their ids.
+    The numbers are ids of the new database. A configuration or a spec of the old database that the
+    new one lacks has its negative id; `specs` has the numbers of the old database's specs.
     """
 
     new: Lookups
@@ -367,11 +362,10 @@ class Cause(NamedTuple):
 
     Attributes:
         package: the package that changed: a dependency, or the rebuilt package itself.
-        what: `version`, `variants`, another column of a configuration, `recipe` (the hash of the
-            package's recipe), or `dependency` (only one of the two needs it).
+        what: `version`, `variants`, another column of a configuration, `recipe`, or `dependency`
+            (only one of the two needs it).
         old: the old value; None for recipes and new dependencies.
         new: the new value; None for recipes and dropped dependencies.
-        configurations: the number of rebuilt configurations.
     """
 
     package: str

@@ -133,11 +133,9 @@ ORDER BY wanted.key
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """Commands that install binaries from a mirror, or load installed specs.
+    """Commands that install binaries from a mirror, or load installed specs, of Spack or a module.
 
     Attributes:
-        commands: the commands, in order; of a module rather than of Spack, if an installed spec
-            has one.
         release: the release with the mirror, or the installation; empty for several.
         note: why they may fail as they are, or that the system provides the spec.
         is_known: whether the mirror's address is known; otherwise they have `PLACEHOLDER`.
@@ -277,9 +275,8 @@ def install_example(conn: sqlite3.Connection, release: str) -> Commands:
 def mirror_url(conn: sqlite3.Connection, release: str, dag_hash: str | None = None) -> str | None:
     """Return the address of the mirror of a release; None if no source has it.
 
-    It is the address of the mirror that has the binary; otherwise that of the binary's tarball, as
-    pages list it; otherwise that of a mirror of the release; and that of Spack's public cache for
-    a release without mirrors, because it was read from pages.
+    In this order: the mirror that has the binary, the address of its tarball, another mirror of the
+    release, and Spack's public cache for a release that was read from pages.
     """
     mirrors: Iterator[tuple[str | None, bool | None]]
     mirrors = select(conn, MIRROR, release=release, hash=dag_hash)
@@ -312,7 +309,7 @@ class Origin:
     Attributes:
         title: the title of a site that shows it.
         owner: its owner, as the subject of a sentence.
-        url: the only address of all of it on the web; None otherwise.
+        url: the only address of all of it on the web, if there is one.
         is_public: whether all of it is Spack's public build cache.
     """
 

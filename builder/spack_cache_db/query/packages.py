@@ -127,7 +127,7 @@ class VariantMeaning(NamedTuple):
 
 
 class VariantNote(NamedTuple):
-    """A note about a variant: whether it is Spack's default, and its meaning."""
+    """Whether a variant has Spack's default, and a text with its meaning."""
 
     is_default: bool
     hint: str
@@ -135,14 +135,12 @@ class VariantNote(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackageData:
-    """A package as package data describes it.
+    """A package as package data describes it; without package data, only `status` is filled.
 
     Attributes:
-        status: the package, and how its binaries compare with Spack's versions.
         build_system: the class of its recipe.
         recipe: the address of its recipe, as in the data.
-        dependent_count: how many packages depend on it; None if the database has no package data of
-            it, in which case only `status` is filled.
+        dependent_count: how many packages depend on it; None without package data.
         versions: newest first.
         variants: by name.
         provides: the virtual packages that it provides.
@@ -379,8 +377,6 @@ class PackageStatus(NamedTuple):
     """A package in Spack, compared with its binaries.
 
     Attributes:
-        name: the package.
-        description: its description; None if unknown.
         homepage: its address, as in the recipe, which may not be a URL.
         latest_version: the version that Spack prefers.
         newest_version: the newest version of a binary; None without a binary.
