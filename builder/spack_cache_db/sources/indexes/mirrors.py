@@ -96,10 +96,7 @@ class BinaryPlace(NamedTuple):
 
 
 class OpenIndex(NamedTuple):
-    """An opened index: its document, its records, and a function that returns a record's binary.
-
-    The function returns None for a record without a binary.
-    """
+    """An opened index: its document, its records, and a function that returns a record's binary."""
 
     document: Document
     records: IndexRecords
@@ -144,8 +141,8 @@ def open_mirror(mirror: File, place: Place) -> Iterator[OpenIndex | Fault]:
 def files_without_index(folder: Path) -> list[str]:
     """Return the names of the files that `build` reads from a folder without a mirror's index.
 
-    They are the index of an installation, a single index, or spec files. The list is empty if the
-    folder has an index of a mirror. `InputError` if a manifest cannot be read.
+    They are the index of an installation, a single index, or spec files. `InputError` if a manifest
+    cannot be read.
     """
     mirror = _Mirror(File(str(folder), "", "mirror"), Place())
     if paths := mirror.index_paths():
@@ -165,13 +162,10 @@ def files_to_read(folder: Path) -> list[Path]:
     """Return the files of a mirror that determine its content; manifests stand for their blobs."""
     mirror = _Mirror(File(str(folder), "", "mirror"), Place())
     paths = mirror.index_paths()
-    beside = [
-        folder / ADDRESS_FILE,
-        folder / SIZES_FILE,
-        *(path.with_name(f"{path.name}.hash") for path in paths),
-    ]
+    sums = (path.with_name(f"{path.name}.hash") for path in paths)
+    beside = [folder / ADDRESS_FILE, folder / SIZES_FILE, *sums]
     specs = sorted(mirror.spec_manifests) if paths else mirror.spec_paths()[1]
-    return [*paths, *specs, *(path for path in beside if path.is_file())]
+    return [*paths, *specs, *filter(Path.is_file, beside)]
 
 
 Binary = tuple[str, str, str]
@@ -229,11 +223,12 @@ class _Mirror:
         self._sizes: dict[str, int] = {}
         try:
             with _faults_of(mirror.location):
-                if _has(folder, ADDRESS_FILE):
+                # A broken link exists, and opening it reports the error.
+                if os.path.lexists(folder / ADDRESS_FILE):
                     address = read_address(read_file(folder / ADDRESS_FILE, MAX_ADDRESS))
                     self.filter = BinaryFilter.parsed(address)
                     self.url = address.url
-                if _has(folder, SIZES_FILE):
+                if os.path.lexists(folder / SIZES_FILE):
                     self._sizes = read_sizes(read_file(folder / SIZES_FILE, MAX_INDEX))
         except InputError as error:
             self.faults = error.faults
@@ -276,7 +271,7 @@ class _Mirror:
         manifests = self.folder / MANIFESTS
         if manifests.is_dir():
             return sorted(folder / _INDEX_MANIFEST for folder in _folders_with_an_index(manifests))
-        return [self.folder / name for name in _PLAIN if _has(self.folder, name)]
+        return [path for name in _PLAIN if os.path.lexists(path := self.folder / name)]
 
     def spec_paths(self) -> tuple[str, list[Path]]:
         """Return the layout of a mirror without an index, and its spec files or their manifests."""
@@ -300,7 +295,7 @@ class _Mirror:
         file = File(str(path), f"{self._mirror.path}/{below}".lstrip("/"))
         data = decompressed(data, MAX_INDEX)
         index = _open_index(file, data, self._place, self._place_path, view, self)
-        problems = (*index.document.problems, *unknown_keys("manifest", Counter(unknown)))
+        problems = (*index.document.problems, *_unknown_keys("manifest", Counter(unknown)))
         return index._replace(document=index.document._replace(problems=problems))
 
     def spec_files(self) -> OpenIndex:
@@ -321,16 +316,12 @@ class _Mirror:
         location = self._mirror.location
         facts = IndexFacts(stack, f"spec files, layout {layout}", self.url, location)
         path_in_input = self._mirror.path or "."
-        document = Document(location, path_in_input, digest.hexdigest(), release, index_facts=facts)
+        sha256 = digest.hexdigest()
+        document = Document(location, path_in_input, sha256, release, index_facts=facts)
         return _opened(document, SpecFileRecords(files), self)
 
     def _blob(self, manifest: Manifest, media_type: str) -> bytes:
-        """Return the bytes of the blob that a manifest names.
-
-        Raises:
-            IndexFault: the manifest has no such blob, or the blob does not match the manifest.
-            OSError: a file cannot be read.
-        """
+        """Return the bytes of the blob that a manifest names; `IndexFault` if it does not match."""
         blob = manifest.blob(media_type)
         if blob is None:
             kind = "index" if media_type == INDEX else "spec file"
@@ -360,21 +351,15 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def _has(folder: Path, name: str) -> bool:
-    """Return whether a name exists; a broken link counts, and opening it reports the error."""
-    return os.path.lexists(folder / name)
-
-
 def _require_sum(path: Path, data: bytes) -> None:
     """Raise `IndexFault` unless an index has the checksum in the file beside it (layout 2)."""
     beside = path.with_name(f"{path.name}.hash")
-    if _has(beside.parent, beside.name):
+    if os.path.lexists(beside):
         recorded = read_file(beside, 1024).decode("ascii", "replace").strip()
         checksum = hashlib.sha256(data).hexdigest()
         if checksum != recorded:
-            raise IndexFault(
-                f"has the checksum {checksum}, expected {recorded[:80]!r} as in {beside.name}"
-            )
+            expected = f"expected {recorded[:80]!r} as in {beside.name}"
+            raise IndexFault(f"has the checksum {checksum}, {expected}")
 
 
 def _open_index(
@@ -485,7 +470,7 @@ class _IndexRows:
                 raise IndexFault(message) from None
             unknown.update(entry.unknown)
             in_manifests.update(binary.unknown_keys if binary else ())
-        problems = [*unknown_keys("record", unknown), *unknown_keys("manifest", in_manifests)]
+        problems = [*_unknown_keys("record", unknown), *_unknown_keys("manifest", in_manifests)]
         for dag_hash, package in sorted(self._unrecorded.items()):
             self._writer.add_unrecorded(self._document, self._numbers[dag_hash], package)
             message = f"the spec {dag_hash} is needed, and has no record: only its name is known"
@@ -562,11 +547,8 @@ class _IndexRows:
         return number
 
 
-def unknown_keys(kind: str, counts: Mapping[str, int]) -> Iterator[Problem]:
-    """Yield a problem for each unknown key, with the number of records or manifests that have it.
-
-    `kind` is `record` or `manifest`.
-    """
+def _unknown_keys(kind: str, counts: Mapping[str, int]) -> Iterator[Problem]:
+    """Yield a problem for each key with the number of records or manifests that have it."""
     for key, count in sorted(counts.items()):
         have = f"{kind} has" if count == 1 else f"{kind}s have"
         message = f"the key {printable_name(key)} is not known and left out: {count:,} {have} it"
