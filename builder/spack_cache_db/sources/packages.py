@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sized
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from spack_cache_db.errors import LineFault, faults_of
 from spack_cache_db.records import FORMULA, Problem
@@ -46,17 +47,20 @@ has six thousand dependents."""
 
 TYPES = ("build", "link", "run", "test")
 
+Text = Annotated[str, Meta(max_length=MAX_DESCRIPTION, pattern=r"^[^\0]*\Z")]
+_Many = Meta(max_length=MAX_MEMBERS)
+
 
 class ListedPackage(Struct, gc=False):
     """A member of `spack list --format version_json`; `dependencies` are names by type."""
 
     name: str
-    latest_version: str | None = None
-    versions: list[str] = []
-    homepage: str | None = None
-    file: str | None = None
+    latest_version: Text | None = None
+    versions: Annotated[list[str], _Many] = []
+    homepage: Text | None = None
+    file: Text | None = None
     maintainers: Any = None
-    dependencies: dict[str, list[str]] = {}
+    dependencies: dict[str, Annotated[list[str], _Many]] = {}
 
 
 class Version(Struct, gc=False):
@@ -73,15 +77,15 @@ class Variant(Struct, gc=False):
     """A variant; several default values are joined by commas."""
 
     name: str
-    default: bool | str
-    description: str
+    default: bool | Text
+    description: Text
 
 
 class Described(Struct, gc=False):
     """The name and description of another package."""
 
     name: str
-    description: str
+    description: Text
 
 
 class PublishedPackage(Struct, gc=False):
@@ -89,19 +93,19 @@ class PublishedPackage(Struct, gc=False):
 
     name: str
     aliases: Any = None
-    versions: list[Version] = []
-    versions_deprecated: list[Version] | None = None
-    latest_version: str | None = None
-    build_system: str | None = None
+    versions: Annotated[list[Version], _Many] = []
+    versions_deprecated: Annotated[list[Version], _Many] | None = None
+    latest_version: Text | None = None
+    build_system: Text | None = None
     conflicts: Any = None
-    variants: list[Variant] = []
-    homepage: str | None = None
+    variants: Annotated[list[Variant], _Many] = []
+    homepage: Text | None = None
     maintainers: Any = None
     patches: Any = None
     resources: Any = None
-    description: str | None = None
-    dependencies: list[Described] = []
-    dependent_to: list[Described] = []
+    description: Text | None = None
+    dependencies: Annotated[list[Described], _Many] = []
+    dependent_to: Annotated[list[Described], _Many] = []
 
 
 _MEMBERS: Mapping[str, type[Struct]] = {
@@ -143,7 +147,8 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
             for member in map(bytes, _LIST.decode(data)) if is_list else [data]:
                 start = data.index(member, start)
                 value = msgspec.json.decode(member)
-                package = (_listed if is_list else _published)(file, value, reported)
+                package = (_listed if is_list else _published)(value, reported)
+                package = replace(package, location=file.location, path=file.path)
                 _check(package)
                 if facts.setdefault(package.name, package) is not package:
                     name = printable_name(package.name)
@@ -157,34 +162,28 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
     return [*facts.values()]
 
 
-def _listed(file: RawFile, value: Any, reported: set[str]) -> PackageFacts:
+def _listed(value: Any, reported: set[str]) -> PackageFacts:
     """Return the facts of a member of a list, which may be a name alone.
 
     Its unknown keys are added to `reported`. Raises `msgspec.DecodeError` or `ValueError`.
     """
     if isinstance(value, str):
-        return PackageFacts(file.location, file.path, NAMED, value)
+        return PackageFacts("", "", NAMED, value)
     package, unknown = msgspec.convert(value, ListedPackage), set[str]()
     require_known(value, {*ListedPackage.__struct_fields__}, "", unknown)
     unknown.update(f"dependencies.{key}" for key in package.dependencies.keys() - TYPES)
     problems = _unknown_keys(package.name, unknown, reported)
     types: dict[str, list[str]] = {}
     for kind in TYPES:
-        names = package.dependencies.get(kind, [])
-        _require_few(kind, names)
-        for name in dict.fromkeys(names):
+        for name in dict.fromkeys(package.dependencies.get(kind, [])):
             types.setdefault(name, []).append(kind)
-    _require_few("versions", package.versions)
     texts = {
         "latest_version": package.latest_version,
         "homepage": package.homepage,
         "recipe": package.file,
     }
-    return PackageFacts(
-        location=file.location,
-        path=file.path,
-        form=LISTED,
-        name=package.name,
+    return replace(
+        PackageFacts("", "", LISTED, package.name),
         texts=_stored(package.name, texts, problems),
         versions=dict.fromkeys(package.versions, KnownVersion(None, False)),
         dependencies={name: tuple(kinds) for name, kinds in types.items()},
@@ -192,12 +191,11 @@ def _listed(file: RawFile, value: Any, reported: set[str]) -> PackageFacts:
     )
 
 
-def _published(file: RawFile, value: Any, reported: set[str]) -> PackageFacts:
+def _published(value: Any, reported: set[str]) -> PackageFacts:
     """Return the facts of a file of the packages site; raises as `_listed`."""
     package, unknown = msgspec.convert(value, PublishedPackage), set[str]()
     require_known(value, {*PublishedPackage.__struct_fields__}, "", unknown)
     for key, member in _MEMBERS.items():
-        _require_few(key, value.get(key) or ())
         for entry in value.get(key) or ():
             require_known(entry, {*member.__struct_fields__}, f"{key}[]", unknown)
     problems = _unknown_keys(package.name, unknown, reported)
@@ -221,11 +219,8 @@ def _published(file: RawFile, value: Any, reported: set[str]) -> PackageFacts:
         versions[version.name] = KnownVersion(True, version.branch is not None)
     columns = ("description", "homepage", "build_system", "latest_version")
     described = [*package.dependencies, *package.dependent_to]
-    return PackageFacts(
-        location=file.location,
-        path=file.path,
-        form=PUBLISHED,
-        name=package.name,
+    return replace(
+        PackageFacts("", "", PUBLISHED, package.name),
         texts=_stored(package.name, {key: getattr(package, key) for key in columns}, problems),
         versions=versions,
         variants=dict(reversed(variants.items())),
@@ -234,11 +229,6 @@ def _published(file: RawFile, value: Any, reported: set[str]) -> PackageFacts:
         descriptions={other.name: other.description for other in reversed(described)},
         problems=tuple(problems),
     )
-
-
-def _require_few(word: str, members: Sized) -> None:
-    if len(members) > MAX_MEMBERS:
-        raise ValueError(f"has {len(members):,} {word}, expected at most {MAX_MEMBERS:,}")
 
 
 def _stored(name: str, texts: Mapping[str, str | None], problems: list[Problem]) -> dict[str, str]:
@@ -280,7 +270,7 @@ def _unknown_keys(name: str, unknown: set[str], reported: set[str]) -> list[Prob
 
 
 def _check(facts: PackageFacts) -> None:
-    """Raise `ValueError` if a text is too long or cannot be stored."""
+    """Raise `ValueError` if a name is too long or cannot be stored."""
     if not is_package(facts.name):
         name = printable_name(facts.name)
         raise ValueError(f"has the name {name}, expected one that Spack can read")
@@ -292,17 +282,3 @@ def _check(facts: PackageFacts) -> None:
     for word, members in names.items():
         for name in members:
             require_name(word, name)
-    texts = [(column.replace("_", " "), text) for column, text in facts.texts.items()]
-    for variant in facts.variants.values():
-        texts.append(("default", str(variant.default)))
-        texts.append(("variant's description", variant.description))
-    texts += (
-        (f"description of {printable_name(name)}", text)
-        for name, text in facts.descriptions.items()
-    )
-    for word, text in texts:
-        if len(text) > MAX_DESCRIPTION:
-            count = f"{len(text):,} characters, expected at most {MAX_DESCRIPTION:,}"
-            raise ValueError(f"has a {word} of {count}")
-        if "\0" in text:
-            raise ValueError(f"has a {word} with the character NUL, expected text")

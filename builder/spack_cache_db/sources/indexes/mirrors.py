@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -58,7 +58,6 @@ from spack_cache_db.sources.indexes import (
     IndexFault,
     IndexRecords,
     Installs,
-    Manifest,
     SpecFileRecords,
     decompressed,
     read_address,
@@ -88,11 +87,10 @@ def is_spacks(data: bytes) -> bool:
 
 
 class BinaryPlace(NamedTuple):
-    """Size (as text) and URL of a binary's tarball, if known, and unknown keys of its manifest."""
+    """Size (as text) and URL of a binary's tarball, if known."""
 
     size: str | None = None
     tarball: Tarball | None = None
-    unknown_keys: frozenset[str] = frozenset()
 
 
 class OpenIndex(NamedTuple):
@@ -253,15 +251,14 @@ class _Mirror:
             size = self._sizes.get(dag_hash)
             return BinaryPlace(None if size is None else str(size), self._prefix)
         try:
-            manifest = read_manifest(read_file(path, MAX_MANIFEST))
+            blob = read_manifest(read_file(path, MAX_MANIFEST)).blob(TARBALL)
         except (IndexFault, OSError) as error:
             message = unreadable(error) if isinstance(error, OSError) else error
             raise IndexFault(f"{path.relative_to(self.folder)}: {message}") from None
-        blob = manifest.blob(TARBALL)
         if blob is None:
-            return BinaryPlace(unknown_keys=manifest.unknown)
+            return BinaryPlace()
         tarball = Tarball(f"{self._base}/{blob.path}", is_whole=True) if self._base else None
-        return BinaryPlace(str(blob.content_length), tarball, manifest.unknown)
+        return BinaryPlace(str(blob.content_length), tarball)
 
     def index_paths(self) -> list[Path]:
         """Return the manifests of its indexes and views, or its plain indexes; sorted.
@@ -282,10 +279,9 @@ class _Mirror:
 
     def index(self, path: Path) -> OpenIndex:
         """Open an index from the path of its manifest, or from its own path."""
-        view, unknown = None, frozenset[str]()
+        view = None
         if path.name == _INDEX_MANIFEST:
-            manifest = read_manifest(read_file(path, MAX_MANIFEST))
-            data, unknown = self._blob(manifest, INDEX), manifest.unknown
+            data = self._blob(path, INDEX)
             below = path.parent.relative_to(self.folder / MANIFESTS).as_posix()
             view = None if below == "." else below
         else:
@@ -294,9 +290,7 @@ class _Mirror:
         below = path.relative_to(self.folder).as_posix()
         file = File(str(path), f"{self._mirror.path}/{below}".lstrip("/"))
         data = decompressed(data, MAX_INDEX)
-        index = _open_index(file, data, self._place, self._place_path, view, self)
-        problems = (*index.document.problems, *_unknown_keys("manifest", Counter(unknown)))
-        return index._replace(document=index.document._replace(problems=problems))
+        return _open_index(file, data, self._place, self._place_path, view, self)
 
     def spec_files(self) -> OpenIndex:
         """Open a mirror that has no index, from its spec files."""
@@ -305,7 +299,7 @@ class _Mirror:
         for path in paths:
             with _faults_of(str(path)):
                 if path.name.endswith(_SPEC_MANIFEST):
-                    data = self._blob(read_manifest(read_file(path, MAX_MANIFEST)), SPEC)
+                    data = self._blob(path, SPEC)
                 else:
                     data = read_file(path, MAX_SPEC_FILE)
                 files.append(read_spec_file(data, MAX_SPEC_FILE))
@@ -320,9 +314,9 @@ class _Mirror:
         document = Document(location, path_in_input, sha256, release, index_facts=facts)
         return _opened(document, SpecFileRecords(files), self)
 
-    def _blob(self, manifest: Manifest, media_type: str) -> bytes:
+    def _blob(self, manifest: Path, media_type: str) -> bytes:
         """Return the bytes of the blob that a manifest names; `IndexFault` if it does not match."""
-        blob = manifest.blob(media_type)
+        blob = read_manifest(read_file(manifest, MAX_MANIFEST)).blob(media_type)
         if blob is None:
             kind = "index" if media_type == INDEX else "spec file"
             raise IndexFault(f"names no {kind}, expected one")
@@ -457,30 +451,30 @@ class _IndexRows:
     def add(self, share: Share | None) -> None:
         """Add all records; `IndexFault` for the first that cannot be stored."""
         records, binary_of = self._index.records, self._index.binary_of
-        unknown, in_manifests = Counter[str](), Counter[str]()
+        unknown = Counter[str]()
         for count, dag_hash in enumerate(records):
             if share and count and count % 5000 == 0:
                 share(count / len(records))
             try:
                 entry = records.entry(dag_hash)
-                binary = binary_of(entry)
-                self._add(entry, binary)
+                self._add(entry, binary_of(entry))
             except BROKEN as error:
                 message = f"{dag_hash}: {message_of(error)}, expected a node of Spack's"
                 raise IndexFault(message) from None
             unknown.update(entry.unknown)
-            in_manifests.update(binary.unknown_keys if binary else ())
-        problems = [*_unknown_keys("record", unknown), *_unknown_keys("manifest", in_manifests)]
+        problems = [*self._index.document.problems]
+        for key, count in sorted(unknown.items()):
+            have = f"{count:,} record{' has' if count == 1 else 's have'} it"
+            message = f"the key {printable_name(key)} is not known and left out: {have}"
+            problems.append(Problem("unknown_key", message))
         for dag_hash, package in sorted(self._unrecorded.items()):
             self._writer.add_unrecorded(self._document, self._numbers[dag_hash], package)
             message = f"the spec {dag_hash} is needed, and has no record: only its name is known"
             # Another index may use another name, and the database has one name for it.
             value = as_json({"package": package})
             problems.append(Problem("no_record", f"{message}, {package}", dag_hash, value))
-        document = self._index.document
-        problems = [*document.problems, *problems]
-        documents = self._writer.columns.documents
-        documents[self._document - 1] = document._replace(problems=tuple(problems))
+        document = self._index.document._replace(problems=tuple(problems))
+        self._writer.columns.documents[self._document - 1] = document
 
     def _add(self, entry: Entry, binary: BinaryPlace | None) -> None:
         node, texts, listing = entry.node, self._texts, None
@@ -545,11 +539,3 @@ class _IndexRows:
             self._unrecorded[dag_hash] = name
             number = self._numbers[dag_hash] = self._texts.hashes[dag_hash]
         return number
-
-
-def _unknown_keys(kind: str, counts: Mapping[str, int]) -> Iterator[Problem]:
-    """Yield a problem for each key with the number of records or manifests that have it."""
-    for key, count in sorted(counts.items()):
-        have = f"{kind} has" if count == 1 else f"{kind}s have"
-        message = f"the key {printable_name(key)} is not known and left out: {count:,} {have} it"
-        yield Problem("unknown_key", message)
