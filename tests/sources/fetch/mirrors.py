@@ -1,12 +1,14 @@
-"""Mirrors as they lie on a server, as small as can be."""
+"""Mirrors as they lie on a server, as small as can be, and runs of fetch against them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
-from spack_cache_db.sources.fetch import FetchLimits
+from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
+from tests.sources.fetch.server import Site
 
 LAYOUT_3 = "v3/manifests/index/index.manifest.json"
 LAYOUT_2 = "build_cache/index.json"
@@ -92,3 +94,45 @@ def files_in(folder: Path, *, hidden: bool = False) -> dict[str, bytes]:
 def litter(folder: Path) -> list[str]:
     """Return the files that are not whole."""
     return [name for name in files_in(folder, hidden=True) if name.endswith(".part")]
+
+
+def bring(
+    site: Site, output: Path, limits: FetchLimits = QUICK, views: tuple[str, ...] = ()
+) -> FetchReport:
+    """Fetch the mirror of the site as release `r`, stack `s`."""
+    options = FetchOptions(release="r", stack="s", views=views)
+    return fetch([f"{site.url}/m"], output, options, limits)
+
+
+def configured(folder: Path, **mirrors: Any) -> FetchOptions:
+    """Write a configuration of mirrors, and return the options that name it."""
+    path = folder / "mirrors.yaml"
+    path.write_text(json.dumps({"mirrors": mirrors}))
+    return FetchOptions(mirrors=path, plain_http=True)
+
+
+def bring_mine(output: Path, **mirror: Any) -> FetchReport:
+    """Fetch one configured mirror, `mine`."""
+    return fetch([], output, configured(output.parent, mine=mirror), QUICK)
+
+
+def faults(report: FetchReport, site: Site) -> list[str]:
+    """Return what a report says is wrong, without the server's port."""
+    return [str(fault).replace(site.url, "") for fault in report.faults]
+
+
+def says(report: FetchReport) -> str:
+    """Return the only fault, without where it is."""
+    (fault,) = report.faults
+    return fault.message
+
+
+def changes(reports: list[FetchReport]) -> list[int]:
+    """Return how many mirrors each run changed, none of which had a fault."""
+    assert [report.faults for report in reports] == [()] * len(reports)
+    return [report.changed for report in reports]
+
+
+def folders(output: Path) -> list[str]:
+    """Return the folders of stacks, hidden ones included."""
+    return sorted(path.relative_to(output).as_posix() for path in output.glob("*/*"))

@@ -139,6 +139,18 @@ def whole(handler: Handler, data: bytes) -> None:
     handler.send(200, data, etag=tag(data))
 
 
+def wants(*logins: str, challenge: str) -> Answer:
+    """Return the answer of a registry that takes these headers, and asks others for a login."""
+
+    def answer(handler: Handler, data: bytes) -> None:
+        if handler.headers.get("Authorization", "").startswith(logins):
+            handler.send(200, data)
+        else:
+            handler.send(401, b"", www_authenticate=challenge)
+
+    return answer
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 

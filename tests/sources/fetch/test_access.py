@@ -1,15 +1,16 @@
-"""Mirrors in object stores, with and without a login, and mirrors on this machine."""
+"""Mirrors in object stores and on this machine, and logins, which leave no server."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.sources.fetch import FetchOptions, FetchReport, fetch
+from spack_cache_db.sources.fetch import FetchOptions, fetch
 from spack_cache_db.sources.fetch.addresses import Login, Mirror
 from spack_cache_db.sources.fetch.web import Web
 from spack_cache_db.sources.indexes import read_address
@@ -18,15 +19,18 @@ from tests.sources.fetch.mirrors import (
     QUICK,
     below,
     blob_path,
+    bring_mine,
+    changes,
     files_in,
     index,
     layout_2,
     layout_3,
+    says,
+    sha256,
     written,
 )
-from tests.sources.fetch.object_store import for_login, signature
-from tests.sources.fetch.runs import says
-from tests.sources.fetch.server import Site, serve, status
+from tests.sources.fetch.object_store import for_login
+from tests.sources.fetch.server import Answer, Site, serve, status, wants
 
 OLD, NEW = index("zlib"), index("zlib", "hdf5", size=200_000)
 KEY, SECRET, SESSION = "AKIDEXAMPLE", "a/secret+key=", "a-session-token=="
@@ -34,6 +38,8 @@ AMAZON = (
     "AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN AWS_DEFAULT_REGION AWS_REGION "
     "S3_ENDPOINT_URL"
 )
+IMAGE = "/v2/caches/mine"
+MANIFEST, BLOB = f"{IMAGE}/manifests/index.spack", f"{IMAGE}/blobs/sha256:{sha256(NEW)}"
 
 
 @pytest.fixture(autouse=True)
@@ -43,43 +49,11 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def configured(folder: Path, **mirror: object) -> Path:
-    """Write a configuration with one mirror, `mine`."""
-    path = folder / "mirrors.yaml"
-    path.write_text(json.dumps({"mirrors": {"mine": mirror}}))
-    return path
-
-
-def bring(path: Path, output: Path) -> FetchReport:
-    """Fetch what a configuration names."""
-    return fetch([], output, FetchOptions(mirrors=path, plain_http=True), QUICK)
-
-
-def signed_bucket(site: Site, files: dict[str, bytes], session: str | None = None) -> None:
+def signed_bucket(site: Site, files: dict[str, bytes], session: str = "", region: str = "") -> None:
     """Serve the files of a bucket to whoever signs, and nothing to others."""
     site.serve(below("bucket", files))
     for path in site.files:
-        site.always[path] = for_login(KEY, SECRET, session)
-
-
-def test_the_published_signature() -> None:
-    """The store of these tests makes the signature of Amazon's own example, "GET Object"."""
-    headers = {
-        "host": "examplebucket.s3.amazonaws.com",
-        "range": "bytes=0-9",
-        "x-amz-content-sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
-        "x-amz-date": "20130524T000000Z",
-    }
-    made = signature(
-        "/test.txt",
-        headers,
-        ";".join(headers),
-        "20130524/us-east-1/s3/aws4_request",
-        "20130524T000000Z",
-        "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
-    )
-
-    assert made == "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"
+        site.always[path] = for_login(KEY, SECRET, session or None, region)
 
 
 @pytest.mark.parametrize(
@@ -101,37 +75,32 @@ def test_the_nearest_login() -> None:
     """Of several mirrors above an address the nearest counts, and none that only begins so."""
     outer, inner = Login("outer", "a"), Login("inner", "b")
     mirrors = [Mirror("oci://host/a", login=outer), Mirror("oci://host/a/b", login=inner)]
-    web = Web(QUICK, mirrors=mirrors)
 
-    for url, login in {
-        "oci://host/a": outer,
-        "oci://host/a/x": outer,
-        "oci://host/a/b": inner,
-        "oci://host/ab": None,
-        "oci://other/a": None,
-    }.items():
-        assert web.mirror(url).login == login, url
+    found = [
+        Web(QUICK, mirrors=mirrors).mirror(f"oci://{path}").login
+        for path in ("host/a", "host/a/x", "host/a/b", "host/ab", "other/a")
+    ]
+
+    assert found == [outer, outer, inner, None, None]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("session", [None, SESSION])
+@pytest.mark.parametrize("session", ["", SESSION])
 def test_a_bucket_with_a_login(
-    site: Site, output: Path, monkeypatch: pytest.MonkeyPatch, session: str | None
+    site: Site, output: Path, monkeypatch: pytest.MonkeyPatch, session: str
 ) -> None:
     """A signed mirror comes, is asked for anew, and leaves no secret on disk."""
     signed_bucket(site, below("a%2Bb", layout_3(NEW)), session)
     monkeypatch.setenv("MY_SECRET", SECRET)
+    monkeypatch.setenv("MY_SESSION", session)
     given: dict[str, object] = {"url": "s3://bucket/a+b", "endpoint_url": site.url}
     given |= {"access_pair": {"id": KEY, "secret_variable": "MY_SECRET"}}
-    if session is not None:
-        monkeypatch.setenv("MY_SESSION", session)
-        given["access_token_variable"] = "MY_SESSION"
-    path = configured(output.parent, **given)
+    given |= {"access_token_variable": "MY_SESSION"} if session else {}
 
-    reports = [bring(path, output) for _ in range(2)]
+    reports = [bring_mine(output, **given) for _ in range(2)]
 
     files = files_in(output / "mine" / "root", hidden=True)
-    assert [(each.faults, each.changed) for each in reports] == [((), 1), ((), 0)]
+    assert changes(reports) == [1, 0]
     assert files[blob_path(NEW)] == NEW
     assert read_address(files["mirror.json"]).url == "s3://bucket/a+b"
     for secret in (SECRET, SESSION, "Signature"):
@@ -141,49 +110,43 @@ def test_a_bucket_with_a_login(
 @pytest.mark.slow
 def test_another_region(site: Site, output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bucket of another region is told with its region, and comes with it."""
-    signed_bucket(site, layout_3(NEW))
-    for name in site.files:
-        site.always[name] = for_login(KEY, SECRET, region="eu-north-1")
-    pair = {"url": "s3://bucket", "endpoint_url": site.url, "access_pair": [KEY, SECRET]}
-    path = configured(output.parent, **pair)
+    signed_bucket(site, layout_3(NEW), region="eu-north-1")
+    given = {"url": "s3://bucket", "endpoint_url": site.url, "access_pair": [KEY, SECRET]}
 
-    assert says(bring(path, output)) == (
+    assert says(bring_mine(output, **given)) == (
         "answers 400, expected 200 and the bucket's region, eu-north-1, in AWS_DEFAULT_REGION"
     )
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-north-1")
-    assert bring(path, output).faults == ()
+    assert bring_mine(output, **given).faults == ()
 
 
 @pytest.mark.slow
 def test_a_redirect_takes_no_signature_along(site: Site, output: Path) -> None:
     """What a store leads on to, elsewhere or within it, learns neither signature nor session."""
-    blob = blob_path(NEW)
     with serve({"elsewhere": NEW}) as other:
         signed_bucket(site, layout_3(NEW), SESSION)
-        site.always[f"/bucket/{blob}"] = status(307, location="/inside")
+        site.always[f"/bucket/{blob_path(NEW)}"] = status(307, location="/inside")
         site.always["/inside"] = status(307, location=f"{other.url}/elsewhere")
-        pair = {"url": "s3://bucket", "endpoint_url": site.url, "access_token": SESSION}
-        path = configured(output.parent, access_pair=[KEY, SECRET], **pair)
+        given = {"url": "s3://bucket", "endpoint_url": site.url, "access_token": SESSION}
 
-        assert bring(path, output).faults == ()
+        assert bring_mine(output, access_pair=[KEY, SECRET], **given).faults == ()
 
-        led = [*other.asked, *(each for each in site.asked if each.path == "/inside")]
-        names = {name for each in led for name in each.headers}
-        assert len(led) == 2
-        assert not {each for each in names if each == "authorization" or each.startswith("x-amz")}
+        assert [len(site.paths("/inside")), len(other.asked)] == [1, 1]
+        site.asked = [each for each in site.asked if each.path == "/inside"]
+        assert secrets_of(site) | secrets_of(other) == {}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", [layout_3, layout_2])
-def test_a_folder_of_this_machine(tmp_path: Path, output: Path, layout: object) -> None:
+def test_a_folder_of_this_machine(
+    tmp_path: Path, output: Path, layout: Callable[[bytes], dict[str, bytes]]
+) -> None:
     """A mirror in a folder comes as one of a server, and again when it is another."""
-    assert callable(layout)
-    folder = written(tmp_path / "a mirror", layout(OLD))
     for data, changed in ((OLD, 1), (OLD, 0), (NEW, 1)):
-        written(folder, layout(data))
+        folder = written(tmp_path / "a mirror", layout(data))
         report = fetch(folder.as_uri(), output, FetchOptions(release="r"), QUICK)
 
-        assert (report.faults, report.changed) == ((), changed)
+        assert changes([report]) == [changed]
         assert data in files_in(output / "r" / "root").values()
 
 
@@ -209,21 +172,102 @@ def test_a_file_that_the_network_names(site: Site, tmp_path: Path, output: Path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["v2", "v2-0.16", "v2-0.17", "v2-0.20", "v3", ".spack-db", "alone"]
-)
+@pytest.mark.parametrize("name", ["v2", "v2-0.17", "v3", ".spack-db", "alone"])
 def test_a_folder_without_an_index(tmp_path: Path, output: Path, name: str) -> None:
     """Whatever `build` reads of a folder without a mirror's index is fetched, once."""
     folder = tmp_path / "mirror"
     if name in (".spack-db", "alone"):
-        place = folder / name if name == ".spack-db" else folder
-        place.mkdir(parents=True)
-        (place / "index.json").write_bytes(real())
+        written(folder / name if name == ".spack-db" else folder, {"index.json": real()})
     else:
         shutil.copytree(MIRRORS / name, folder)
 
-    reports = [fetch(folder.as_uri(), output, limits=QUICK) for _ in range(2)]
+    assert changes([fetch(folder.as_uri(), output, limits=QUICK) for _ in range(2)]) == [1, 0]
 
-    assert [(each.faults, each.changed) for each in reports] == [((), 1), ((), 0)]
     built = [build(path, tmp_path / "x.db", release="r") for path in (folder, output)]
     assert built[0].specs == built[1].specs > 0
+
+
+@pytest.fixture(params=["Bearer", "Basic"])
+def stranger(request: pytest.FixtureRequest) -> Iterator[Site]:
+    """A server that asks everybody for a login, and gives a token for any."""
+    with serve() as running:
+        challenge = f'{request.param} realm="{running.url}/token"'
+        running.always["/x"] = status(401, www_authenticate=challenge)
+        running.files["/token"] = b'{"token": "given-by-the-stranger"}'
+        yield running
+
+
+def leads_to(stranger: Site) -> Answer:
+    """Return the answer of a server that redirects to the stranger."""
+    return status(307, location=f"{stranger.url}/x")
+
+
+def secrets_of(stranger: Site) -> dict[str, str]:
+    """Return the headers with a login that a server was sent."""
+    return {
+        name: value
+        for each in stranger.asked
+        for name, value in each.headers.items()
+        if name in ("authorization", "cookie") or name.startswith("x-amz-")
+    }
+
+
+def bring_image(site: Site, output: Path) -> str:
+    """Fetch the image of a registry with a login, and return the fault."""
+    url = f"oci://{site.url.removeprefix('http://')}/caches/mine"
+    return says(bring_mine(output, url=url, access_pair=["me", "hunter2"], access_token=SESSION))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["Bearer", "Basic"])
+@pytest.mark.parametrize("path", [MANIFEST, BLOB])
+def test_a_registry_that_redirects(
+    site: Site, stranger: Site, output: Path, kind: str, path: str
+) -> None:
+    """A challenge counts only if the registry itself sent it, before and after the login."""
+    realm = f'{kind} realm="{site.url}/token"'
+    layer = {"digest": f"sha256:{sha256(NEW)}", "size": len(NEW)}
+    site.files = {
+        MANIFEST: json.dumps({"layers": [layer]}).encode(),
+        BLOB: NEW,
+        "/token": b'{"token": "abc"}',
+    }
+    for name in (MANIFEST, BLOB):
+        site.always[name] = wants("Basic", "Bearer abc", challenge=realm)
+    site.always[path] = leads_to(stranger)
+
+    assert bring_image(site, output) == (
+        f"redirects to {stranger.url}, which requires a login, "
+        "but a login is sent only to the mirror's own server"
+    )
+    assert [each.path for each in stranger.asked] == ["/x"]
+    assert secrets_of(stranger) == {}
+
+
+@pytest.mark.slow
+def test_a_realm_that_redirects(site: Site, stranger: Site, output: Path) -> None:
+    """The server of tokens that the registry names is given the login, and none behind it."""
+    site.always[MANIFEST] = status(401, www_authenticate=f'Bearer realm="{site.url}/token"')
+    site.always["/token"] = leads_to(stranger)
+
+    assert bring_image(site, output).startswith(f"redirects to {stranger.url}, which requires")
+    assert [each.headers.get("authorization", "")[:6] for each in site.asked] == ["", "Basic "]
+    assert secrets_of(stranger) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", [layout_3, layout_2])
+def test_a_password_in_a_url(
+    site: Site, stranger: Site, output: Path, layout: Callable[[bytes], dict[str, bytes]]
+) -> None:
+    """A user and a password of a URL go to its server alone, whichever file redirects."""
+    files = below("m", layout(NEW))
+    url = site.url.replace("://", "://me:hunter2@") + "/m"
+    for number, path in enumerate(("m", *files)):
+        site.serve(files)
+        site.always = {f"/{path}": leads_to(stranger)}
+        fetch(url, output / str(number), limits=QUICK)
+
+    assert {each.headers["authorization"][:6] for each in site.asked} == {"Basic "}
+    assert len(stranger.asked) == 1 + len(files)
+    assert secrets_of(stranger) == {}

@@ -13,12 +13,13 @@ from tests.sources.fetch.mirrors import (
     QUICK,
     below,
     blob_path,
+    faults,
     files_in,
+    folders,
     index,
     layout_2,
     layout_3,
 )
-from tests.sources.fetch.runs import faults, folders
 from tests.sources.fetch.server import Handler, Site, missing, status, tag
 
 pytestmark = pytest.mark.slow

@@ -23,7 +23,9 @@ from tests.sources.fetch.mirrors import (
     QUICK,
     below,
     blob_path,
+    bring,
     clear_signed,
+    faults,
     files_in,
     index,
     layout_2,
@@ -32,7 +34,6 @@ from tests.sources.fetch.mirrors import (
     manifest,
     sha256,
 )
-from tests.sources.fetch.runs import bring, faults
 from tests.sources.fetch.server import Answer, Handler, Site, cut, drop, instead, status, whole
 
 pytestmark = pytest.mark.slow

@@ -26,12 +26,13 @@ from tests.sources.fetch.mirrors import (
     QUICK,
     below,
     blob_path,
+    faults,
     files_in,
+    folders,
     index,
     layout_3,
     litter,
 )
-from tests.sources.fetch.runs import faults, folders
 from tests.sources.fetch.server import Handler, Site, tag
 
 ONE = index("zlib")

@@ -15,8 +15,7 @@ from spack_cache_db.sources.fetch import FetchOptions, fetch
 from spack_cache_db.sources.indexes import Address, read_address
 from tests.commands import run
 from tests.indexes import VIEWS
-from tests.sources.fetch.mirrors import QUICK, files_in
-from tests.sources.fetch.runs import says
+from tests.sources.fetch.mirrors import QUICK, files_in, says
 from tests.sources.fetch.server import Site
 
 pytestmark = pytest.mark.slow
