@@ -191,25 +191,32 @@ def stall_after(size: int, stalled: threading.Event) -> Answer:
     return answer
 
 
-def test_a_stopped_fetch_is_begun_again(tmp_path: Path) -> None:
-    """One line, and a hidden part that the next run removes; that downloads the file whole."""
-    data = index("zlib", size=300_000)
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (signal.SIGTERM, "Error: stopped by SIGTERM; run the same command again\n"),
+        (signal.SIGKILL, ""),
+    ],
+)
+def test_a_stopped_fetch_is_begun_again(number: signal.Signals, words: str, tmp_path: Path) -> None:
+    """The old index stays whole, and a hidden part stays that the next run replaces."""
+    old, data = index("zlib"), index("zlib", size=300_000)
     stalled = threading.Event()
-    with serve(below("a", layout_2(data))) as site:
-        (path,) = [each for each in site.files if site.files[each] == data]
-        site.answers[path].append(stall_after(200_000, stalled))
+    fetched = tmp_path / "m/a/root/build_cache/index.json"
+    with serve(below("a", layout_2(old))) as site:
         command = [*MODULE, "fetch", f"{site.url}/a", "-o", str(tmp_path / "m")]
+        completed(command, check=True)
+        site.serve(below("a", layout_2(data)))
+        site.answers["/a/build_cache/index.json"].append(stall_after(200_000, stalled))
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
             assert stalled.wait(30)
             received = tmp_path / "m"
             while not any(each.stat().st_size for each in received.rglob(PART_FILE)):
                 time.sleep(0.05)
-            running.send_signal(signal.SIGTERM)
+            running.send_signal(number)
             said = running.communicate(timeout=30)[1]
-        assert running.returncode == -signal.SIGTERM
-        assert said == "Error: stopped by SIGTERM; run the same command again\n"
-        assert not [*received.rglob("index.json")]
+        assert (running.returncode, said, fetched.read_bytes()) == (-number, words, old)
 
         completed(command, check=True)
-        assert (received / "a/root/build_cache/index.json").read_bytes() == data
+        assert fetched.read_bytes() == data
         assert [*received.rglob("*.part")] == []

@@ -12,7 +12,6 @@ import pytest
 
 from spack_cache_db.sources.fetch import FetchLimits
 from spack_cache_db.sources.fetch.web import (
-    Headers,
     SilenceFault,
     Web,
 )
@@ -24,7 +23,7 @@ from tests.sources.fetch.mirrors import (
     below,
     blob_path,
     bring,
-    clear_signed,
+    changes,
     faults,
     files_in,
     index,
@@ -63,22 +62,23 @@ def test_an_index_comes_once_and_its_successor_replaces_it(
     for data in (OLD, NEW):
         files = LAYOUTS[layout](data)
         site.serve(below("m", files))
-        assert (bring(site, output).faults, bring(site, output).changed) == ((), 0)
+        assert changes([bring(site, output)]) == [1]
         site.asked.clear()
         before = times(output)
 
-        report = bring(site, output)
+        assert changes([bring(site, output)]) == [0]
 
         fetched = files_in(output / "r" / "s")
         assert read_address(fetched.pop("mirror.json")).url == f"{site.url}/m"
         assert fetched == {name: data for name, data in files.items() if name[-5:] != ".hash"}
         assert times(output) == before
-        assert (report.faults, report.changed) == ((), 0)
-        asked = [each for each in site.asked if each.path in (MANIFEST, INDEX, BLOB)]
         # The sum of layout 2 or 3 is enough, and layout 3 is looked for first.
-        last = asked[-1]
-        assert last.path == (MANIFEST if layout[0] == "3" or layout == "2" else INDEX)
-        assert ("if-none-match" in last.headers) == (layout == "2, without a sum")
+        last = [each for each in site.asked if each.path in (MANIFEST, INDEX, BLOB)][-1]
+        is_asked = layout == "2, without a sum"
+        assert (last.path, "if-none-match" in last.headers) == (
+            INDEX if is_asked else MANIFEST,
+            is_asked,
+        )
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,6 @@ def test_a_trouble_that_passes(site: Site, output: Path, trouble: Answer) -> Non
 
     assert (files_in(output / "r" / "s")[LAYOUT_2], litter(output)) == (NEW, [])
     assert len(site.paths(INDEX)) == 4
-    assert not [each for each in site.asked if "range" in each.headers]
 
 
 def sends(number: int, length: int | None = None) -> Answer:
@@ -127,74 +126,45 @@ def trickle(head: bool) -> Answer:
     return answer
 
 
-BOMB = gzip.compress(bytes(64_000_000), 1)
+BOMB = instead(gzip.compress(bytes(64_000_000), 1), content_encoding="gzip")
 TOO_LARGE = "has more than 100,000 bytes, expected less (--max-size)"
+OTHER_SUM = f"has the checksum {sha256(OLD)}, expected {sha256(NEW)} as in the mirror"
+TRAVERSAL = instead(manifest(NEW, "../../../../etc/passwd"))
+IMPATIENT, HASTY = FetchLimits(timeout=0.5, retries=0), FetchLimits(deadline=1)
 FAULTS: dict[str, tuple[str, Answer, FetchLimits, str]] = {
     "a part": (INDEX, sends(206), QUICK, "answers 206, expected 200"),
-    "no part": (INDEX, sends(416), QUICK, "answers 416, expected 200"),
     "never asked by condition": (BLOB, status(304), QUICK, "answers 304, expected 200"),
     "cut": (INDEX, cut(100_000), ONCE, "cannot be read: "),
     "shorter than it says": (BLOB, sends(200, len(NEW) + 50), ONCE, "cannot be read: "),
     "much shorter": (BLOB, sends(200, 10**15), ONCE, "has more than 1,073,741,824 bytes"),
     "too large": (INDEX, whole, SMALL, TOO_LARGE),
     "endless": (INDEX, endless, SMALL, TOO_LARGE),
-    "a bomb": (INDEX, instead(BOMB, content_encoding="gzip"), SMALL, TOO_LARGE),
-    "slow head": (
-        MANIFEST,
-        trickle(True),
-        FetchLimits(timeout=0.5, retries=0),
-        "does not answer in time; tried 1 time",
-    ),
-    "slow body": (
-        BLOB,
-        trickle(False),
-        FetchLimits(deadline=1),
-        "takes more than 1 s (--deadline)",
-    ),
+    "a bomb": (INDEX, BOMB, SMALL, TOO_LARGE),
+    "slow head": (MANIFEST, trickle(True), IMPATIENT, "does not answer in time; tried 1 time"),
+    "slow body": (BLOB, trickle(False), HASTY, "takes more than 1 s (--deadline)"),
     "busy for long": (
         MANIFEST,
         status(429, retry_after=3600),
         QUICK,
         "answers 429, requests a pause of 3,600 s: try later",
     ),
-    "other bytes": (
-        BLOB,
-        instead(OLD),
-        QUICK,
-        f"has the checksum {sha256(OLD)}, expected {sha256(NEW)} as in the mirror",
-    ),
+    "other bytes": (BLOB, instead(OLD), QUICK, OTHER_SUM),
     "a page of HTML": (MANIFEST, instead(b"<html>hello</html>"), QUICK, "broken manifest: "),
-    "signed nonsense": (MANIFEST, instead(clear_signed(b"x")), QUICK, "broken manifest: "),
-    "another layout": (
-        MANIFEST,
-        instead(b'{"version": 4, "data": []}'),
-        QUICK,
-        "is of layout 4, expected 3",
-    ),
     "no index": (
         MANIFEST,
         instead(b'{"version": 3, "data": []}'),
         QUICK,
         "names no index, expected one of media type application/",
     ),
-    "a path for a sum": (
-        MANIFEST,
-        instead(manifest(NEW, "../../../../etc/passwd")),
-        QUICK,
-        "names a checksum that is not a sha256",
-    ),
+    "a path for a sum": (MANIFEST, TRAVERSAL, QUICK, "names a checksum that is not a sha256"),
     **{
-        f"leads to {scheme}": (
-            MANIFEST,
-            status(302, location=f"{scheme}://host/etc/passwd"),
-            QUICK,
-            f"leads to {scheme}://, expected",
-        )
-        for scheme in ("file", "ftp", "s3")
-    },
-    **{
-        f"leads to {location!r}": (MANIFEST, status(302, location=location), ONCE, "")
-        for location in ("data:,x", "http://[", "http:///a", "http://127.0.0.1:99999/", "\x01")
+        f"leads to {location!r}": (MANIFEST, status(302, location=location), ONCE, message)
+        for location, message in {
+            "file://host/etc/passwd": "leads to file://, expected",
+            "ftp://host/etc/passwd": "leads to ftp://, expected",
+            **dict.fromkeys(("data:,x", "http://[", "http:///a", "http://127.0.0.1:99999/"), ""),
+            "\x01": "",
+        }.items()
     },
 }
 
@@ -254,49 +224,34 @@ def test_a_mirror_that_changes_between_manifest_and_blob(site: Site, output: Pat
     assert litter(output) == []
 
 
-def read(url: str, limits: FetchLimits = QUICK, headers: Headers | None = None) -> bytes:
+def read(url: str, limits: FetchLimits = QUICK) -> bytes:
     """Read a small body."""
 
     async def once() -> bytes:
         async with Web(limits) as web:
-            return await web.read(url, headers or {})
+            return await web.read(url)
 
     return asyncio.run(once())
 
 
-@pytest.fixture
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses that were made, without making them."""
-    made: list[float] = []
+@pytest.mark.parametrize("after", ["100", "soon", "-5", None])
+def test_pauses(site: Site, after: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each pause is twice as long as the one before, or as the server asks for; then it is enough.
+
+    What names no time changes nothing.
+    """
+    pauses: list[float] = []
 
     async def pause(seconds: float) -> None:
-        made.append(round(seconds))
+        pauses.append(round(seconds))
 
     monkeypatch.setattr(asyncio, "sleep", pause)
-    return made
+    site.always["/a"] = status(503, retry_after=after) if after else drop
 
-
-def test_pauses_grow(site: Site, pauses: list[float]) -> None:
-    """Each pause is twice as long as the one before; then it is enough."""
-    site.always["/a"] = drop
-
-    with pytest.raises(SilenceFault, match=r": cannot be read: .*; tried 5 times$"):
+    with pytest.raises(SilenceFault, match=r"; tried 5 times$"):
         read(f"{site.url}/a", FetchLimits(pause=1))
 
-    assert pauses == [1, 2, 4, 8]
-
-
-@pytest.mark.parametrize(("after", "pause"), [("100", 100), ("soon", 3), ("", 3), ("-5", 3)])
-def test_pauses_that_the_server_asks_for(
-    site: Site, pauses: list[float], after: str, pause: int
-) -> None:
-    """No request comes earlier; what names no time changes nothing."""
-    site.serve({"a": b"hello"})
-    site.answers["/a"] = [status(503, retry_after=after)]
-
-    assert read(f"{site.url}/a", FetchLimits(pause=3)) == b"hello"
-
-    assert pauses == [pause]
+    assert pauses == ([100] * 4 if after == "100" else [1, 2, 4, 8])
 
 
 def test_nobody_listens() -> None:
