@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -43,12 +43,9 @@ def releases(file: Path, **options: Any) -> None:
 
     Example: spack-cache-db releases dist/spack-cache.db
     """
-    with opened(file) as lookups:
-        rows = _rows(
-            ("name", "kind", "date", "package_count", "spec_count"), lookups.releases.values()
-        )
+    columns = ("name", "kind", "date", "package_count", "spec_count")
     nothing = "the database has no release: it was not built from pages, indexes or installations"
-    sys.exit(0 if print_rows(rows, options, nothing) else 1)
+    _print_records(file, "releases", columns, options, nothing)
 
 
 @click.command()
@@ -63,14 +60,21 @@ def stacks(file: Path, **options: Any) -> None:
 
     Example: spack-cache-db stacks dist/spack-cache.db
     """
-    with opened(file) as lookups:
-        rows = _rows(("name", "release_count", "spec_count"), lookups.stacks.values())
+    columns = ("name", "release_count", "spec_count")
     nothing = "the database has no stack: its sources do not name any"
-    sys.exit(0 if print_rows(rows, options, nothing) else 1)
+    _print_records(file, "stacks", columns, options, nothing)
 
 
-def _rows(columns: tuple[str, ...], records: Iterable[object]) -> Rows:
-    return Rows(columns, [{name: getattr(record, name) for name in columns} for record in records])
+def _print_records(
+    file: Path, table: str, columns: tuple[str, ...], options: Any, nothing: str
+) -> NoReturn:
+    """Print columns of the releases or stacks, and end."""
+    with opened(file) as lookups:
+        records = [
+            {name: getattr(record, name) for name in columns}
+            for record in getattr(lookups, table).values()
+        ]
+    sys.exit(0 if print_rows(Rows(columns, records), options, nothing) else 1)
 
 
 @click.command()
@@ -224,18 +228,15 @@ def behind(file: Path, release: str | None, stack: str | None, **options: Any) -
 
 @click.command()
 @file_argument
-@click.option(
+@value_option(
     "--environment",
+    "PATH",
+    "Keep what an environment needs, or each environment of a folder. Repeatable.",
     type=GivenPath(),
     multiple=True,
-    metavar="PATH",
-    help="Keep what an environment needs, or each environment of a folder. Repeatable.",
 )
-@click.option(
-    "--newest",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Keep the newest N versions of each package.",
+@value_option(
+    "--newest", "N", "Keep the newest N versions of each package.", type=click.IntRange(1)
 )
 @value_option(
     "--newer-than",

@@ -71,21 +71,16 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
     if options["databases"]:
         if click.get_current_context().get_parameter_source("file") is ParameterSource.COMMANDLINE:
             raise click.UsageError("--databases compares two databases: OLD and NEW, without FILE")
-        result: Diff | DatabaseDiff = diff_databases(
-            Path(old), Path(new), release=options["release"], **narrowing
-        )
+        databases = diff_databases(Path(old), Path(new), release=options["release"], **narrowing)
+        result: Diff | DatabaseDiff = databases
     elif options["release"]:
         raise click.UsageError("--release goes with --databases only")
     else:
         with opened(file) as lookups:
             names = (("side", old), ("side", new), *narrowing.items())
             say_notes(read_spellings(lookups).notes(names))
-        result = compared(file, old, new, **narrowing)
-    databases = (
-        result
-        if isinstance(result, DatabaseDiff)
-        else DatabaseDiff(old, new, {result.new: result}, Delta((), ()))
-    )
+        result = difference = compared(file, old, new, **narrowing)
+        databases = DatabaseDiff(old, new, {difference.new: difference}, Delta((), ()))
     is_compared = any(databases.names) or any(
         any(release.specs) for release in databases.releases.values()
     )
