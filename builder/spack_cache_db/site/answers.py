@@ -193,7 +193,9 @@ class Site:
         """The templates, with the variables that all of them use."""
         settings, facts = self.settings, self.facts
         loader = FileSystemLoader(settings.templates)
-        environment = Environment(autoescape=True, auto_reload=False, loader=loader)
+        environment = Environment(
+            autoescape=True, auto_reload=False, loader=loader, trim_blocks=True, lstrip_blocks=True
+        )
         environment.globals |= {
             **facts.words,
             "asset_version": settings.styles,

@@ -14,10 +14,10 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode
 
-from spack_cache_db.errors import BuilderError
+from spack_cache_db.errors import BuilderError, printable
 from spack_cache_db.query import Rows, csv_text, json_text
 from spack_cache_db.query.answers import found_part, found_rows
-from spack_cache_db.query.names import known_name, read_spellings
+from spack_cache_db.query.names import UnknownNameError, known_name, read_spellings
 from spack_cache_db.query.packages import read_package
 from spack_cache_db.query.words import Reading
 from spack_cache_db.site.addresses import NOT_MOVED, check_fields, respelled
@@ -312,9 +312,10 @@ def comparison(site: Site, request: Request, old: str, new: str, form: str | Non
             message = f"neither {diff.old} nor {diff.new} has such a binary: nothing is compared"
             return refused(message, form, 404)
         return data(form_of(diff.as_dict(), diff.rows, form), form)
-    page = changes.load_changes(site.lookups, sides)
-    if page.error:
-        return site.page(request, "changes.html", page=page, sides=sides, status=404)
+    try:
+        page = changes.load_changes(site.lookups, sides)
+    except UnknownNameError as error:
+        return site.page(request, "changes.html", sides=sides, error=str(error), status=404)
     topic = Topic(package=sides.package, stack=sides.stack, host=sides.host)
     links = DataLinks(None, sides.address("json"), sides.address("csv"))
     return site.page(request, "changes.html", page=page, sides=sides, links=links, feed=topic.feed)
@@ -337,16 +338,14 @@ def compare(site: Site, request: Request) -> Answer:
 
 def changes_feed(site: Site, request: Request, of: str) -> Answer:
     """Return `/feed.atom` (of everything, a package or a stack) or `/find.atom?q=`."""
-    # Imported late, because only feeds need its library.
-    from spack_cache_db.site.atom import atom
-
     topic = Topic.parse(request.pairs)
     if (of == "find") != (topic.q is not None):
         return refused("the feed of a spec is /find.atom?q=SPEC", None)
-    feed = load_feed(site.lookups, topic)
-    if feed.error is not None:
-        return refused(feed.error, None)
-    return data(atom(feed, topic, lambda path: site.absolute(request, path)), "atom")
+    try:
+        feed = load_feed(site.lookups, topic)
+    except BuilderError as error:
+        return refused(str(error), None)
+    return site.page(request, "feed.xml", page=feed, topic=topic, printable=printable, kind="atom")
 
 
 def package_json(site: Site, request: Request, package: str) -> Answer:

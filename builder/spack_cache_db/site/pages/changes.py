@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
@@ -20,7 +20,7 @@ from spack_cache_db.query.changes import (
 )
 from spack_cache_db.query.comparison import Cause
 from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.names import UnknownNameError, scope_of
+from spack_cache_db.query.names import scope_of
 from spack_cache_db.site.pages.filters import AddressFields, Pairs
 
 MOST_EXPLAINED = 5_000
@@ -61,38 +61,26 @@ class Sides(AddressFields):
         return f"/diff/{old}...{new}{form and f'.{form}'}{query and f'?{query}'}"
 
 
-class TooManyChanges(BuilderError):
-    """Two releases differ in more than `MOST_LISTED` configurations."""
-
-
 class PackageChanges(NamedTuple):
-    """The configurations of one package with one kind of change.
+    """The configurations of one package with one kind of change, and those that are listed.
 
     Attributes:
-        configurations: their number.
-        rows: those that are listed.
         versions: the versions that only one side has, the oldest first.
         is_whole: whether only one side has the package.
     """
 
     package: str
     configurations: int
-    rows: tuple[ChangedConfiguration, ...] = ()
-    versions: tuple[str, ...] = ()
-    is_whole: bool = False
+    rows: tuple[ChangedConfiguration, ...]
+    versions: tuple[str, ...]
+    is_whole: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """All changes of one kind: packages, and stacks that only one side has."""
 
     packages: tuple[PackageChanges, ...]
     stacks: tuple[str, ...]
-
-    @property
-    def count(self) -> int:
-        """The number of configurations."""
-        return sum(package.configurations for package in self.packages)
 
 
 class Upgrade(NamedTuple):
@@ -103,54 +91,47 @@ class Upgrade(NamedTuple):
     added: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ChangesPage:
+class ChangesPage(NamedTuple):
     """The content of the page.
 
     Attributes:
         specs: the numbers of binaries that were kept, added and removed.
         parts: the parts that are not empty, by the words of `schema.CHANGE_WORDS`.
         causes: None beyond `MOST_EXPLAINED`.
-        error: the reason why there is no comparison.
     """
 
-    specs: Amount = Amount(0, 0, 0)  # noqa: RUF009 - it is immutable
-    parts: Mapping[str, Part] = field(default_factory=dict)
-    upgrades: tuple[Upgrade, ...] = ()
-    causes: tuple[Cause, ...] | None = ()
-    error: str | None = None
+    specs: Amount
+    parts: Mapping[str, Part]
+    upgrades: tuple[Upgrade, ...]
+    causes: tuple[Cause, ...] | None
 
 
 def load_changes(lookups: Lookups, sides: Sides) -> ChangesPage:
-    """Return the page; with an error instead of a comparison if a name is unknown."""
-    try:
-        changes = _changes_of(lookups, sides)
-    except UnknownNameError as error:
-        return ChangesPage(error=str(error))
+    """Return the page.
+
+    Raises:
+        UnknownNameError: a release, stack, package, target or host does not exist.
+    """
+    changes = _changes_of(lookups, sides)
     added, removed = map(_by_package, (changes.versions.added, changes.versions.removed))
     versions = {"added": added, "removed": removed}
     parts = {}
     for change, packages in _by_change(lookups, changes, sides.package):
-        one_sided = getattr(changes.packages, change, ())
-        own_versions = versions.get(change, {})
-        marked = (
-            item._replace(
-                versions=own_versions.get(item.package, ()), is_whole=item.package in one_sided
-            )
-            for item in packages
+        one_sided, own_versions = getattr(changes.packages, change, ()), versions.get(change, {})
+        part = Part(
+            tuple(
+                PackageChanges(name, count, rows, own_versions.get(name, ()), name in one_sided)
+                for name, count, rows in packages
+            ),
+            getattr(changes.stacks, change, ()),
         )
-        part = Part(tuple(marked), getattr(changes.stacks, change, ()))
-        if part.packages or part.stacks:
+        if any(part):
             parts[change] = part
-    return ChangesPage(
-        changes.specs,
-        parts,
-        tuple(
-            Upgrade(package, removed[package], added[package])
-            for package in sorted(added.keys() & removed.keys())
-        ),
-        changes.causes(MOST_EXPLAINED),
+    upgrades = (
+        Upgrade(package, removed[package], added[package])
+        for package in sorted(added.keys() & removed.keys())
     )
+    return ChangesPage(changes.specs, parts, tuple(upgrades), changes.causes(MOST_EXPLAINED))
 
 
 def difference_of(lookups: Lookups, sides: Sides) -> Diff:
@@ -158,11 +139,11 @@ def difference_of(lookups: Lookups, sides: Sides) -> Diff:
 
     Raises:
         UnknownNameError: a release, stack, package, target or host does not exist.
-        TooManyChanges: the sides differ in more than `MOST_LISTED` configurations.
+        BuilderError: the sides differ in more than `MOST_LISTED` configurations.
     """
     changes = _changes_of(lookups, sides)
     if (count := len(changes.amounts)) > MOST_LISTED:
-        raise TooManyChanges(
+        raise BuilderError(
             f"{count:,} configurations differ, but this site lists at most {MOST_LISTED:,}:"
             " add package, stack, target or host, or use the command diff on the downloaded file"
         )
@@ -202,7 +183,7 @@ def _changes_of(lookups: Lookups, sides: Sides) -> Changes:
 
 def _by_change(
     lookups: Lookups, changes: Changes, package: str | None
-) -> Iterator[tuple[str, list[PackageChanges]]]:
+) -> Iterator[tuple[str, list[tuple[str, int, tuple[ChangedConfiguration, ...]]]]]:
     """Yield the packages with each kind of change; with rows only if the page lists them.
 
     Two snapshots may differ in thousands of configurations.
@@ -212,9 +193,9 @@ def _by_change(
         package_of = lookups.column("configurations", "package")
         for change, keys in changes.by_change.items():
             counts = Counter(names[package_of[key]] for key in keys)
-            yield change, [PackageChanges(name, count) for name, count in sorted(counts.items())]
+            yield change, [(name, count, ()) for name, count in sorted(counts.items())]
         return
     for change, rows in changes.configurations().items():
         groups = groupby(rows, key=lambda row: row.configuration.package)
-        every = ((name, tuple(group)) for name, group in groups)
-        yield change, [PackageChanges(name, len(group), group[:MOST_ROWS]) for name, group in every]
+        every = [(name, tuple(group)) for name, group in groups]
+        yield change, [(name, len(group), group[:MOST_ROWS]) for name, group in every]

@@ -6,7 +6,7 @@ of the build would make all entries new with every build.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from itertools import islice
@@ -14,8 +14,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
-from spack_cache_db.errors import BuilderError
-from spack_cache_db.query.answers import Shown, shown_specs
+from spack_cache_db.query.answers import shown_specs
 from spack_cache_db.query.changes import amounts_of_releases
 from spack_cache_db.query.conditions import Conditions, without
 from spack_cache_db.query.configurations import configurations_by_id
@@ -23,6 +22,7 @@ from spack_cache_db.query.database import Lookups, Release
 from spack_cache_db.query.installation import read_origin
 from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.records import question_of
+from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.changes import Sides
 from spack_cache_db.site.pages.filters import AddressFields
 from spack_cache_db.site.sandbox.sql_functions import parse
@@ -80,22 +80,13 @@ class FeedEntry(NamedTuple):
     changes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Feed:
-    """A feed, the newest entry first.
-
-    Attributes:
-        id: an identifier that does not depend on the build, like those of the entries.
-        owner: the publisher of the build cache.
-        updated: the date of the newest entry.
-        error: the reason why there is no feed.
-    """
+class Feed(NamedTuple):
+    """A feed, the newest entry first; its ids do not depend on the build."""
 
     id: str
     owner: str
-    updated: str = NO_DAY
-    entries: tuple[FeedEntry, ...] = ()
-    error: str | None = None
+    updated: str
+    entries: tuple[FeedEntry, ...]
 
 
 class _Change(NamedTuple):
@@ -108,40 +99,58 @@ class _Change(NamedTuple):
     new: frozenset[int] = frozenset()
     gone: frozenset[int] = frozenset()
 
+    @property
+    def named(self) -> list[tuple[str, list[int], int]]:
+        """The labels of both sides, with the first configurations, and the number of others."""
+        sides = (("new", self.new), ("gone", self.gone))
+        return [
+            (label, sorted(side)[:MOST_NAMED], max(0, len(side) - MOST_NAMED))
+            for label, side in sides
+        ]
+
 
 def load_feed(lookups: Lookups, topic: Topic) -> Feed:
-    """Return the feed about a topic."""
+    """Return the feed about a topic.
+
+    Raises:
+        BuilderError: the spec or one of the names is not valid.
+    """
     origin = read_origin(lookups.conn)
     seed = f"{origin.url or origin.owner} {topic.feed}"
-    try:
-        conditions = scope_of(lookups, package=topic.package, host=topic.host, stack=topic.stack)
-        package = topic.package
-        if topic.q is not None:
-            query = parse(topic.q)
-            conditions = question_of(lookups, query, conditions).conditions
-            package = query.name
-    except BuilderError as error:
-        return Feed(_id(seed), origin.owner, error=str(error))
+    conditions = scope_of(lookups, package=topic.package, host=topic.host, stack=topic.stack)
+    package = topic.package
+    if topic.q is not None:
+        query = parse(topic.q)
+        conditions = question_of(lookups, query, conditions).conditions
+        package = query.name
     changes = [item for item in _changes(lookups, conditions) if item.added or item.removed]
-    entries = []
-    for change, lines in zip(changes, _lines(lookups, changes), strict=True):
-        old, new = change.previous.name, change.snapshot.name
-        sides = Sides(old, new, stack=topic.stack, package=package, host=topic.host)
-        entry = FeedEntry(
+    ids = {key for change in changes for _, keys, _ in change.named for key in keys}
+    words = {row.id: row.configuration for row in configurations_by_id(lookups, sorted(ids))}
+
+    def entry(change: _Change) -> FeedEntry:
+        new = change.snapshot.name
+        sides = Sides(
+            change.previous.name, new, stack=topic.stack, package=package, host=topic.host
+        )
+        lines = []
+        for label, keys, more in change.named:
+            lines += [f"{label}: {_line(words[key])}" for key in keys]
+            lines += [f"{label}: {more:,} more"] if more else []
+        return FeedEntry(
             id=_id(f"{seed} {new}"),
             title=f"{new}: {change.added:,} added, {change.removed:,} removed",
-            date=str(change.snapshot.date),
+            date=str(_day(change.snapshot.date)),
             address=sides.address(),
             changes=tuple(lines),
         )
-        entries.append(entry)
-    updated = entries[0].date if entries else NO_DAY
-    return Feed(_id(seed), origin.owner, updated, tuple(entries))
+
+    entries = tuple(map(entry, changes))
+    return Feed(_id(seed), origin.owner, entries[0].date if entries else NO_DAY, entries)
 
 
 def _changes(lookups: Lookups, conditions: Conditions) -> Iterator[_Change]:
     """Yield the changes in each snapshot, the newest first."""
-    dated = (release for release in lookups.releases.values() if _is_day(release.date))
+    dated = (release for release in lookups.releases.values() if _day(release.date))
     pairs = ((snapshot, before) for snapshot in dated if (before := lookups.before(snapshot)))
     is_of_stack = bool(conditions) and not without(conditions, "stack")
     compared = [*islice(pairs, MOST_OF_STACK if is_of_stack else MOST_SNAPSHOTS)]
@@ -150,7 +159,7 @@ def _changes(lookups: Lookups, conditions: Conditions) -> Iterator[_Change]:
         for snapshot, previous in compared:
             yield _Change(snapshot, previous, *amounts[snapshot.id])
         return
-    specs: Shown = shown_specs(lookups, conditions, {side.id for pair in compared for side in pair})
+    specs = shown_specs(lookups, conditions, {side.id for pair in compared for side in pair})
     for snapshot, previous in compared:
         new_specs, old_specs = specs[snapshot.id], specs[previous.id]
         new, old = frozenset(new_specs.values()), frozenset(old_specs.values())
@@ -159,35 +168,18 @@ def _changes(lookups: Lookups, conditions: Conditions) -> Iterator[_Change]:
         yield _Change(snapshot, previous, added, removed, new - old, old - new)
 
 
-def _lines(lookups: Lookups, changes: Sequence[_Change]) -> Iterator[list[str]]:
-    """Yield lines about some of the new and removed configurations of each change."""
-    ids = {
-        key
-        for change in changes
-        for side in (change.new, change.gone)
-        for key in sorted(side)[:MOST_NAMED]
-    }
-    words = {row.id: row.configuration for row in configurations_by_id(lookups, sorted(ids))}
-    for change in changes:
-        lines = []
-        for label, side in (("new", change.new), ("gone", change.gone)):
-            for key in sorted(side)[:MOST_NAMED]:
-                row = words[key]
-                parts = (row.compiler, row.os, row.target, *row.variants)
-                lines.append(f"{label}: {row.package}@{row.version} {' '.join(parts)}")
-            if len(side) > MOST_NAMED:
-                lines.append(f"{label}: {len(side) - MOST_NAMED:,} more")
-        yield lines
+def _line(row: Configuration) -> str:
+    words = (row.compiler, row.os, row.target, *row.variants)
+    return f"{row.package}@{row.version} {' '.join(words)}"
 
 
 def _id(seed: str) -> str:
     return uuid5(NAMESPACE_URL, seed).urn
 
 
-def _is_day(text: object) -> bool:
-    """Return whether a text is a date: other programs may have written the database."""
+def _day(text: object) -> date | None:
+    """Return a date; None for any other text, which another program may have written."""
     try:
-        date.fromisoformat(str(text))
+        return date.fromisoformat(str(text))
     except ValueError:
-        return False
-    return True
+        return None
