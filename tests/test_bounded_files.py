@@ -30,8 +30,8 @@ def test_a_file_is_read_whole_up_to_its_limit(tmp_path: Path) -> None:
                 read_file(tmp_path / "file", size - 1)
 
 
-def test_files_of_the_system_have_no_size() -> None:
-    """What the kernel makes up is read to its end, within the limit."""
+def test_files_without_a_size_are_read_to_their_end() -> None:
+    """Those of the kernel, within the limit."""
     assert read_file("/proc/self/status", LARGE).startswith(b"Name:")
     with pytest.raises(LargeFileFault):
         read_file("/proc/self/status", 100)
@@ -49,8 +49,8 @@ def test_files_of_the_system_have_no_size() -> None:
         ("sparse", "is a sparse file with a hole at byte 0, expected text"),
     ],
 )
-def test_what_is_no_file(kind: str, words: str, tmp_path: Path) -> None:
-    """Each is told in words, at once, and linked as well as under its own name."""
+def test_only_regular_files_are_read(kind: str, words: str, tmp_path: Path) -> None:
+    """The message names the kind, at once, and for a link to it as well."""
     place = Path(os.path.relpath(tmp_path)) / "x"
     if kind == "pipe":
         os.mkfifo(place)
@@ -74,32 +74,26 @@ def test_what_is_no_file(kind: str, words: str, tmp_path: Path) -> None:
         assert isinstance(caught.value, FileFault) == (not words.startswith("cannot"))
 
 
-def test_a_file_that_shrinks_ends_where_it_ends(tmp_path: Path) -> None:
-    """What was cut off meanwhile is missing, and nothing else happens."""
+def test_a_file_that_changes_while_it_is_read_ends_where_it_ends(tmp_path: Path) -> None:
+    """The missing end is not waited for, and added bytes count for the limit."""
     path = tmp_path / "x"
-    path.write_bytes(b"x" * 100_000)
 
-    def limit(_: bytes) -> int:
+    def shrink(_: bytes) -> int:
         os.truncate(path, 10)
         return 1_000_000
 
-    assert read_wanted(path, limit) == b"x" * 10
-
-
-def test_a_file_that_grows_is_read_to_its_end(tmp_path: Path) -> None:
-    """What was added meanwhile is read, and counts for the limit."""
-    path = tmp_path / "x"
-
-    def limit(at_most: int) -> Callable[[bytes], int]:
-        def grow(_: bytes) -> int:
-            with path.open("ab") as stream:
-                stream.write(b"y" * 300_000)
+    def grow(at_most: int) -> Callable[[bytes], int]:
+        def limit(_: bytes) -> int:
+            path.write_bytes(b"x" * 400_000)
             return at_most
 
-        return grow
+        return limit
 
     for size in (99_999, 100_000):
         path.write_bytes(b"x" * size)
-        assert read_wanted(path, limit(400_000)) == b"x" * size + b"y" * 300_000
-    with pytest.raises(LargeFileFault):
-        read_wanted(path, limit(600_000))
+        assert read_wanted(path, shrink) == b"x" * 10
+        path.write_bytes(b"x" * size)
+        assert read_wanted(path, grow(400_000)) == b"x" * 400_000
+        path.write_bytes(b"x" * size)
+        with pytest.raises(LargeFileFault):
+            read_wanted(path, grow(300_000))

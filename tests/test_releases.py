@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from spack_cache_db.releases import (
     is_public_mirror,
-    public_mirror,
     release_date,
     release_kind,
     releases_before,
-    snapshot_branches,
     sort_releases,
     thinned_out,
 )
@@ -37,14 +35,6 @@ ORDERED = [
     "develop-2025-13-01",
     "pr-123",
 ]
-NAMES = st.one_of(
-    st.sampled_from(ORDERED),
-    st.lists(st.integers(0, 12), min_size=1, max_size=3).map(
-        lambda parts: "v" + ".".join(map(str, parts))
-    ),
-    st.dates(date(2020, 1, 1), date(2029, 12, 31)).map("develop-{}".format),
-    st.text(max_size=8),
-)
 
 
 @pytest.mark.parametrize(
@@ -79,24 +69,6 @@ def test_the_order_is_branch_releases_snapshots() -> None:
         assert sort_releases(set(shuffled)) == ORDERED
 
 
-@given(st.sets(NAMES))
-def test_every_release_has_one_place(names: set[str]) -> None:
-    """The order loses nothing, and any part of the names is in the order of the whole."""
-    ordered = sort_releases(names)
-    assert sorted(ordered) == sorted(names)
-    branches = snapshot_branches(names)
-    kinds = [
-        ("branch", "release", "snapshot", "other").index(release_kind(name, branches))
-        for name in ordered
-    ]
-    assert kinds == sorted(kinds)
-    dates = [date for name in ordered if (date := release_date(name))]
-    assert dates == sorted(dates, reverse=True)
-    # A name is a branch because it has snapshots.
-    part = [name for name in ordered if release_date(name) or name in branches]
-    assert sort_releases(set(part)) == part
-
-
 def test_before_a_release_is_what_it_is_compared_with() -> None:
     """Snapshots and releases follow each other; a release with snapshots follows the newest."""
     names = [*ORDERED, "v1.0.0-2025-01-01", "main", "main-2024-01-01"]
@@ -112,14 +84,6 @@ def test_before_a_release_is_what_it_is_compared_with() -> None:
         "v0.23.0": "v0.22.1",
         "v0.22.1": "v0.18",
     }
-
-
-@given(st.sets(NAMES))
-def test_no_release_is_before_two(names: set[str]) -> None:
-    """Each is before at most one, which stands further ahead in the file's order."""
-    before, ordered = releases_before(names), sort_releases(names)
-    assert len({*before.values()}) == len(before)
-    assert all(ordered.index(name) < ordered.index(older) for name, older in before.items())
 
 
 DAYS = st.sets(st.dates(date(2024, 11, 1), date(2026, 3, 31)), max_size=150)
@@ -155,11 +119,6 @@ def test_thinning_every_night_leaves_no_gap(days: set[date], newest: int) -> Non
         kept = kept_of({*kept, day}, newest)
     for day in days:
         assert any(timedelta() <= day - other <= timedelta(30 + 6) for other in kept)
-
-
-def test_a_public_mirror_is_called_like_its_release() -> None:
-    """That is the rule of Spack's public cache, which pages do not say."""
-    assert public_mirror("v0.23.1") == "https://binaries.spack.io/v0.23.1"
 
 
 @pytest.mark.parametrize(

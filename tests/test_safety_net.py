@@ -1,4 +1,4 @@
-"""Exceptions that nobody foresaw: one line, status 1, and everything else goes on."""
+"""Faults are one line; a bug of ours is one as well, and everything else goes on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 
 from spack_cache_db.build import build, check
-from spack_cache_db.errors import TRACEBACK
+from spack_cache_db.errors import TRACEBACK, Fault
 from spack_cache_db.sources import readers
 from spack_cache_db.sources.pages import PageReader
 from tests.commands import run
@@ -17,6 +17,20 @@ from tests.indexes import index, node, record
 from tests.pagetexts import page
 
 ERRORS = (ZeroDivisionError("of\n nobody"), KeyError("x"), MemoryError(), AssertionError())
+
+
+@pytest.mark.parametrize(
+    ("fault", "text"),
+    [
+        (Fault("a.md", 3, "is bad"), "a.md:3: is bad"),
+        (Fault("a.md", 0, "is bad"), "a.md: is bad"),
+        (Fault("a\nb.md", 1, "is \x1b[31mred"), "a\\nb.md:1: is \\x1b[31mred"),
+        (Fault("ä.md", 0, "ist schlecht"), "ä.md: ist schlecht"),
+    ],
+)
+def test_a_fault_is_one_line(fault: Fault, text: str) -> None:
+    """Place, line if there is one, message; control characters are spelled out."""
+    assert str(fault) == text
 
 
 @pytest.fixture
@@ -29,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda each: type(each).__name__)
-def test_a_file_that_nobody_foresaw_hides_no_other(
+def test_a_bug_of_one_reader_hides_no_other_file(
     folder: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A bug of one reader is told with the file's path; what the other reads is built."""
@@ -55,25 +69,25 @@ def test_tracebacks_are_shown_on_demand(folder: Path, monkeypatch: pytest.Monkey
         raise ZeroDivisionError
 
     monkeypatch.setattr(PageReader, "add", fail)
-    told = run("check", "--jobs", "1", folder)
-    assert told.exit_code == 1
-    assert f"{folder}/a.md: unexpected ZeroDivisionError" in told.stderr
+    result = run("check", "--jobs", "1", folder)
+    assert result.exit_code == 1
+    assert f"{folder}/a.md: unexpected ZeroDivisionError" in result.stderr
 
     monkeypatch.setenv(TRACEBACK, "")
-    shown = run("--traceback", "check", "--jobs", "1", folder)
+    result = run("--traceback", "check", "--jobs", "1", folder)
 
-    assert isinstance(shown.exception, ZeroDivisionError)
+    assert isinstance(result.exception, ZeroDivisionError)
     assert os.environ[TRACEBACK] == "1"
 
 
-def test_a_command_that_nobody_foresaw_ends_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_of_a_command_ends_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Status 1, one line, and how to see more."""
     monkeypatch.setattr("spack_cache_db.cli.serve.site_folder", lambda: 1 / 0)
 
-    told = run("site")
+    result = run("site")
 
-    assert told.exit_code == 1
-    assert told.stderr == (
+    assert result.exit_code == 1
+    assert result.stderr == (
         "Error: unexpected ZeroDivisionError: division by zero; "
         "please report it (--traceback shows where)\n"
     )

@@ -4,73 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.records import Configuration
 from spack_cache_db.spack.versions import version_key
 from tests.conftest import Build
-from tests.contradictions import Listing
 from tests.indexes import REAL_FILE
-from tests.oracle import Oracle
-from tests.pagetexts import MORE_SAMPLES, SAMPLE_PAGES, SAMPLES, front_matter, page, spec
+from tests.pagetexts import SAMPLE_PAGES, SAMPLES, front_matter, page, spec
 from tests.spackrecords import records, write_records
-from tests.test_counts import (
-    facets_follow_the_rule,
-    the_tables_follow_the_rule,
-    the_views_follow_the_rule,
-)
-
-
-@dataclass(frozen=True)
-class Sample(Listing):
-    """A listing of a sample page, with the address of its tarball as the page prints it."""
-
-    url: str | None = None
-
-    @property
-    def tarball(self) -> str | None:
-        """Return the address of the tarball."""
-        return self.url
-
-
-def listed(text: dict[str, Any]) -> list[Listing]:
-    """Return the listings of a page, compilers and variants spelled as today."""
-    return [
-        Sample(
-            text["categories"][1],
-            each["hash"],
-            Configuration(
-                package=text["title"],
-                version=each["versions"][0],
-                compiler=each["compiler"].replace("@=", "@"),
-                os=each["os"],
-                platform=each["platform"],
-                target=each["target"],
-                variants=tuple(sorted(one.replace(":=", "=") for one in each["variants"])),
-            ),
-            tuple(each["stacks"]),
-            each["size"],
-            url=each.get("tarball"),
-        )
-        for each in text["spec_details"]
-    ]
-
-
-@pytest.mark.slow
-def test_every_view_and_count_is_that_of_the_pages(all_samples: sqlite3.Connection) -> None:
-    """Specs, listings, stacks, variants, facets, packages, releases and stacks, row by row."""
-    pages = [*SAMPLE_PAGES, *MORE_SAMPLES.glob("*/*/specs.md")]
-    said = [each for path in pages for each in listed(front_matter(path.read_bytes()))]
-    assert any(each.tarball for each in said)
-    expected = Oracle(said)
-    the_views_follow_the_rule(all_samples, expected)
-    the_tables_follow_the_rule(all_samples, expected)
-    facets_follow_the_rule(all_samples, expected)
 
 
 def test_pages_know_their_release_package_size_and_era(all_samples: sqlite3.Connection) -> None:

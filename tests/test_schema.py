@@ -1,14 +1,26 @@
-"""schema: what the data says is what SQLite finds in a built file."""
+"""The schema: a built database is as it is declared and described."""
 
 from __future__ import annotations
 
 import sqlite3
+import tomllib
+from importlib.resources import files
+from itertools import chain
 from typing import Any
 
-from spack_cache_db import schema
-from tests.metadata import DATABASE
+import pytest
 
-TABLES = DATABASE["tables"]
+from spack_cache_db import schema
+from spack_cache_db.cli.find import find_table
+from spack_cache_db.query import csv_text
+from spack_cache_db.query.answers import find, found_rows
+from spack_cache_db.query.database import descriptions, read_lookups
+from spack_cache_db.query.selection import Candidates
+from spack_cache_db.records import Configuration
+from spack_cache_db.sources.pages import SpecDetail
+from tests.conftest import Build
+from tests.metadata import DATABASE
+from tests.pagetexts import page, spec
 
 
 def pragma(connection: sqlite3.Connection, name: str, *table: str) -> list[dict[str, Any]]:
@@ -18,61 +30,49 @@ def pragma(connection: sqlite3.Connection, name: str, *table: str) -> list[dict[
     return [dict(zip(names, row, strict=True)) for row in cursor]
 
 
-def leading_columns(connection: sqlite3.Connection, table: str) -> set[str]:
-    """Return the columns by which SQLite can look rows up: the first of any index."""
-    indexes = pragma(connection, "index_list", table)
-    first = {pragma(connection, "index_info", index["name"])[0]["name"] for index in indexes}
-    return first | {
-        column["name"] for column in pragma(connection, "table_info", table) if column["pk"] == 1
-    }
-
-
-def test_each_table_is_as_the_schema_says(samples: sqlite3.Connection) -> None:
-    """Columns in order, their types, NULLs, primary key and foreign keys."""
-    for table in schema.TABLES:
-        _is_as_the_schema_says(samples, table)
-
-
-def _is_as_the_schema_says(samples: sqlite3.Connection, table: schema.Table) -> None:
+def test_each_table_is_as_declared(samples: sqlite3.Connection) -> None:
+    """Columns in order, their types, NULLs, primary key and foreign keys; no index is double."""
     types = {int: "INTEGER", str: "TEXT", bytes: "BLOB"}
-    columns = pragma(samples, "table_info", table.name)
-    assert [(each["name"], each["type"]) for each in columns] == [
-        (each.name, types[each.type]) for each in table.columns
-    ]
-    assert (
-        tuple(each["name"] for each in sorted(columns, key=lambda each: each["pk"]) if each["pk"])
-        == table.primary_key
-    )
-    assert {each["name"] for each in columns if each["notnull"]} == {
-        each.name for each in table.columns if not each.nullable and each.name != "id"
-    }
-    assert {
-        (each["from"], each["table"]) for each in pragma(samples, "foreign_key_list", table.name)
-    } == {(each.name, each.references) for each in table.columns if each.references}
+    for table in schema.TABLES:
+        columns = pragma(samples, "table_info", table.name)
+        assert [(column["name"], column["type"]) for column in columns] == [
+            (column.name, types[column.type]) for column in table.columns
+        ]
+        keys = sorted((column["pk"], column["name"]) for column in columns if column["pk"])
+        assert tuple(name for _, name in keys) == table.primary_key
+        assert {column["name"] for column in columns if column["notnull"]} == {
+            column.name for column in table.columns if not column.nullable and column.name != "id"
+        }
+        foreign = pragma(samples, "foreign_key_list", table.name)
+        assert {(key["from"], key["table"]) for key in foreign} == {
+            (column.name, column.references) for column in table.columns if column.references
+        }
+        indexes = [table.primary_key, *table.unique, *table.indexes]
+        assert len(indexes) == len({*indexes}), table.name
 
 
 def test_no_table_or_view_is_there_that_the_schema_does_not_name(
     samples: sqlite3.Connection,
 ) -> None:
-    """But for those that SQLite keeps for itself."""
+    """SQLite's own are not counted."""
     rows = samples.execute("SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view')")
     found = {row for row in rows if not row[1].startswith("sqlite_") and "_fts_" not in row[1]}
-    assert found == {
-        *(("table", table.name) for table in schema.TABLES),
-        *(("table", name) for name in schema.FULL_TEXT),
-        *(("view", name) for name in schema.VIEWS),
-    }
+    tables = [table.name for table in schema.TABLES] + [*schema.FULL_TEXT]
+    views = {("view", name) for name in schema.VIEWS}
+    assert found == {("table", name) for name in tables} | views
 
 
 def test_a_foreign_key_that_a_page_facets_has_an_index(samples: sqlite3.Connection) -> None:
     """A facet links to the rows of each value: they must be found without reading the table."""
     for table in schema.TABLES:
-        faceted = {*TABLES.get(table.name, {}).get("facets", [])}
+        faceted = {*DATABASE["tables"].get(table.name, {}).get("facets", [])}
         keys = {column.name for column in table.columns if column.references}
-        assert faceted & keys <= leading_columns(samples, table.name), table.name
+        indexes = pragma(samples, "index_list", table.name)
+        first = {pragma(samples, "index_info", index["name"])[0]["name"] for index in indexes}
+        assert faceted & keys <= {*first, table.primary_key[0]}, table.name
 
 
-def test_the_file_says_what_it_is(samples: sqlite3.Connection) -> None:
+def test_a_database_has_a_type_and_a_version(samples: sqlite3.Connection) -> None:
     """Its type, its schema version and its page size are fixed."""
     for name, value in (
         ("application_id", schema.APPLICATION_ID),
@@ -84,36 +84,89 @@ def test_the_file_says_what_it_is(samples: sqlite3.Connection) -> None:
 
 
 def test_other_statements_are_another_schema(samples: sqlite3.Connection) -> None:
-    """Whoever changes a table or a view raises `SCHEMA_VERSION` and writes the checksum down."""
+    """A changed table or view needs another `SCHEMA_VERSION` and checksum."""
     found = schema.statements_sha256(samples.execute("SELECT name, sql FROM sqlite_schema"))
     assert found == schema.STATEMENTS_SHA256
 
 
-def test_no_index_is_listed_twice() -> None:
-    """Each index would cost its size for nothing."""
-    for table in schema.TABLES:
-        listed = [table.primary_key, *table.unique, *table.indexes]
-        assert len(listed) == len(set(listed)), table.name
-
-
-def test_every_view_runs_and_has_rows(
+def test_tables_and_views_have_rows(
     all_sources: sqlite3.Connection, real_tree: sqlite3.Connection
 ) -> None:
-    """A view is compiled when it is used, not when it is made."""
-    for name in schema.VIEWS:
-        file = real_tree if name == "installations" else all_sources
-        count = file.execute(f"SELECT count(*) FROM {name}").fetchone()[0]
-        # No two releases of these sources have the same configuration with other hashes.
-        assert count > 0 or name == "replaced_configurations", name
-
-
-def test_every_table_has_rows(all_sources: sqlite3.Connection) -> None:
     """Pages of each era and mirrors of five versions of Spack fill all that there is to fill."""
-    empty = {
-        table.name
-        for table in schema.TABLES
-        if not all_sources.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0]
-    }
-    # Contradictions fill the first, who builds the second, the data of all packages the third, and
-    # installed trees and their modules the last.
-    assert empty <= {"problems", "recipes", "providers", "installs", "modules", "document_listings"}
+    # No two releases of these sources have the same configuration with other hashes.
+    without = {"replaced_configurations"}
+    # Contradictions, options, data of all packages, installations and their modules fill these.
+    without |= {"problems", "recipes", "providers", "installs", "modules", "document_listings"}
+    for name in {*schema.VIEWS, *(table.name for table in schema.TABLES)} - without:
+        database = real_tree if name == "installations" else all_sources
+        assert database.execute(f"SELECT 1 FROM {name}").fetchone(), name
+
+
+def test_every_column_is_described(samples: sqlite3.Connection) -> None:
+    """A database describes each of its tables, and then their columns in order; nothing else."""
+    described = descriptions(samples)
+    tables = {table.name for table in schema.TABLES}
+    assert described.keys() == tables | {*schema.VIEWS} | {*schema.FULL_TEXT}
+    for name, texts in described.items():
+        read = samples.execute(f"SELECT * FROM [{name}] LIMIT 0")
+        assert [*texts] == [None, *(column[0] for column in read.description)], name
+        assert all(text.strip() for text in texts.values()), name
+
+
+def test_every_description_is_of_a_column(samples: sqlite3.Connection) -> None:
+    """No text is of a column that has gone, or repeats the one that is common to all tables."""
+    source = files("spack_cache_db.schema").joinpath("descriptions.toml")
+    texts = tomllib.loads(source.read_text(encoding="utf-8"))
+    columns = {name: {*described} for name, described in descriptions(samples).items()}
+    common = texts["columns"].pop("common")
+    assert {*common, *texts["derived"]} <= {*chain.from_iterable(columns.values())}
+    for table, own in texts["columns"].items():
+        assert own.keys() <= columns[table], table
+        assert not own.items() & common.items(), table
+    sql = 'SELECT coalesce("column", \'\'), derived FROM column_descriptions WHERE "table" = ?'
+    derived = dict(samples.execute(sql, ["builds"]))
+    assert (derived["hash"], derived["release_count"], derived[""]) == (0, 1, None)
+
+
+def test_options_name_columns_that_exist(samples: sqlite3.Connection) -> None:
+    """Labels, sort orders, facets and search keys name columns of their table."""
+    columns = {name: {*described} for name, described in descriptions(samples).items()}
+    for name, table in DATABASE["tables"].items():
+        options = [table.get(option) for option in ("label_column", "sort", "sort_desc", "fts_pk")]
+        options += [*table.get("facets", []), *table.get("sortable_columns", [])]
+        assert {column for column in options if column} <= columns[name], name
+
+
+def test_every_field_of_a_configuration_has_a_column() -> None:
+    """In the order of the record, each with the table that names its values."""
+    assert tuple(schema.CONFIGURATION) == Configuration._fields
+
+
+OF_A_LISTING = {"hash", "stacks", "size", "tarball"}
+"""The fields of a detail that do not belong to the configuration."""
+
+
+@pytest.mark.parametrize("field", sorted({*SpecDetail.__struct_fields__} - OF_A_LISTING))
+def test_specs_that_differ_in_one_field_are_two_wherever_they_are_shown(
+    field: str, built: Build
+) -> None:
+    """In what is found, as data and as a table, where it is asked why, and in the views."""
+    value: Any = {"versions": ["2.0"], "variants": ["+x"]}.get(field, "other")
+    connection = built(a=page(specs=[spec(1), spec(2, **{field: value})]))
+    found = find(connection, "zlib")
+    assert len({answer.configuration for answer in found}) == 2
+    rows = found_rows(found, hashes=False)
+    assert len({*map(repr, rows.records)}) == 2
+    for lines in (csv_text(rows).splitlines(), [*find_table(found, hashes=False)]):
+        assert lines[-2] != lines[-1]
+    candidates = Candidates(read_lookups(connection))
+    configurations = map(candidates.configuration, candidates.rows("zlib"))
+    assert {*configurations} == {answer.configuration for answer in found}
+    for view in ("builds", "build_listings", "host_builds WHERE host = 'zen3'"):
+        cursor = connection.execute(f"SELECT * FROM {view}")
+        names = [name for name, *_ in cursor.description]
+        shown = {
+            tuple(cell for name, cell in zip(names, row, strict=True) if name != "hash")
+            for row in cursor
+        }
+        assert len(shown) == (1 if field == "target" and view.startswith("host") else 2), view

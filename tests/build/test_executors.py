@@ -1,7 +1,8 @@
-"""build.workers: other people's executors give the same file, or say what a worker lacks."""
+"""build.workers: any number of workers of any kind give the same file, or one line of error."""
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
@@ -12,10 +13,14 @@ from typing import Any
 import pytest
 
 from spack_cache_db import BuilderError, build
-from spack_cache_db.build import workers
-from spack_cache_db.sources import readers
+from spack_cache_db.build import Input, workers
+from spack_cache_db.build.workers import read_unit, read_units, uncollected
+from spack_cache_db.sources import File, readers
+from spack_cache_db.sources.readers import plan
 from tests.builds import built
-from tests.pagetexts import SAMPLES
+from tests.indexes import MIRRORS, REAL_FILE
+from tests.package_data import REAL as PACKAGE_DATA
+from tests.pagetexts import MORE_SAMPLES, SAMPLES, page, write
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +34,11 @@ def forget() -> None:
     for name in [*sys.modules]:
         if name.startswith("spack_cache_db"):
             sys.modules[name] = None  # type: ignore[assignment]
+
+
+def die(*_: object, **__: object) -> None:
+    """End this process as the kernel does when memory is short."""
+    os._exit(9)
 
 
 class Changed(Executor):
@@ -54,15 +64,15 @@ def test_threads_give_the_same_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_processes_of_the_caller_give_the_same_bytes(tmp_path: Path) -> None:
-    """Also where they are not forked; they are the caller's afterwards as well."""
+    """Also if they are not forked; the caller can use them afterwards."""
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
         build(SAMPLES, tmp_path / "x.db", executor=processes)
         assert processes.submit(abs, -1).result() == 1
     assert (tmp_path / "x.db").read_bytes() == built(tmp_path / "y.db", SAMPLES)
 
 
-def test_an_executor_that_ended_is_told(tmp_path: Path) -> None:
-    """One line says whose fault it is, and the old file stays."""
+def test_an_executor_that_ended_is_an_error(tmp_path: Path) -> None:
+    """One line names the executor, and the old file stays."""
     before = built(tmp_path / "x.db", SAMPLES)
     ended = ThreadPoolExecutor(1)
     ended.shutdown()
@@ -72,16 +82,19 @@ def test_an_executor_that_ended_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_is_told(tmp_path: Path) -> None:
-    """Whether it can be replaced is the executor's affair."""
+def test_a_worker_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message of our own processes says what to do; others are replaced by their executor."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
-        processes.submit(os._exit, 9)
+        processes.submit(die)
         with pytest.raises(BuilderError, match=r"^ProcessPoolExecutor .* BrokenProcessPool: .*"):
             build(SAMPLES, tmp_path / "x.db", executor=processes)
+    monkeypatch.setattr(workers, "read_unit", die)
+    with pytest.raises(BuilderError, match=r"a worker process died .* fewer --jobs"):
+        list(read_units([(File("a", "a"),), (File("b", "b"),)], Input([], 2)))
 
 
 @pytest.mark.slow
-def test_a_worker_without_the_package_is_told(tmp_path: Path) -> None:
+def test_a_worker_without_the_package_is_an_error(tmp_path: Path) -> None:
     """The message names the version that it needs."""
     with (
         ProcessPoolExecutor(1, get_context("spawn"), forget) as processes,
@@ -91,7 +104,7 @@ def test_a_worker_without_the_package_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("program", ["archspec", "spack-cache-db"])
-def test_a_worker_of_another_version_is_told(
+def test_a_worker_of_another_version_is_an_error(
     program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The line names the worker, what it has, and what it should have."""
@@ -101,3 +114,15 @@ def test_a_worker_of_another_version_is_told(
     expected = rf"^the worker on \S+ \(process \d+\) has {program} 0\.0\.1, expected \d[\d.]+$"
     with pytest.raises(BuilderError, match=expected):
         build(SAMPLES, tmp_path / "x.db", executor=changed)
+
+
+@pytest.mark.slow
+def test_workers_leave_no_cycles_in_memory(tmp_path: Path) -> None:
+    """No source leaves objects that refer to each other: workers do not look for such."""
+    bad = write(tmp_path / "bad", good=page(), bad=b"bad")
+    for unit in plan(map(str, [SAMPLES, MORE_SAMPLES, REAL_FILE, MIRRORS, PACKAGE_DATA, bad])):
+        read_unit(unit, 2**20)  # What is loaded or kept once for all units is not looked at.
+        gc.collect()
+        with uncollected():
+            read_unit(unit, 2**20)
+            assert gc.collect() == 0

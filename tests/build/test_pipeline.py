@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from spack_cache_db import schema
 from spack_cache_db.build import build, check, sqlite_file
 from spack_cache_db.errors import OutputError
 from spack_cache_db.sources import readers
@@ -97,15 +98,24 @@ def test_check_finds_problems_and_faults(tmp_path: Path) -> None:
     assert {each.name for each in tmp_path.iterdir()} == {"a.md", "b.md"}
 
 
-def test_a_damaged_result_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row that is lost after all were written keeps the old file in its place."""
+@pytest.mark.parametrize("damage", ["a lost row", "a page of the file"])
+def test_a_damaged_result_is_not_published(
+    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old file stays in its place, and nothing is left beside it."""
     finish = sqlite_file.finish
 
-    def finish_and_lose(db: sqlite3.Connection) -> None:
+    def finish_with_damage(db: sqlite3.Connection) -> None:
         finish(db)
-        db.execute("DELETE FROM configurations WHERE id = 1")
+        if damage == "a lost row":
+            db.execute("DELETE FROM configurations WHERE id = 1")
+            return
+        (path,) = (row[2] for row in db.execute("PRAGMA database_list"))
+        with Path(path).open("r+b") as stream:
+            stream.seek(8 * schema.PAGE_SIZE)
+            stream.write(b"\xff" * schema.PAGE_SIZE)
 
-    monkeypatch.setattr(sqlite_file, "finish", finish_and_lose)
+    monkeypatch.setattr(sqlite_file, "finish", finish_with_damage)
     output = tmp_path / "x.db"
     output.touch()
     with pytest.raises(OutputError, match="damaged, nothing was replaced"):
