@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.build.verification import verify
@@ -218,24 +216,3 @@ def test_no_module_runs_a_command(tmp_path: Path) -> None:
     build(tree, tmp_path / "x.db", modules=[index])
     for name, command in (("zlib", "module load 'z$(b)'"), ("cuda", "module load 'a;b'")):
         assert command in run("find", name, tmp_path / "x.db", "--install").stdout.splitlines()
-
-
-def every_module() -> Iterator[tuple[str, str, str]]:
-    """Yield modules of a few specs: hash, tree and name."""
-    for name in ("zlib", "cmake", "gone"):
-        for tree in ("/m/Core", "/m/gcc/13"):
-            for version in ("1.0", "2.0"):
-                yield hash_of(name), tree, f"{name}/{version}"
-
-
-@given(st.lists(st.sampled_from([*every_module()]), max_size=6))
-def test_lists_are_read_back(modules: list[tuple[str, str, str]]) -> None:
-    """Every module of an index has its tree, its name and its hash."""
-    entries = {each[0]: each for each in modules}
-    lines = (
-        f"  {dag_hash}:\n    path: {tree}/{name}.lua\n    use_name: {name}\n"
-        for dag_hash, tree, name in entries.values()
-    )
-    text = "module_index:\n" + "".join(lines)
-    found = read_modules(RawFile("x", "x", text.encode()))
-    assert [(each.hash, each.tree, each.name) for each in found] == [*entries.values()]

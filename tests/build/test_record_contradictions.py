@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,31 @@ from tests.trees import installed
 OUTSIDE: dict[str, Any] = {"path": "/usr", "module": None, "extra_attributes": {}}
 
 
-def built_releases(folder: Path, *records: list[dict[str, Any]]) -> sqlite3.Connection:
-    """Build an index of each release, see that the file gives all back, and connect to it."""
-    for release, some in zip(("develop", "v1.0"), records, strict=True):
-        path = folder / "in" / release / "e4s"
+EDGES = """
+SELECT package, dependency_package, dependency_hash FROM dependency_edges
+ORDER BY package, dependency_package
+"""
+PROBLEMS = "SELECT code, message FROM problems ORDER BY message"
+
+
+@contextmanager
+def built(folder: Path, *documents: Iterable[dict[str, Any]]) -> Iterator[sqlite3.Connection]:
+    """Build an index of each list of records, verify the database, and connect to it."""
+    for number, records in enumerate(documents):
+        path = folder / "in" / "develop" / f"s{number}"
         path.mkdir(parents=True)
-        (path / "index.json").write_bytes(index(*some))
+        (path / "index.json").write_bytes(index(*records))
     build(folder / "in", folder / "x.db")
-    assert verify(folder / "x.db", folder / "in").differences == ()
-    return sqlite3.connect(folder / "x.db")
+    found = verify(folder / "x.db", folder / "in")
+    assert (found.faults, found.differences) == ((), ())
+    with closing(sqlite3.connect(folder / "x.db")) as connection:
+        yield connection
+
+
+def without_record(name: str) -> tuple[str, str]:
+    """Return the problem of a spec without a record."""
+    words = f"the spec {hash_of(name)} is needed, and has no record"
+    return "no_record", f"{words}: only its name is known, {name}"
 
 
 @pytest.mark.slow
@@ -56,127 +73,82 @@ def built_releases(folder: Path, *records: list[dict[str, Any]]) -> sqlite3.Conn
         ),
     ],
 )
-def test_what_two_indexes_say_otherwise_is_told(
+def test_records_that_differ_are_a_problem(
     tmp_path: Path, one: dict[str, Any], other: dict[str, Any], words: str
 ) -> None:
     """Namespace, package hash, flags, patches, external or pushed, old hashes: both values."""
     more = [record(node("x")), record(node("y"))]
-    with closing(
-        built_releases(
-            tmp_path, [record(node("a", **one)), *more], [record(node("a", **other)), *more]
-        )
-    ) as db:
-        found = db.execute("SELECT message FROM problems WHERE code = 'two_records'").fetchall()
-        (message,) = (message for (message,) in found)
-    where = f"the spec {hash_of('a')} has another record here than in develop/e4s/index.json: "
+    documents = ([record(node("a", **each)), *more] for each in (one, other))
+    with built(tmp_path, *documents) as db:
+        sql = "SELECT message FROM problems WHERE code = 'two_records'"
+        ((message,),) = db.execute(sql).fetchall()
+    where = f"the spec {hash_of('a')} has another record here than in develop/s0/index.json: "
     assert message.startswith(where + words)
 
 
-def test_what_an_index_does_not_say_contradicts_nothing(tmp_path: Path) -> None:
+def test_a_key_that_an_index_lacks_contradicts_nothing(tmp_path: Path) -> None:
     """Formats of indexes differ: a key that one of them lacks, and what it says of its format."""
     same = node("a", edge("b", "link"))
     old = {key: value for key, value in same.items() if key != "package_hash"}
     old["annotations"] = {"original_specfile_version": 4}
-    with closing(
-        built_releases(
-            tmp_path, [record(same), record(node("b"))], [record(old), record(node("b"))]
-        )
-    ) as db:
-        assert db.execute("SELECT message FROM problems").fetchall() == []
+    others = [record(node("b"))]
+    with built(tmp_path, [record(same), *others], [record(old), *others]) as db:
+        assert db.execute(PROBLEMS).fetchall() == []
 
 
 @pytest.mark.parametrize("first_has_it", [True, False])
-def test_a_record_without_edges_has_its_word(tmp_path: Path, first_has_it: bool) -> None:
-    """No dependencies is something to say: it counts if it comes first, else it is a problem."""
-    needs = {"1": first_has_it, "2": not first_has_it}
-    for stack, has_it in needs.items():
-        edges = [edge("b", "link")] if has_it else []
-        folder = tmp_path / "in" / "develop" / stack
-        folder.mkdir(parents=True)
-        (folder / "index.json").write_bytes(index(record(node("a", *edges)), record(node("b"))))
-
-    build(tmp_path / "in", tmp_path / "x.db")
-
-    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
-        count = connection.execute("SELECT count(*) FROM dependencies").fetchone()
-        rows = connection.execute("SELECT mirror, code, value FROM problems").fetchall()
-    said: list[Any] = [] if first_has_it else [[hash_of("b"), ["link"], [], None]]
-    assert count == (int(first_has_it),)
-    assert [(*row[:2], json.loads(row[2])) for row in rows] == [(2, "two_dependencies", said)]
-
-
-EDGES = """
-SELECT package, dependency_package, dependency_hash FROM dependency_edges
-ORDER BY package, dependency_package
-"""
-PROBLEMS = "SELECT code, message FROM problems ORDER BY message"
-
-
-def built(folder: Path, *documents: bytes) -> sqlite3.Connection:
-    """Build indexes, see that the file gives all of them back, and connect to the file."""
-    for at, data in enumerate(documents):
-        path = folder / "in" / "develop" / f"s{at}"
-        path.mkdir(parents=True, exist_ok=True)
-        (path / "index.json").write_bytes(data)
-    build(folder / "in", folder / "x.db")
-    found = verify(folder / "x.db", folder / "in")
-    assert (found.faults, found.differences) == ((), ())
-    return sqlite3.connect(folder / "x.db")
-
-
-def told(name: str) -> tuple[str, str]:
-    """Return the problem of a spec without a record."""
-    words = f"the spec {hash_of(name)} is needed, and has no record"
-    return "no_record", f"{words}: only its name is known, {name}"
+def test_no_edges_contradict_some_edges(tmp_path: Path, first_has_it: bool) -> None:
+    """The first record counts, and the other one is a problem that stores its edges."""
+    edges = [[edge("b", "link")], []] if first_has_it else [[], [edge("b", "link")]]
+    documents = ([record(node("a", *each)), record(node("b"))] for each in edges)
+    with built(tmp_path, *documents) as db:
+        (count,) = db.execute("SELECT count(*) FROM dependencies").fetchone()
+        ((mirror, code, value),) = db.execute("SELECT mirror, code, value FROM problems")
+    expected: list[Any] = [] if first_has_it else [[hash_of("b"), ["link"], [], None]]
+    assert count == int(first_has_it)
+    assert (mirror, code, json.loads(value)) == (2, "two_dependencies", expected)
 
 
 @pytest.mark.parametrize("of", [record, installed])
 def test_a_dependency_without_a_record_is_a_problem(tmp_path: Path, of: Any) -> None:
-    """The rest is built, the edge stays, and the spec is found by hash and by name."""
-    with closing(built(tmp_path, index(of(node("a", edge("b", "link"))), of(node("c"))))) as db:
+    """All else is built, the edge stays, and the spec is found by hash and by name."""
+    with built(tmp_path, [of(node("a", edge("b", "link"))), of(node("c"))]) as db:
         assert db.execute(EDGES).fetchall() == [("a", "b", hash_of("b"))]
-        assert db.execute(PROBLEMS).fetchall() == [told("b")]
-        assert db.execute("SELECT package FROM builds ORDER BY package").fetchall() == [
-            ("a",),
-            ("c",),
-        ]
-        assert [each.package for each in find(db, "* ^b")] == ["a"]
+        assert db.execute(PROBLEMS).fetchall() == [without_record("b")]
+        assert {*db.execute("SELECT package FROM builds")} == {("a",), ("c",)}
+        assert [found.package for found in find(db, "* ^b")] == ["a"]
 
 
-def test_what_a_spec_was_built_as_needs_no_record(tmp_path: Path) -> None:
-    """The original of a spliced spec is known by hash and name."""
+def test_the_original_of_a_spliced_spec_needs_no_record(tmp_path: Path) -> None:
+    """It is known by hash and name."""
     spliced = record(node("a", build_spec={"name": "a", "hash": hash_of("b")}))
-    with closing(built(tmp_path, index(spliced))) as db:
-        (problem,) = db.execute("SELECT message FROM problems").fetchone()
+    with built(tmp_path, [spliced]) as db:
+        ((_, problem),) = db.execute(PROBLEMS)
         assert problem.endswith("only its name is known, a")
 
 
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_who_has_a_record_is_believed(tmp_path: Path, order: tuple[int, int]) -> None:
-    """What one index knows is no less known because another one does not know it."""
-    parts = [index(record(node("a", edge("b", "link")))), index(record(node("b")))]
-    with closing(built(tmp_path, *(parts[at] for at in order))) as db:
-        assert db.execute("SELECT package, version FROM builds ORDER BY package").fetchall() == [
-            ("a", "1.0"),
-            ("b", "1.0"),
-        ]
-        assert db.execute(PROBLEMS).fetchall() == [told("b")]
+@pytest.mark.parametrize("order", [1, -1])
+def test_one_index_with_a_record_suffices(tmp_path: Path, order: int) -> None:
+    """A spec that one index knows is known, though another index lacks its record."""
+    documents = [[record(node("a", edge("b", "link")))], [record(node("b"))]]
+    with built(tmp_path, *documents[::order]) as db:
+        found = {*db.execute("SELECT package, version FROM builds")}
+        assert found == {("a", "1.0"), ("b", "1.0")}
+        assert db.execute(PROBLEMS).fetchall() == [without_record("b")]
 
 
 @pytest.mark.slow
 def test_records_that_are_missing_at_random_cost_nothing_else(tmp_path: Path) -> None:
     """Of a real index without a tenth of its records, all others are there with all edges."""
-    data = json.loads(real())
-    installs = data["database"]["installs"]
-    gone = {*random.Random(3).sample(sorted(installs), len(installs) // 10)}
-    data["database"]["installs"] = {key: installs[key] for key in installs if key not in gone}
+    records = json.loads(real())["database"]["installs"]
+    gone = {*random.Random(3).sample(sorted(records), len(records) // 10)}
+    left = {key: records[key] for key in records if key not in gone}
     needed = {
-        (key, to["hash"])
-        for key in installs.keys() - gone
-        for to in installs[key]["spec"].get("dependencies", ())
+        (key, dependency["hash"])
+        for key in left
+        for dependency in left[key]["spec"].get("dependencies", ())
     }
-    with closing(built(tmp_path, json.dumps(data).encode())) as db:
-        edges = {*db.execute("SELECT hash, dependency_hash FROM dependency_edges")}
-        assert edges == needed
+    with built(tmp_path, left.values()) as db:
+        assert {*db.execute("SELECT hash, dependency_hash FROM dependency_edges")} == needed
         (count,) = db.execute("SELECT count(*) FROM problems WHERE code = 'no_record'").fetchone()
-        assert count == len({to for _, to in needed} & gone) > 0
+        assert count == len({dependency for _, dependency in needed} & gone) > 0

@@ -19,7 +19,8 @@ from spack_cache_db.query.database import info
 from tests.commands import run
 from tests.indexes import edge, index, node, record
 from tests.pagetexts import page, spec, write
-from tests.trees import installed, real_tree, write_tree
+from tests.trees import installed, write_tree
+from tests.trees import real_tree as real_tree_records
 
 RELEASES = "SELECT name, kind FROM releases ORDER BY position"
 INSTALLATIONS = """
@@ -36,7 +37,9 @@ def built(output: Path, *paths: Path, **options: Any) -> sqlite3.Connection:
     return sqlite3.connect(output)
 
 
-def told(records: Iterable[dict[str, Any]], release: str = "installed") -> list[tuple[Any, ...]]:
+def expected_rows(
+    records: Iterable[dict[str, Any]], release: str = "installed"
+) -> list[tuple[Any, ...]]:
     """Return the rows of `installations` that records of a tree should have."""
     return sorted(
         (
@@ -53,37 +56,23 @@ def told(records: Iterable[dict[str, Any]], release: str = "installed") -> list[
     )
 
 
-@pytest.mark.slow
-def test_all_that_a_tree_says_of_installation_is_a_view(tmp_path: Path) -> None:
-    """Every record of a real tree has a row: prefix, explicit or not, and the time in UTC."""
-    records = real_tree()
-    with closing(built(tmp_path / "x.db", write_tree(tmp_path / "opt", records))) as db:
-        assert db.execute(RELEASES).fetchall() == [("installed", "installed")]
-        assert db.execute(INSTALLATIONS).fetchall() == told(records)
-        assert told(records)[0][-1] >= "2023-12-06 00:00:00"
+def test_every_installed_spec_is_in_the_view(real_tree: sqlite3.Connection) -> None:
+    """With its prefix, whether it is explicit, and the time of its installation in UTC."""
+    rows = real_tree.execute(INSTALLATIONS).fetchall()
+    assert rows == expected_rows(real_tree_records())
+    assert rows[0][-1] >= "2023-12-06 00:00:00"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["folder", "file", "renamed", "deep"])
-def test_a_tree_is_known_by_its_content(tmp_path: Path, way: str) -> None:
-    """Wherever the index of a tree lies and whatever it is called; `--release` gives another name.
-
-    Else it is called as the first folder of the input, or as the input. A mirror that lies there
-    instead is none.
-    """
-    tree = write_tree(tmp_path / "a" / "b" / "c", [installed(node("a"))])
-    path = tree / ".spack-db" / "index.json"
-    if way == "renamed":
-        path = path.rename(tmp_path / "backup.json")
-    path = {"folder": tree, "deep": tmp_path / "a"}.get(way, path)
-    own = {"renamed": "installed", "deep": "b"}.get(way, "c")
-    for options, name in (({}, own), ({"release": "big-machine"}, "big-machine")):
+def test_an_installation_is_known_by_its_content(tmp_path: Path) -> None:
+    """An index that is renamed is still one; a mirror in its place is none."""
+    path = write_tree(tmp_path / "opt", [installed(node("a"))]) / ".spack-db" / "index.json"
+    path = path.rename(tmp_path / "backup.json")
+    for options, name in (({}, "installed"), ({"release": "big-machine"}, "big-machine")):
         with closing(built(tmp_path / "x.db", path, **options)) as db:
             assert db.execute(RELEASES).fetchall() == [(name, "installed")]
-    file = next(iter(path.rglob("index.json")), path)
-    file.write_bytes(index(record(node("a"))))
+    path.write_bytes(index(record(node("a"))))
     with closing(built(tmp_path / "x.db", path)) as db:
-        assert db.execute(RELEASES).fetchall() != [("installed", "installed")]
+        assert ("installed", "installed") not in db.execute(RELEASES).fetchall()
 
 
 def test_a_database_has_the_date_of_its_newest_source(tmp_path: Path) -> None:
@@ -128,7 +117,7 @@ def test_trees_that_use_each_other_are_one_release(tmp_path: Path) -> None:
     upstream = [installed(node("b")), installed(node("c"))]
     trees = [write_tree(tmp_path / "own", own), write_tree(tmp_path / "upstream", upstream)]
     trees.append(write_tree(tmp_path / "copy", own))
-    expected = sorted([*told(own, "here"), *told(upstream, "here")])
+    expected = sorted([*expected_rows(own, "here"), *expected_rows(upstream, "here")])
     with closing(built(tmp_path / "x.db", *trees, release="here")) as db:
         assert sorted(db.execute(INSTALLATIONS)) == expected
     for at, tree in enumerate(trees):
@@ -238,7 +227,7 @@ def test_paths_are_left_out_for_a_public_site(tmp_path: Path) -> None:
     output = tmp_path / "x.db"
     with closing(built(output, tree, without_paths=True)) as db:
         rows = db.execute(INSTALLATIONS).fetchall()
-        assert rows == sorted((*row[:4], None, *row[5:]) for row in told(records))
+        assert rows == sorted((*row[:4], None, *row[5:]) for row in expected_rows(records))
         (external,) = db.execute("SELECT external FROM nodes WHERE external IS NOT NULL").fetchone()
         assert json.loads(external) == {"module": ["m"]}
     assert b"/secret" not in output.read_bytes()
