@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from spack_cache_db.query.graph import (
     read_needs,
     read_nodes,
 )
+from tests.conftest import Build
 from tests.graphs import installs, used
 from tests.indexes import edge, hash_of, index, node, record
 
@@ -63,43 +65,30 @@ def test_what_is_too_much_is_not_read(real_index: sqlite3.Connection) -> None:
 
 def test_an_external_of_one_mirror_may_be_a_binary_of_another(tmp_path: Path) -> None:
     """A spec that some release lists is a binary, whatever another mirror calls it."""
-    for name, is_binary in (("e4s", True), ("hep", False)):
+    for name, external in (("e4s", None), ("hep", {"path": "/usr"})):
+        gcc = node("gcc", external=external) if external else node("gcc")
         (tmp_path / "develop" / name).mkdir(parents=True)
-        gcc = node("gcc") if is_binary else node("gcc", external={"path": "/usr"})
-        data = index(record(gcc, is_binary=is_binary), record(node(name)))
+        data = index(record(gcc, is_binary=not external), record(node(name)))
         (tmp_path / "develop" / name / "index.json").write_bytes(data)
     build(tmp_path, tmp_path / "x.db")
-    conn = sqlite3.connect(tmp_path / "x.db")
-    (gcc_node,) = read_nodes(conn, [ids(conn)[hash_of("gcc")]]).values()
-
+    with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
+        (gcc_node,) = read_nodes(conn, [ids(conn)[hash_of("gcc")]]).values()
     assert (gcc_node.kind, gcc_node.external) == ("binary", None)
-    conn.close()
 
 
-def test_several_ways_to_need_one_thing_are_one_edge(tmp_path: Path) -> None:
+def test_several_ways_to_need_one_thing_are_one_edge(built: Build) -> None:
     """Where an index has two edges between two specs, their types and virtuals are joined."""
     two = edge("lib", "build", virtuals=("x",)), edge("lib", "link", virtuals=("y",))
-    (tmp_path / "index.json").write_bytes(index(record(node("main", *two)), record(node("lib"))))
-    build(tmp_path / "index.json", tmp_path / "x.db")
-    conn = sqlite3.connect(tmp_path / "x.db")
+    conn = built(a=index(record(node("main", *two)), record(node("lib"))))
     main, lib = (ids(conn)[hash_of(each)] for each in ("main", "lib"))
-
     (found,) = read_needs(read_lookups(conn), [main], 10).edges[main]
-    assert found == Edge(lib, ("build", "link"), ("x", "y"))
-    assert found.is_run_time
-    conn.close()
+    assert found == Edge(lib, ("build", "link"), ("x", "y")) and found.is_run_time
 
 
-GRAPHS = st.integers(1, 9).flatmap(
-    lambda size: st.lists(
-        st.lists(
-            st.tuples(st.integers(0, size - 1), st.sampled_from(["build", "link", "run"])),
-            max_size=4,
-        ),
-        min_size=size,
-        max_size=size,
-    )
+EDGES = st.lists(
+    st.tuples(st.integers(0, 8), st.sampled_from(["build", "link", "run"])), max_size=4
 )
+GRAPHS = st.lists(EDGES, min_size=9, max_size=9)
 
 
 @given(GRAPHS)
