@@ -12,7 +12,6 @@ from spack_cache_db.build import build
 from spack_cache_db.query import configurations
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.conditions import (
-    ANYWHERE,
     COLUMNS,
     Condition,
     Conditions,
@@ -69,7 +68,7 @@ def test_answers_are_spacks(cache: sqlite3.Connection) -> None:
     assert len(found) - len(refused) == 194
 
 
-def ids_of(conn: sqlite3.Connection, text: str, scope: Conditions = ANYWHERE) -> list[int]:
+def ids_of(conn: sqlite3.Connection, text: str, scope: Conditions = ()) -> list[int]:
     """Return the configurations that satisfy a spec and more conditions."""
     conditions = (*configuration_conditions(parse_query(text)), *scope)
     return configuration_ids(read_lookups(conn), conditions)

@@ -14,12 +14,13 @@ from spack_cache_db.errors import ArgumentError, counted
 from spack_cache_db.query import NotebookTable, Rows
 from spack_cache_db.query.comparison import distinctions
 from spack_cache_db.query.conditions import (
+    OF_SPECS,
     Condition,
     Conditions,
     Question,
     Verdict,
     asked,
-    is_of_specs,
+    only,
     without,
 )
 from spack_cache_db.query.configurations import (
@@ -209,7 +210,7 @@ def found_part(
 ) -> list[Found]:
     """Return a slice of the configurations in `results`, with their releases and stacks."""
     configurations = counted_part(lookups, results, part)
-    ids, of_specs = [row.id for row in configurations], is_of_specs(results.conditions)
+    ids, of_specs = [row.id for row in configurations], bool(only(results.conditions, *OF_SPECS))
     specs: dict[int, tuple[FoundSpec, ...]] = {}
     release = asked(results.conditions, "release")
     if with_hashes or of_specs or lookups.trees(release):

@@ -58,8 +58,6 @@ OF_SPECS = ("hash", "specs")
 """Kinds of conditions on single specs."""
 PLACES = ("release", "stack", *OF_SPECS)
 """Kinds of conditions that specs of one configuration may differ in."""
-ANYWHERE: Conditions = ()
-"""No conditions."""
 MOST_PARTS = 8
 """A query with more parts that need records is evaluated as one condition."""
 _OF_THE_HOST = frozenset(
@@ -192,11 +190,6 @@ def without(conditions: Conditions, *kinds: str) -> Conditions:
 def only(conditions: Conditions, *kinds: str) -> Conditions:
     """Return the conditions of these kinds."""
     return tuple(condition for condition in conditions if condition.kind in kinds)
-
-
-def is_of_specs(conditions: Conditions) -> bool:
-    """Return whether conditions are on single specs, not on whole configurations."""
-    return bool(only(conditions, *OF_SPECS))
 
 
 def readable_variants(texts: Iterable[str], name: str) -> list[Variant]:

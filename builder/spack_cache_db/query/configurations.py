@@ -72,8 +72,6 @@ BY_PREFIX = """
 SELECT id, hash FROM specs
 WHERE hash >= :prefix AND hash < :prefix || '{' ORDER BY hash LIMIT :limit
 """
-MOST_HASHES = 5
-"""Number of hashes in an error about an ambiguous prefix."""
 # The positions in rows (`_CONFIGURATION`) of the two columns whose words are read at first use.
 _VERSION, _VARIANTS = (1 + [*CONFIGURATION].index(column) for column in ("version", "variants"))
 _STACK_COUNTS = """

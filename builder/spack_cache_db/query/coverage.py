@@ -29,7 +29,6 @@ from spack_cache_db.errors import counted
 from spack_cache_db.query import NotebookTable, Rows, graph
 from spack_cache_db.query.comparison import Change
 from spack_cache_db.query.conditions import (
-    ANYWHERE,
     Condition,
     Conditions,
     UnsupportedQuery,
@@ -330,7 +329,7 @@ def opened_baseline(
 def cover_environment(
     lookups: Lookups,
     environment: Environment,
-    scope: Conditions = ANYWHERE,
+    scope: Conditions = (),
     after_each: Callable[[], None] = lambda: None,
     older: Baseline | None = None,
 ) -> Cover:

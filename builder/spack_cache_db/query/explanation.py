@@ -10,7 +10,6 @@ from typing import Any
 from spack_cache_db.errors import counted
 from spack_cache_db.query import graph
 from spack_cache_db.query.conditions import (
-    ANYWHERE,
     COLUMNS,
     PLACES,
     Condition,
@@ -155,7 +154,7 @@ class WhyNot:
         return (sentence, *self.notes)
 
 
-def why_not(candidates: Candidates, query: SpecQuery, scope: Conditions = ANYWHERE) -> WhyNot:
+def why_not(candidates: Candidates, query: SpecQuery, scope: Conditions = ()) -> WhyNot:
     """Return why nothing satisfies a query, and queries that have answers.
 
     Proposed specs contain all conditions that are not listed as left out. Raises `UnsupportedQuery`

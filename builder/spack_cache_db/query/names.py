@@ -11,7 +11,7 @@ from typing import Literal
 
 from spack_cache_db.errors import BuilderError, counted
 from spack_cache_db.query.conditions import VIRTUALS, Asked, Condition, Conditions, Word
-from spack_cache_db.query.configurations import MOST_HASHES, specs_beginning
+from spack_cache_db.query.configurations import specs_beginning
 from spack_cache_db.query.database import Lookups, select
 from spack_cache_db.query.graph import KNOWN_AS_DEPENDENCY
 from spack_cache_db.spack.pasted_specs import KnownNames
@@ -44,6 +44,8 @@ _TEXTS: dict[Kind, str] = {
     "page": "named by a page",
     "recipe": "Spack has this package",
 }
+MOST_HASHES = 5
+"""Number of hashes in an error about an ambiguous prefix."""
 _FEW = 5
 """Names in a message if none is similar to the unknown one."""
 

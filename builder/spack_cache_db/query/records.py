@@ -20,7 +20,6 @@ from typing import Any
 from spack_cache_db.environments import ALL, PackageRules, Requirement
 from spack_cache_db.query import graph
 from spack_cache_db.query.conditions import (
-    ANYWHERE,
     COMPILERS,
     OF_SPECS,
     VIRTUALS,
@@ -60,14 +59,11 @@ from spack_cache_db.spack.constraints import (
 )
 from spack_cache_db.spack.normal_forms import LANGUAGES, Variant
 
-SPECS = "SELECT id FROM specs"
 UNRECORDED = """
 SELECT id FROM specs WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.spec = specs.id)
 """
-NODES = "SELECT id, namespace, parameters FROM nodes"
 WITH_COMPILER = "SELECT id FROM nodes WHERE has_compiler"
 """Nodes from before Spack 1.0: they name one compiler and have no edge to it."""
-MIRRORS = "SELECT id FROM mirrors"
 # Edges have virtuals since database 7 and specfile 4; layout 2 has spec files of any version.
 WITHOUT_VIRTUALS = """
 SELECT id FROM mirrors
@@ -83,7 +79,6 @@ _NAMED_IN_SPECS = {"name": "dependency"} | {
     name: name for name in ("target", "os", "platform", "hash")
 }
 """The parts of a spec that are names, and their kinds (`Spellings`)."""
-EXPLICIT = "SELECT spec FROM installs WHERE explicit"
 RECORDED_PROVIDERS = """
 SELECT DISTINCT packages.name FROM dependencies
 JOIN specs ON specs.id = dependencies.dependency
@@ -169,7 +164,11 @@ class SpecRecords:
     @cached_property
     def every(self) -> Set[int]:
         """The specs of `package`, or all specs."""
-        return select_ids(self.lookups.conn, SPECS) if self.among is None else self.among
+        return (
+            select_ids(self.lookups.conn, "SELECT id FROM specs")
+            if self.among is None
+            else self.among
+        )
 
     @cached_property
     def unrecorded(self) -> Set[int]:
@@ -193,7 +192,8 @@ class SpecRecords:
     @cached_property
     def has_virtuals(self) -> bool:
         """Whether any index has the virtual packages that dependencies provide."""
-        return not select_ids(self.lookups.conn, MIRRORS) <= self._mirrors_without_virtuals
+        mirrors = select_ids(self.lookups.conn, "SELECT id FROM mirrors")
+        return not mirrors <= self._mirrors_without_virtuals
 
     @cached_property
     def _mirrors_without_virtuals(self) -> Set[int]:
@@ -201,7 +201,7 @@ class SpecRecords:
 
     def _with_parameters(self, is_as_asked: Callable[[str, Mapping[str, Any]], bool]) -> Set[int]:
         """Return the specs whose node's namespace and parameters satisfy a function."""
-        nodes = select(self.lookups.conn, NODES)
+        nodes = select(self.lookups.conn, "SELECT id, namespace, parameters FROM nodes")
         return self._with_node(
             {key for key, space, values in nodes if is_as_asked(space, json.loads(values))}
         )
@@ -357,7 +357,7 @@ class SpecRecords:
         return name not in self.lookups.packages and any(name in known for known in names)
 
 
-def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ANYWHERE) -> Question:
+def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ()) -> Question:
     """Return the conditions of a query in any spelling (`Spellings`) and its scope, with notes.
 
     Raises UnsupportedQuery if the database cannot answer the query.
@@ -446,7 +446,7 @@ def _instead(records: SpecRecords, query: SpecQuery, dependency: str | None) -> 
 
 def explicitly(lookups: Lookups) -> Conditions:
     """Return the condition that a spec was installed by name, not as a dependency."""
-    verdict = Verdict(select_ids(lookups.conn, EXPLICIT))
+    verdict = Verdict(select_ids(lookups.conn, "SELECT spec FROM installs WHERE explicit"))
     return (Condition("specs", "asked for explicitly", verdict),)
 
 

@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from spack_cache_db.query.conditions import (
-    ANYWHERE,
     COLUMNS,
     OF_SPECS,
     PLACES,
@@ -245,7 +244,7 @@ class Candidates(Memory):
     """The configurations of packages, read at first use and cached, in the order of answers."""
 
     lookups: Lookups
-    scope: Conditions = ANYWHERE
+    scope: Conditions = ()
 
     def rows(self, name: str | None) -> _Rows:
         """Return the configurations of a package, or of all packages, in order."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from spack_cache_db.query.conditions import ANYWHERE, Condition, Conditions, Word
+from spack_cache_db.query.conditions import Condition, Conditions, Word
 from spack_cache_db.query.configurations import (
     Counted,
     configurations_of_package,
@@ -163,10 +163,10 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
     data = read_package_data(conn, name)
     notes = data.variant_notes(_variants(page_rows, choices)) if data is not None else {}
     defaults = {text for text, note in notes.items() if note.is_default}
-    rows = table_rows(lookups, page_rows, common, scope or ANYWHERE, opened=filters.open)
+    rows = table_rows(lookups, page_rows, common, scope or (), opened=filters.open)
     first_rows = rows
     if window.page > 1:
-        first_rows = table_rows(lookups, matching[:1], (), scope or ANYWHERE)
+        first_rows = table_rows(lookups, matching[:1], (), scope or ())
     first = first_rows[0] if first_rows else None
     dag_hash = first.hashes[0] if first and first.hashes else None
     is_whole = filters.versions == "all"
@@ -235,7 +235,7 @@ def _counted(lookups: Lookups, scope: Conditions | None, fitting: list[Counted])
     """Return the configurations with a spec in the scope, and their counts there."""
     if scope is None or not fitting:
         return []
-    if scope == ANYWHERE:
+    if not scope:
         return [row for row in fitting if row.spec_count]
     counts = counts_in_scope(lookups, [row.id for row in fitting], scope)
     # `_replace` would be several times slower, and some packages have thousands of rows.
