@@ -1,24 +1,31 @@
-"""Mirrors in every layout that Spack has written."""
+"""Mirrors in every layout that Spack has written, and single indexes, known by their content."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from spack_cache_db.build import build
 from spack_cache_db.errors import InputError
 from spack_cache_db.sources.indexes import Address, write_address
+from tests.commands import peak_memory
 from tests.indexes import (
+    MIRRORS,
+    REAL_FILE,
     VIEWS,
     hash_of,
     index,
     node,
+    real,
     record,
     signed,
     write_blob,
@@ -28,7 +35,7 @@ from tests.indexes import (
 PLACES = """
 SELECT releases.name, stacks.name, mirrors.format, mirrors.record_count, mirrors.spec_count
 FROM mirrors JOIN releases ON releases.id = mirrors.release
-JOIN stacks ON stacks.id = mirrors.stack ORDER BY stacks.name
+JOIN stacks ON stacks.id = mirrors.stack ORDER BY releases.name, stacks.name
 """
 
 
@@ -184,3 +191,74 @@ def test_unknown_keys_of_a_manifest_are_ignored(tmp_path: Path) -> None:
     said["data"][0]["annotations"] = {}
     manifest.write_text(json.dumps(said))
     assert rows(folder, "SELECT package FROM builds") == [("a",)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["plain", "gz", "zst"])
+def test_an_index_is_known_by_its_content(tmp_path: Path, form: str) -> None:
+    """Compressed or not, whatever its name: 883 binaries of 905 specs, 6,115 edges."""
+    packed = {"plain": real(), "gz": REAL_FILE.read_bytes()}
+    packed["zst"] = zstandard.ZstdCompressor().compress(real())
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "some.txt").write_bytes(packed[form])
+    assert rows(tmp_path / "in", PLACES) == [("root", "root", "8", 905, 883)]
+    assert rows(tmp_path / "in", "SELECT count(*) FROM dependency_edges") == [(6115,)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+def test_little_that_unpacks_to_much_is_refused(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    """Zeros that shrink to a thousandth are no index: they are not unpacked to their end."""
+    (tmp_path / "index.json").write_bytes(pack(bytes(300_000_000)))
+
+    status, megabytes, output = peak_memory("check", tmp_path, "--jobs", 1)
+
+    assert status == 1
+    assert "bytes when it is not compressed, expected less" in output
+    assert megabytes < 280
+
+
+def test_whole_mirrors_of_five_versions_of_spack(tmp_path: Path) -> None:
+    """Layouts 2 and 3 without an index, clear-signed or not, JSON and YAML: nothing is lost."""
+    folder = shutil.copytree(MIRRORS, tmp_path / "in")
+    assert rows(folder, PLACES.replace("mirrors.record_count, ", "")) == [
+        ("v2", "root", "spec files, layout 2", 4),
+        ("v2-0.16", "root", "spec files, layout 2", 2),
+        ("v2-0.17", "root", "spec files, layout 2", 2),
+        ("v2-0.20", "root", "spec files, layout 2", 2),
+        ("v3", "root", "spec files, layout 3", 5),
+    ]
+    assert rows(folder, "SELECT count(*) FROM records") == [(108,)]
+
+
+def test_stacks_of_a_release_meet_in_one_listing(tmp_path: Path) -> None:
+    """A spec of two stacks is listed once in their release, with both; its records stay two."""
+    for stack, names in (("e4s", "ab"), ("hep", "b"), ("root", "ab")):
+        folder = tmp_path / "in" / "develop" / stack
+        folder.mkdir(parents=True)
+        (folder / "index.json").write_bytes(index(*map(record, map(node, names))))
+
+    sql = "SELECT package, stacks FROM build_listings ORDER BY package"
+    assert rows(tmp_path / "in", sql) == [("a", '["e4s","root"]'), ("b", '["e4s","hep","root"]')]
+    assert rows(tmp_path / "in", "SELECT count(*) FROM records") == [(5,)]
+
+
+def test_a_checksum_that_is_wrong_is_named(tmp_path: Path) -> None:
+    """The sum beside an index of layout 2, and the blobs of layout 3, are held against the data."""
+    folder = tmp_path / "v2" / "build_cache"
+    folder.mkdir(parents=True)
+    (folder / "index.json").write_bytes(index(record(node("a"))))
+    (folder / "index.json.hash").write_text("0" * 64)
+    shutil.copytree(MIRRORS / "v3", tmp_path / "v3")
+    blob = next(each for each in (tmp_path / "v3" / "blobs").rglob("*") if is_spec_blob(each))
+    blob.write_bytes(blob.read_bytes()[:-1] + b"x")
+
+    assert "has the checksum" in fault(tmp_path / "v2")
+    assert "as in its manifest" in fault(tmp_path / "v3")
+
+
+def is_spec_blob(path: Path) -> bool:
+    """Whether a file is a compressed spec file."""
+    return path.is_file() and b'"spec"' in gzip.decompress(path.read_bytes())[:64]

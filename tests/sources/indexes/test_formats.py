@@ -1,0 +1,423 @@
+"""sources.indexes: every form of an index, a spec file, an address and compressed data."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spack_cache_db.build import build, check
+from spack_cache_db.errors import InputError, LineFault
+from spack_cache_db.records import Configuration
+from spack_cache_db.sources import RawFile
+from spack_cache_db.sources.indexes import (
+    NODE_LIMIT,
+    IndexFault,
+    Installs,
+    decompressed,
+    read_address,
+    read_spec_file,
+    without_signature,
+)
+from spack_cache_db.sources.readers import read_files
+from spack_cache_db.spack.normal_forms import normal_compiler, normal_variant
+from tests.indexes import (
+    MIRRORS,
+    OTHERS,
+    edge,
+    hash_of,
+    index,
+    node,
+    old_node,
+    real,
+    record,
+    replaced,
+    signed,
+    ways,
+)
+from tests.paths import DATA
+
+FULL = record(
+    node(
+        "a",
+        edge("gcc", "build", virtuals=("c",), direct=True),
+        parameters={"x": True, "y": "z", "l": ["p"], "patches": ["a" * 64], "cflags": []},
+        build_spec={"name": "gcc", "hash": hash_of("gcc")},
+    ),
+    path="/p",
+    installed=True,
+    explicit=True,
+    installation_time=1.5,
+    deprecated_for=None,
+    origin="o",
+)
+OUTSIDE = node("gcc", external={"path": "/usr", "module": None, "extra_attributes": {"c": "cc"}})
+WHOLE = json.loads(index(FULL, record(OUTSIDE, is_binary=False)))
+
+
+def test_words_are_those_that_spack_prints() -> None:
+    """For each of 905 real records, configuration for configuration, as Spack 1.1 prints it."""
+    found = read_files([RawFile("index.json", "index.json", real())])
+    hashes, things = found.things["hashes"], found.things["configurations"]
+    tables = {name: found.tables[name] for name in ("listings", "unlisted")}
+    configurations = {
+        hashes[spec - 1]: things[configuration - 1]
+        for table in tables.values()
+        for spec, configuration in zip(table["spec"], table["configuration"], strict=True)
+    }
+    printed = json.loads((DATA / "satisfies.json").read_text())
+    assert configurations == {
+        dag_hash: Configuration(
+            package,
+            version,
+            normal_compiler(compiler),
+            os,
+            platform,
+            target,
+            tuple(sorted(map(normal_variant, printed["variants"][variants]))),
+        )
+        for dag_hash, package, version, compiler, os, platform, target, variants in printed["specs"]
+    }
+    assert {name: len(table["spec"]) for name, table in tables.items()} == {
+        "listings": 883,
+        "unlisted": 22,
+    }
+    assert len(found.tables["edges"]["spec"]) == 6115
+    assert (found.faults, found.documents[0].problems) == ([], ())
+
+
+BROKEN_INDEXES = {
+    "cut": (real()[:100_000], "truncated"),
+    "cut at the end": (real()[:-1], "truncated"),
+    "no object": (b"[" * 1_000_000, "Expected `object`"),
+    "nested": (b'{"database":{"version":"8","installs":' + b"[" * 1_000_000, "broken index"),
+    "another version": (index(version="4"), "database version 4, expected one of 5, 6, 7, 8"),
+    "a number for a version": (b'{"database":{"version":8,"installs":{}}}', "Expected `str`"),
+    "other keys": (b'{"database":{"version":"8","installs":{}},"more":1}', "unknown field"),
+    "not UTF-8": (b"\xff\xfe", "broken index"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BROKEN_INDEXES))
+def test_what_is_no_index_is_named(name: str) -> None:
+    """An index that is cut, nested, of another version or no index at all is refused in words."""
+    data, words = BROKEN_INDEXES[name]
+    with pytest.raises(IndexFault, match=words):
+        Installs(data)
+
+
+FAULTS: dict[str, tuple[Any, str]] = {
+    "another hash": ([{**record(node("a")), "spec": node("b")}], "its spec has the hash"),
+    "no node": ([{"spec": {"name": "a", "hash": hash_of("a")}}], "spec.arch is not an object"),
+    "a word for a flag": ([record(node("a"), installed="yes")], "has installed 'yes', expected"),
+    "a prefix that is a list": ([record(node("a"), installed=True, path=[])], "has path []"),
+    "no namespace": ([record(node("a", namespace=None))], "has the namespace ''"),
+    "a name that is an option": ([record(node("a", version="--help"))], "has the version"),
+    "text that turns": ([record(node("a", parameters={"x": "a\u202eb"}))], "the character"),
+    "an edge to no hash": (
+        [record(node("a", {**edge("b", "link"), "hash": "B"}))],
+        "'B' is not a hash, expected 32 characters of a-z and 2-7",
+    ),
+    "an edge to a long name": (
+        [record(node("a", edge("b" * 201, "link")))],
+        "has a package of 201 characters, expected at most 200",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(FAULTS))
+def test_a_record_that_cannot_be_kept_is_named(tmp_path: Path, name: str) -> None:
+    """By its hash, beside the other records of the index, and nothing is written."""
+    (bad,), words = FAULTS[name]
+    installs = {hash_of("a"): bad, hash_of("c"): record(node("c"))}
+    path = tmp_path / "index.json"
+    path.write_text(json.dumps({"database": {"version": "8", "installs": installs}}))
+
+    with pytest.raises(InputError) as error:
+        build(path, tmp_path / "x.db")
+
+    (fault,) = error.value.faults
+    assert str(fault).startswith(f"{path}: {hash_of('a')}: ")
+    assert words in str(fault)
+    assert not (tmp_path / "x.db").exists()
+
+
+OLD = {
+    version: json.loads(
+        index(
+            {"spec": old_node("a", version, "b"), "ref_count": 0},
+            {"spec": old_node("b", version), "ref_count": 1},
+            version=version,
+        )
+    )
+    for version in "567"
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b'"\xed\xa0\x80"', "not UTF-8: byte 0xed"),
+        (b'"\\ud800"', "malformed: unexpected end of hex"),
+        (b'"\\u0000"', "with the character '\\x00'"),
+        (b"\0", "a NUL byte"),
+        (b"NaN", "malformed"),
+    ],
+)
+def test_what_no_file_could_hold(text: bytes, words: str, tmp_path: Path) -> None:
+    """Refused by name before anything is made of it, on one line."""
+    (tmp_path / "index.json").write_bytes(json.dumps(WHOLE).encode().replace(b'"1.0"', text, 1))
+
+    faults, _ = check(tmp_path / "index.json")
+
+    assert faults
+    assert all(words in str(each) and str(each).isprintable() for each in faults), faults
+
+
+@pytest.mark.parametrize("place", ["", "database", "spec"])
+def test_a_message_repeats_little_of_the_file(place: str, tmp_path: Path) -> None:
+    """A key of any length, known or not, leaves a message that a terminal can show."""
+    key = "k" * 1_000_000
+    data = json.loads(json.dumps(WHOLE))
+    values = {
+        "": data,
+        "database": data["database"],
+        "spec": data["database"]["installs"][hash_of("gcc")]["spec"],
+    }
+    values[place][key] = 1
+    (tmp_path / "index.json").write_text(json.dumps(data))
+
+    faults, problems = check(tmp_path)
+
+    (told,) = (*faults, *problems)
+    assert len(told.message) < 500
+    assert "kkk..." in told.message
+
+
+def test_a_key_of_many_records_is_told_once(tmp_path: Path) -> None:
+    """With the number of records that have it; the rest of them is kept."""
+    path = tmp_path / "index.json"
+    names = [f"a{number}" for number in range(20)]
+    path.write_bytes(index(*(record(node(name, odd=name), later=1) for name in names)))
+
+    faults, problems = check(path)
+
+    assert faults == ()
+    assert [each.message for each in problems] == [
+        "the key later is not known and left out: 20 records have it",
+        "the key spec.odd is not known and left out: 20 records have it",
+    ]
+    assert build(path, tmp_path / "x.db").listings == 20
+
+
+FILES: dict[str, dict[str, Any]] = {
+    "specfile 5": {
+        "spec": {"_meta": {"version": 5}, "nodes": [node("a", edge("b", "link")), node("b")]},
+        "buildcache_layout_version": 2,
+        "binary_cache_checksum": {"hash_algorithm": "sha256", "hash": "ab"},
+    },
+    "specfile 2": {
+        "spec": {"_meta": {"version": 2}, "nodes": [old_node("a", "6", "b"), old_node("b", "6")]},
+    },
+    "specfile 1": {
+        "spec": [old_node("a", "5", "b"), old_node("b", "5")],
+        "full_hash": "x",
+        "buildinfo": {"relative_prefix": "p", "relative_rpaths": False},
+    },
+}
+FORMS: dict[str, Callable[[str], bytes]] = {
+    "plain": lambda text: text.encode(),
+    "signed": lambda text: signed(text).encode(),
+    "packed": lambda text: gzip.compress(text.encode()),
+    "yaml": lambda text: yaml.safe_dump(json.loads(text)).encode(),
+}
+
+
+@pytest.mark.parametrize("form", sorted(FORMS))
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_every_form_says_the_same(name: str, form: str) -> None:
+    """JSON or YAML, clear-signed, packed: the same nodes, the binary's own first."""
+    found = read_spec_file(FORMS[form](json.dumps(FILES[name])), 2**20)
+
+    nodes = [entry.node for entry in found.entries]
+    assert [each.name for each in nodes] == ["a", "b"]
+    assert nodes[0].edges[0].hash == hash_of("b")
+    assert found.version == int(name[-1])
+    assert [(each.is_binary, each.unknown) for each in found.entries] == [
+        (True, frozenset()),
+        (False, frozenset()),
+    ]
+
+
+@pytest.mark.parametrize("path", sorted(MIRRORS.glob("v2*/build_cache/*")), ids=lambda p: p.name)
+def test_real_files_are_read(path: Path) -> None:
+    """Of Spack 0.16 to 0.23: the hash in the file's name is that of the first node."""
+    found = read_spec_file(path.read_bytes(), 2**20)
+
+    nodes = [entry.node for entry in found.entries]
+    assert nodes[0].hash in path.name
+    ends = {edge.hash for each in nodes for edge in each.edges}
+    assert ends <= {each.hash for each in nodes}
+
+
+BROKEN = {
+    "empty": (b"", "broken spec file"),
+    "a lockfile": (b'{"_meta": {}, "roots": [], "concrete_specs": {}}', "cover spack.lock"),
+    "cut": (json.dumps(FILES["specfile 5"]).encode()[:-40], "broken spec file"),
+    "nested": (b'{"spec": ' + b"[" * 1_000_000, "broken spec file"),
+    "closed YAML": (b"spec: " + b"[" * 100_000 + b"]" * 100_000, "nested more than 32 levels"),
+    "no number": (
+        b'spec: 1\nfull_hash: !!int ""\n',
+        "broken YAML: this is not a value of type int",
+    ),
+    "no time": (
+        b"spec: 1\nfull_hash: !!timestamp x",
+        "broken YAML: this is not a value of type time",
+    ),
+    "YAML that grows": (b"spec: &a [*a]\nbuildinfo: {a: *a}", r"\*a contains itself"),
+    "no nodes": (b'{"spec": {"_meta": {"version": 2}, "nodes": []}}', "has 0 nodes, expected 1"),
+    "too many nodes": (
+        json.dumps({"spec": {"_meta": {"version": 2}, "nodes": [0] * (NODE_LIMIT + 1)}}).encode(),
+        "has 10,001 nodes",
+    ),
+    "a key twice in YAML": (b"spec: []\nfull_hash: x\nfull_hash: y", "a repeated key"),
+    "no UTF-8": (b'{"spec": "\xed\xa0\x80"}', "not UTF-8: byte 0xed"),
+    "a number without end": (b'{"spec": [], "full_hash": ' + b"1" * 5000 + b"}", "broken spec"),
+    "no hash": (
+        json.dumps(replaced(FILES["specfile 5"], ("spec", "nodes", 1, "hash"), "b")).encode(),
+        "'b' is not a hash, expected 32 characters",
+    ),
+    "two names": (
+        json.dumps({"spec": [{**old_node("a", "5"), **old_node("b", "5")}]}).encode(),
+        "has 2 names, expected one",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BROKEN))
+def test_what_is_no_spec_file_is_named(name: str) -> None:
+    """In words, whatever it is instead."""
+    data, words = BROKEN[name]
+    with pytest.raises(LineFault, match=words):
+        read_spec_file(data, 2**20)
+
+
+PLACES = [
+    (path, value, way)
+    for path, values in (
+        ("index.json", (WHOLE, *OLD.values())),
+        ("build_cache/a.spec.json", FILES.values()),
+    )
+    for value in values
+    for way in ways(value)
+]
+
+
+@pytest.mark.slow
+@settings(max_examples=250)
+@given(st.sampled_from(PLACES), st.sampled_from(OTHERS))
+def test_another_type_in_any_place_is_told_or_kept(place: tuple[str, Any, Any], other: Any) -> None:
+    """A file is refused in words, with no traceback and no file, or its database is a source."""
+    name, value, way = place
+    with tempfile.TemporaryDirectory() as folder:
+        path, output, again = (Path(folder, each) for each in ("in", "x.db", "y.db"))
+        (path / name).parent.mkdir(parents=True)
+        (path / name).write_text(json.dumps(replaced(value, way, other)))
+        try:
+            build(path, output)
+        except InputError as error:
+            assert all(str(fault).isprintable() for fault in error.faults)
+            assert all(fault.path.startswith(str(path)) for fault in error.faults)
+            assert "please report it" not in str(error)
+            assert not output.exists()
+            return
+        build(output, again)
+        assert again.read_bytes() == output.read_bytes()
+
+
+def test_keys_that_are_not_known_are_told(tmp_path: Path) -> None:
+    """In the file, in a node and below it, as in an index: each is noted once."""
+    said: dict[str, Any] = json.loads(json.dumps(FILES["specfile 5"]))
+    for each in said["spec"]["nodes"]:
+        each["odd"] = [1]
+    said["later"] = said["spec"]["_meta"]["odd"] = {"x": "y"}
+    (tmp_path / "build_cache").mkdir()
+    (tmp_path / "build_cache" / "a.spec.json").write_text(json.dumps(said))
+
+    faults, problems = check(tmp_path)
+
+    assert faults == ()
+    assert [each.message for each in problems] == [
+        "the key later is not known and left out: 1 record has it",
+        "the key spec._meta.odd is not known and left out: 1 record has it",
+        "the key spec.odd is not known and left out: 2 records have it",
+    ]
+
+
+@given(st.text(st.characters(codec="ascii", exclude_characters="\r"), max_size=200))
+def test_the_text_of_a_signed_message_comes_back(text: str) -> None:
+    """With lines that begin with a dash, and without its signature."""
+    text = f"{{{text}"
+    assert without_signature(signed(text).encode()) == text.encode()
+    assert without_signature(text.encode()) == text.encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "broken address of a mirror: "),
+        (b"{}", "broken address of a mirror: "),
+        (b'{"url": 1}', "broken address of a mirror: "),
+        (b'{"url": "https://a", "more": 1}', "broken address of a mirror: "),
+        (b'{"url": "\xff"}', "broken address of a mirror: "),
+        (b"[" * 100_000, "broken address of a mirror: "),
+        (b'{"url": "somewhere"}', "the address of a mirror is not a URL, expected one such as"),
+        (b'{"url": "https://a b"}', "the address of a mirror is not a URL, expected one such as"),
+        (b'{"url": "https://a\\nb"}', "the address of a mirror is not a URL, expected one such as"),
+    ],
+)
+def test_what_says_no_address(data: bytes, message: str) -> None:
+    """A file that says none is refused by what is wrong with it."""
+    with pytest.raises(IndexFault, match=message):
+        read_address(data)
+
+
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "zstd": zstandard.ZstdCompressor().compress,
+}
+
+
+@pytest.mark.parametrize("form", sorted(PACK))
+@given(data=st.binary(max_size=3000))
+def test_what_was_packed_comes_back(form: str, data: bytes) -> None:
+    """Whatever it is, and as it is if it is not packed."""
+    assert decompressed(PACK[form](data), 3000) == data
+    assert decompressed(b"{" + data, 1) == b"{" + data
+
+
+@pytest.mark.parametrize("form", sorted(PACK))
+def test_a_bomb_is_refused(form: str) -> None:
+    """Ten megabytes of zeros have a few kilobytes."""
+    with pytest.raises(IndexFault, match=r"has more than 1,000,000 bytes"):
+        decompressed(PACK[form](bytes(10_000_000)), 1_000_000)
+
+
+@pytest.mark.parametrize("form", sorted(PACK))
+def test_what_is_cut_or_broken_is_refused(form: str) -> None:
+    """At any place."""
+    whole = PACK[form](bytes(range(256)) * 50)
+    for end in (5, len(whole) // 2, len(whole) - 1):
+        with pytest.raises(IndexFault, match="broken compression"):
+            decompressed(whole[:end], 2**20)
+    with pytest.raises(IndexFault, match="broken compression"):
+        decompressed(whole[:4] + b"\xff" * 40, 2**20)
