@@ -39,11 +39,11 @@ def blob_path(data: bytes) -> str:
     return f"blobs/sha256/{sha256(data)[:2]}/{sha256(data)}"
 
 
-def manifest(data: bytes, checksum: str | None = None) -> bytes:
+def manifest(data: bytes, checksum: str | None = None, kind: str = "db.v8+json") -> bytes:
     """Return the manifest of an index, which names the sum of `data` unless told another."""
     blob = {
         "contentLength": len(data),
-        "mediaType": "application/vnd.spack.db.v8+json",
+        "mediaType": f"application/vnd.spack.{kind}",
         "compression": "none",
         "checksumAlgorithm": "sha256",
         "checksum": checksum or sha256(data),

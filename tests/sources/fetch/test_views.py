@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +14,7 @@ from spack_cache_db.sources.fetch import FetchOptions, fetch
 from spack_cache_db.sources.indexes import Address, read_address
 from tests.commands import run
 from tests.indexes import VIEWS
-from tests.sources.fetch.mirrors import QUICK, files_in, says
+from tests.sources.fetch.mirrors import QUICK, bring_mine, changes, configured, files_in, says
 from tests.sources.fetch.server import Site
 
 pytestmark = pytest.mark.slow
@@ -30,13 +29,6 @@ def mirror(site: Site) -> str:
     return f"{site.url}/m"
 
 
-def configured(folder: Path, **mirrors: Any) -> Path:
-    """Write a configuration of mirrors."""
-    path = folder / "mirrors.yaml"
-    path.write_text(json.dumps({"mirrors": mirrors}))
-    return path
-
-
 def built(folder: Path) -> list[tuple[str, str, str]]:
     """Build what was fetched; return release, stacks and package of each binary."""
     build(folder, folder.parent / "x.db")
@@ -46,30 +38,21 @@ def built(folder: Path) -> list[tuple[str, str, str]]:
         ).fetchall()
 
 
-@pytest.mark.parametrize(
-    ("view", "binaries"),
-    [
-        ("sub/view2", [("one", '["sub/view2"]', "tool")]),
-        ("myview", [("one", '["myview"]', "tlib"), ("one", '["myview"]', "tlib")]),
-    ],
-)
 @pytest.mark.parametrize("is_in_fetch", [False, True])
+@pytest.mark.parametrize(("view", "names"), [("sub/view2", ["tool"]), ("myview", ["tlib"] * 2)])
 def test_a_mirror_with_a_view(
-    mirror: str, output: Path, view: str, binaries: list[Any], is_in_fetch: bool
+    mirror: str, output: Path, view: str, names: list[str], is_in_fetch: bool
 ) -> None:
     """Only its view is fetched, as Spack reads it; that of `fetch` counts before the mirror's."""
+    given: dict[str, Any] = {"url": mirror, "view": view}
     if is_in_fetch:
-        given: Any = {"url": "s3://nothing", "view": "no", "fetch": {"url": mirror, "view": view}}
-    else:
-        given = {"url": mirror, "view": view}
-    options = FetchOptions(mirrors=configured(output.parent, one=given))
+        given = {"url": "s3://nothing", "view": "no", "fetch": given}
 
-    reports = [fetch([], output, options, QUICK) for _ in range(2)]
+    assert changes([bring_mine(output, **given) for _ in range(2)]) == [1, 0]
 
-    assert [(each.faults, each.changed) for each in reports] == [((), 1), ((), 0)]
-    manifests = [name for name in files_in(output / "one/root") if name.startswith("v3/")]
+    manifests = [name for name in files_in(output / "mine/root") if name.startswith("v3/")]
     assert manifests == [f"{INDEX}/{view}/index.manifest.json"]
-    assert built(output) == binaries
+    assert built(output) == [("mine", f'["{view}"]', name) for name in names]
 
 
 @pytest.mark.parametrize("ending", ["", "/index.manifest.json"])
@@ -89,9 +72,7 @@ def test_views_that_are_named(mirror: str, output: Path, ending: str) -> None:
 
 def test_a_view_that_is_missing(mirror: str, output: Path) -> None:
     """A view that the mirror has not is named, and nothing else is taken instead."""
-    path = configured(output.parent, one={"url": mirror, "view": "no/such"})
-
-    message = says(fetch([], output, FetchOptions(mirrors=path), QUICK))
+    message = says(bring_mine(output, url=mirror, view="no/such"))
 
     assert message.startswith(f"has no view no/such: {INDEX}/no/such/index.manifest.json answers")
     assert files_in(output) == {}
@@ -100,13 +81,13 @@ def test_a_view_that_is_missing(mirror: str, output: Path) -> None:
 def test_filters(mirror: str, output: Path) -> None:
     """What a mirror leaves out is recorded, counted by `fetch` and `build`, and not listed."""
     filters: dict[str, Any] = {"include_binary": ["tlib", "tapp"], "exclude_binary": ["^tprov"]}
-    path = configured(
+    options = configured(
         output.parent,
         all={"url": mirror, "include_binary": ["nothing"], "fetch": {"include_binary": []}},
         some={"url": mirror, **filters},
     )
 
-    fetched = run("fetch", "--mirrors", path, "-o", output)
+    fetched = run("fetch", "--mirrors", options.mirrors, "-o", output)
     result = run("build", output, "-o", output.parent / "y.db")
 
     assert fetched.exit_code == result.exit_code == 0
