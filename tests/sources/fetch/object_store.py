@@ -24,16 +24,7 @@ _AUTHORIZATION = re.compile(
 def signature(
     path: str, headers: Mapping[str, str], signed: str, scope: str, date: str, secret: str
 ) -> str:
-    """Return the signature of a GET request without a query.
-
-    Args:
-        path: as it is sent.
-        headers: by name, in small letters.
-        signed: the names of those that are signed, as the request says.
-        scope: date, region, service and `aws4_request`.
-        date: of the request.
-        secret: the key.
-    """
+    """Return the signature of a GET request without a query; names of headers are lower case."""
     lines = [f"{name}:{' '.join(headers[name].split())}\n" for name in signed.split(";")]
     payload = headers["x-amz-content-sha256"]
     request = "\n".join(["GET", path, "", "".join(lines), signed, payload])

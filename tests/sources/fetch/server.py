@@ -134,11 +134,6 @@ def instead(body: bytes, **headers: object) -> Answer:
     return lambda handler, data: handler.send(200, body, **headers)
 
 
-def whole(handler: Handler, data: bytes) -> None:
-    """Answer with the whole file, whatever range and condition was asked for."""
-    handler.send(200, data, etag=tag(data))
-
-
 def wants(*logins: str, challenge: str) -> Answer:
     """Return the answer of a registry that takes these headers, and asks others for a login."""
 

@@ -17,10 +17,9 @@ from tests.sources.fetch.mirrors import (
     files_in,
     folders,
     index,
-    layout_2,
     layout_3,
 )
-from tests.sources.fetch.server import Handler, Site, missing, status, tag
+from tests.sources.fetch.server import Handler, Site, missing, tag
 
 pytestmark = pytest.mark.slow
 
@@ -42,27 +41,6 @@ def bring_named(site: Site, output: Path) -> FetchReport:
     return fetch([f"{site.url}/list.json"], output, options, QUICK)
 
 
-def test_good_ones_are_kept(site: Site, output: Path) -> None:
-    """Every fault of every mirror is told, sorted; what is good is there."""
-    site.serve(below("b", layout_3(ONE)) | below("d", layout_2(TWO)) | below("c", layout_2(TWO)))
-    site.always["/c/build_cache/index.json.hash"] = status(418)
-    urls = [f"{site.url}/{name}" for name in "dcba"]
-
-    report = fetch([*urls, "ftp://host/x", urls[0]], output, limits=QUICK)
-
-    assert [line.partition(": ")[0] for line in faults(report, site)] == [
-        "ftp://host",
-        "/a",
-        "/c/build_cache/index.json.hash",
-    ]
-    assert (report.mirrors, report.downloaded, report.changed) == (5, 2, 2)
-    assert files_in(output).keys() == {
-        f"{place}/{name}"
-        for place, files in (("b/root", layout_3(ONE)), ("d/root", layout_2(TWO, with_sum=False)))
-        for name in [*files, "mirror.json"]
-    }
-
-
 def test_two_mirrors_for_one_folder(site: Site, output: Path) -> None:
     """The second of them is refused with the name of the first."""
     site.serve(below("x/v1", layout_3(ONE)) | below("y/v1", layout_3(TWO)))
@@ -76,33 +54,23 @@ def test_two_mirrors_for_one_folder(site: Site, output: Path) -> None:
 
 
 def test_a_stack_that_vanished(site: Site, output: Path) -> None:
-    """A stack that its manifest names no longer is reported, and stays."""
+    """A stack that its manifest names no longer stays; a broken manifest says nothing of it."""
     site.serve(below("a", layout_3(ONE)) | below("b", layout_3(TWO)))
     named(site, develop={"root": "a"}, old={"root": "b"})
     fetch([f"{site.url}/b"], output, FetchOptions(release="mine"), QUICK)
-    bring_named(site, output)
+    assert bring_named(site, output).faults == ()
+    for text in (b"{}", b"{", b'{"develop": []}', None):
+        site.files["/list.json"] = text or b""
+        site.always |= {} if text else {"/list.json": missing}
+        report = bring_named(site, output)
+        assert (len(report.faults), report.vanished) == (1, ())
+    del site.always["/list.json"]
     named(site, develop={"root": "a"})
 
     report = bring_named(site, output)
 
     assert (report.faults, report.vanished) == ((), (output / "old" / "root",))
     assert folders(output) == ["develop/root", "mine/root", "old/root"]
-
-
-def test_nothing_vanishes_with_a_broken_manifest(site: Site, output: Path) -> None:
-    """Of a manifest that is empty, broken or gone, nothing is reported as vanished."""
-    site.serve(below("a", layout_3(ONE)))
-    named(site, develop={"root": "a"})
-    bring_named(site, output)
-    for text in (b"{}", b"{", b'{"develop": []}'):
-        site.files["/list.json"] = text
-        report = bring_named(site, output)
-        assert (len(report.faults), report.vanished) == (1, ())
-    site.always["/list.json"] = missing
-
-    assert len(bring_named(site, output).faults) == 1
-
-    assert folders(output) == ["develop/root"]
 
 
 def test_so_many_at_once(site: Site, output: Path) -> None:

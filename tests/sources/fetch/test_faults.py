@@ -33,7 +33,7 @@ from tests.sources.fetch.mirrors import (
     manifest,
     sha256,
 )
-from tests.sources.fetch.server import Answer, Handler, Site, cut, drop, instead, status, whole
+from tests.sources.fetch.server import Answer, Handler, Site, cut, drop, instead, status
 
 pytestmark = pytest.mark.slow
 
@@ -137,7 +137,7 @@ FAULTS: dict[str, tuple[str, Answer, FetchLimits, str]] = {
     "cut": (INDEX, cut(100_000), ONCE, "cannot be read: "),
     "shorter than it says": (BLOB, sends(200, len(NEW) + 50), ONCE, "cannot be read: "),
     "much shorter": (BLOB, sends(200, 10**15), ONCE, "has more than 1,073,741,824 bytes"),
-    "too large": (INDEX, whole, SMALL, TOO_LARGE),
+    "too large": (INDEX, instead(NEW), SMALL, TOO_LARGE),
     "endless": (INDEX, endless, SMALL, TOO_LARGE),
     "a bomb": (INDEX, BOMB, SMALL, TOO_LARGE),
     "slow head": (MANIFEST, trickle(True), IMPATIENT, "does not answer in time; tried 1 time"),
@@ -156,7 +156,7 @@ FAULTS: dict[str, tuple[str, Answer, FetchLimits, str]] = {
         QUICK,
         "names no index, expected one of media type application/",
     ),
-    "a path for a sum": (MANIFEST, TRAVERSAL, QUICK, "names a checksum that is not a sha256"),
+    "a path for a sum": (MANIFEST, TRAVERSAL, QUICK, "broken manifest: "),
     **{
         f"leads to {location!r}": (MANIFEST, status(302, location=location), ONCE, message)
         for location, message in {
