@@ -1,8 +1,7 @@
 """Reads package data within limits.
 
 The formats are the list of Spack 1.1 (`cmd/list.py`, `version_json`), and the packages site's
-`data/packages/<name>.json`. Unknown keys, such as those of later versions, are reported and
-ignored.
+`data/packages/<name>.json`. Other keys are ignored.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Raw, Struct
@@ -36,7 +35,6 @@ from spack_cache_db.sources.columns import (
     PackageFacts,
 )
 from spack_cache_db.spack.lexer import is_package
-from spack_cache_db.spack.nodes import require_known
 
 MAX_DESCRIPTION = 2**16
 """Maximum length of a text; Spack's longest descriptions have three thousand characters."""
@@ -59,18 +57,14 @@ class ListedPackage(Struct, gc=False):
     versions: Annotated[list[str], _Many] = []
     homepage: Text | None = None
     file: Text | None = None
-    maintainers: Any = None
     dependencies: dict[str, Annotated[list[str], _Many]] = {}
 
 
 class Version(Struct, gc=False):
-    """A version and the origin of its source code."""
+    """A version, and the branch of its source code if it is one."""
 
     name: str
-    sha256: str | None = None
     branch: str | None = None
-    tag: str | None = None
-    commit: str | None = None
 
 
 class Variant(Struct, gc=False):
@@ -92,30 +86,16 @@ class PublishedPackage(Struct, gc=False):
     """A file of the packages site."""
 
     name: str
-    aliases: Any = None
     versions: Annotated[list[Version], _Many] = []
     versions_deprecated: Annotated[list[Version], _Many] | None = None
     latest_version: Text | None = None
     build_system: Text | None = None
-    conflicts: Any = None
     variants: Annotated[list[Variant], _Many] = []
     homepage: Text | None = None
-    maintainers: Any = None
-    patches: Any = None
-    resources: Any = None
     description: Text | None = None
     dependencies: Annotated[list[Described], _Many] = []
     dependent_to: Annotated[list[Described], _Many] = []
 
-
-_MEMBERS: Mapping[str, type[Struct]] = {
-    "versions": Version,
-    "versions_deprecated": Version,
-    "variants": Variant,
-    "dependencies": Described,
-    "dependent_to": Described,
-}
-"""The keys of `PublishedPackage` whose values are lists of objects."""
 
 _BEGINS_LIST = re.compile(rb"\s*\[\s*(?:\]|\"|\{)")
 _ARCH = re.compile(rb"\"arch\"\s*:")
@@ -124,6 +104,8 @@ _BEGINS_PACKAGE = re.compile(rb"\s*\{\s*\"")
 _OF_INDEXES = re.compile(rb"\s*\{\s*\"(?:database|spec|_meta)\"")
 
 _LIST = msgspec.json.Decoder(list[Raw])
+_LISTED = msgspec.json.Decoder(ListedPackage | str)
+_PUBLISHED = msgspec.json.Decoder(PublishedPackage)
 
 
 def is_package_data(data: bytes) -> bool:
@@ -140,14 +122,12 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
     data = member = file.data
     is_list, start = data[:64].lstrip().startswith(b"["), 0
     facts: dict[str, PackageFacts] = {}
-    reported: set[str] = set()
     with faults_of(file.location):
         require_text(data)
         try:
             for member in map(bytes, _LIST.decode(data)) if is_list else [data]:
                 start = data.index(member, start)
-                value = msgspec.json.decode(member)
-                package = (_listed if is_list else _published)(value, reported)
+                package = _listed(member) if is_list else _published(member)
                 package = replace(package, location=file.location, path=file.path)
                 _check(package)
                 if facts.setdefault(package.name, package) is not package:
@@ -162,17 +142,11 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
     return [*facts.values()]
 
 
-def _listed(value: Any, reported: set[str]) -> PackageFacts:
-    """Return the facts of a member of a list, which may be a name alone.
-
-    Its unknown keys are added to `reported`. Raises `msgspec.DecodeError` or `ValueError`.
-    """
-    if isinstance(value, str):
-        return PackageFacts("", "", NAMED, value)
-    package, unknown = msgspec.convert(value, ListedPackage), set[str]()
-    require_known(value, {*ListedPackage.__struct_fields__}, "", unknown)
-    unknown.update(f"dependencies.{key}" for key in package.dependencies.keys() - TYPES)
-    problems = _unknown_keys(package.name, unknown, reported)
+def _listed(data: bytes) -> PackageFacts:
+    """Return the facts of a member of a list, which may be a name alone."""
+    package, problems = _LISTED.decode(data), list[Problem]()
+    if isinstance(package, str):
+        return PackageFacts("", "", NAMED, package)
     types: dict[str, list[str]] = {}
     for kind in TYPES:
         for name in dict.fromkeys(package.dependencies.get(kind, [])):
@@ -191,14 +165,9 @@ def _listed(value: Any, reported: set[str]) -> PackageFacts:
     )
 
 
-def _published(value: Any, reported: set[str]) -> PackageFacts:
-    """Return the facts of a file of the packages site; raises as `_listed`."""
-    package, unknown = msgspec.convert(value, PublishedPackage), set[str]()
-    require_known(value, {*PublishedPackage.__struct_fields__}, "", unknown)
-    for key, member in _MEMBERS.items():
-        for entry in value.get(key) or ():
-            require_known(entry, {*member.__struct_fields__}, f"{key}[]", unknown)
-    problems = _unknown_keys(package.name, unknown, reported)
+def _published(data: bytes) -> PackageFacts:
+    """Return the facts of a file of the packages site."""
+    package, problems = _PUBLISHED.decode(data), list[Problem]()
     # The first of several entries of one name is kept.
     variants = {
         variant.name: KnownVariant(variant.default, variant.description)
@@ -259,14 +228,6 @@ def _left_out(name: str, word: str, text: str, expected: str) -> Problem:
     subject = f"the package {printable_name(name)} has the {word} {quoted(text)}"
     message = f"{subject}, expected {expected}; it is left out"
     return Problem("package_text", message, value=json.dumps(text))
-
-
-def _unknown_keys(name: str, unknown: set[str], reported: set[str]) -> list[Problem]:
-    """Return a problem for each unknown key that is new in this file."""
-    keys = sorted(unknown - reported)
-    reported |= unknown
-    subject = f"the package {printable_name(name)} has the unknown key"
-    return [Problem("unknown_key", f"{subject} {printable_name(key)}") for key in keys]
 
 
 def _check(facts: PackageFacts) -> None:
