@@ -240,23 +240,21 @@ def diff_databases(
             names = [[name for name in side if name in spelled] for side in names]
             if not any(names):
                 scope_of(after, release)
-        scopes = [_scope_if_known(side, narrowing) for side in sides]
-        if scopes == [None, None]:
-            scope_of(after, **narrowing)
+        scopes, unknown = list[Conditions | None](), None
+        for side in sides:
+            try:
+                scopes.append(scope_of(side, **narrowing))
+            except UnknownNameError as error:
+                scopes.append(None)
+                unknown = error
+        if unknown and scopes == [None, None]:
+            raise unknown
         releases = {}
         for name in names[1]:
             if name in names[0]:
                 texts = [f"{name} of {path}" for path in (old, new)]
                 releases[name] = _compared(numbering, name, scopes, texts)
         return DatabaseDiff(str(old), str(new), releases, _delta({*names[0]}, {*names[1]}))
-
-
-def _scope_if_known(lookups: Lookups, names: Mapping[str, str | None]) -> Conditions | None:
-    """Return the conditions that narrow a side; None if the database does not have the names."""
-    try:
-        return scope_of(lookups, **names)
-    except UnknownNameError:
-        return None
 
 
 def _compared(
