@@ -69,11 +69,11 @@ def find(spec: str, file: Path, **options: Any) -> None:
     from spack_cache_db.query.selection import matching
 
     form, names = form_of(options, "install"), scope_names(options)
-    hashes, limit, shown = options["hashes"], options["limit"], most_rows(options)
+    hashes, limit, max_rows = options["hashes"], options["limit"], most_rows(options)
     with _opened(file) as lookups:
         search = _Search(lookups, spec, names, options["spack"], explicit=options["explicit"])
         results = matching(lookups, search.question.conditions)
-        part = slice(limit if limit is not None or form in ("json", "csv") else shown)
+        part = slice(limit if limit is not None or form in ("json", "csv") else max_rows)
         with_hashes = hashes or options["install"]
         configurations = found_part(lookups, results, part, with_hashes=with_hashes)
         search.say_notes(is_found=bool(configurations))
@@ -84,7 +84,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
                 find_table(
                     configurations,
                     len(results.ids),
-                    shown if limit is None else None,
+                    max_rows if limit is None else None,
                     hashes=hashes,
                     installations=lookups.release_names(lookups.trees()),
                 ),
@@ -195,8 +195,8 @@ def find_table(
     part = f"{len(configurations):,} of " if len(configurations) < total else ""
     specs = sum(row.spec_count for row in configurations)
     # An installation also has specs that are not binaries.
-    one, many = ("spec", "specs") if installations else ("binary", "binaries")
-    yield f"{part}{counted(total, 'configuration')}, {counted(specs, one, many)}"
+    singular, many = ("spec", "specs") if installations else ("binary", "binaries")
+    yield f"{part}{counted(total, 'configuration')}, {counted(specs, singular, many)}"
     names, common, first = [*_WORDS], set[str](), configurations[0]
     if len(configurations) > 1:
         same = [name for name in _WORDS if len({getattr(row, name) for row in configurations}) == 1]

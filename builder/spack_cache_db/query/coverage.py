@@ -602,12 +602,12 @@ def _cover_lock(
         {spec.hash for specs in binaries_of(ids, place).values() for spec in specs}
         for place in (scope, *(_in_release(scope, tree) for tree in lookups.trees(release)))
     )
-    wanted = {node.configuration for node in locked if node.hash not in binaries}
+    configurations = {node.configuration for node in locked if node.hash not in binaries}
     row_ids = {
         configuration: row.id
-        for name in {configuration.package for configuration in wanted}
+        for name in {configuration.package for configuration in configurations}
         for row in candidates.rows(name)
-        if (configuration := candidates.configuration(row)) in wanted
+        if (configuration := candidates.configuration(row)) in configurations
     }
     similar = binaries_of(row_ids.values(), scope)
     every = [spec.id for specs in similar.values() for spec in specs]

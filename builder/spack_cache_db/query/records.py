@@ -354,7 +354,7 @@ class SpecRecords:
     def is_virtual(self, name: str) -> bool:
         """Return whether a name is a virtual package, and not a package of the database."""
         names = (VIRTUALS, self.edges.virtuals, self.lookups.providers)
-        return name not in self.lookups.packages and any(name in known for known in names)
+        return name not in self.lookups.packages and any(name in group for group in names)
 
 
 def question_of(lookups: Lookups, query: SpecQuery, scope: Conditions = ()) -> Question:
@@ -404,8 +404,8 @@ def read_query(records: SpecRecords, query: SpecQuery) -> Question:
         condition = Condition("package", name, OneOf(provided))
         return Question((condition, *question.conditions), (note, *question.notes))
     if beyond_configurations(query) and has_records(records.lookups.conn):
-        own = conditions_beside_records(query, records.is_virtual)
-        return Question((*own, *records.conditions(query)))
+        conditions = conditions_beside_records(query, records.is_virtual)
+        return Question((*conditions, *records.conditions(query)))
     hint = partial(_instead, records, query)
     return question_of_pages(query, hint, is_package=is_package)
 
@@ -419,13 +419,13 @@ def _provided(records: SpecRecords, query: SpecQuery, name: str) -> frozenset[st
     sets = records.edges.of_virtuals({name})
     rows = select(records.lookups.conn, RECORDED_PROVIDERS, sets=json.dumps(sets)) if sets else ()
     recorded = [name for (name,) in rows]
-    known = records.lookups.providers.get(name, ())
-    if recorded and not known:
+    listed = records.lookups.providers.get(name, ())
+    if recorded and not listed:
         raise UnsupportedQuery(
             f"{name} is a virtual package, provided in this database by "
             f"{', '.join(recorded)}: ask for a provider by name"
         )
-    providers = sorted({*known, *recorded})
+    providers = sorted({*listed, *recorded})
     if providers and (query.versions is not None or query.variants):
         raise UnsupportedQuery(
             f"{name} is a virtual package: its versions and options are in Spack's recipes; "
@@ -598,12 +598,12 @@ def _breaking(
 
     If its condition cannot be checked (`is_seen`), specs that do not meet it are unknown.
     """
-    one = two = Verdict(_NONE)
+    any_met = two_met = Verdict(_NONE)
     for verdict in map(verdict_of, requirement.options):
-        one, two = one | verdict, two | (one & verdict)
-    meets = one & two.opposite(specs) if requirement.is_single else one
+        any_met, two_met = any_met | verdict, two_met | (any_met & verdict)
+    meets = any_met & two_met.opposite(specs) if requirement.is_single else any_met
     if requirement.is_conflict:
-        meets = one.opposite(specs)
+        meets = any_met.opposite(specs)
     if not is_seen:
         return _NONE, specs - meets.holds
     if requirement.when is not None:

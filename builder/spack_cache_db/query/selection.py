@@ -102,8 +102,8 @@ def satisfying(lookups: Lookups, condition: Condition, package: int | None = Non
     """Return the ids of the words in a condition's column that satisfy it."""
     column = COLUMNS[condition.kind]
     if column == "package":
-        wanted = condition.asked
-        names = wanted.words if isinstance(wanted, OneOf) else (condition.text,)
+        value = condition.asked
+        names = value.words if isinstance(value, OneOf) else (condition.text,)
         return {lookups.packages[name] for name in names if name in lookups.packages}
     if column == "variants":
         name = getattr(condition.asked, "name", None)

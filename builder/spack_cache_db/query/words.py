@@ -210,13 +210,13 @@ class _Reader:
 
     def package_of(self, words: Sequence[str]) -> str:
         """Return the package that words name, or ""."""
-        known = package_counts(self._lookups)
+        counts = package_counts(self._lookups)
         needed = "SELECT 1 FROM known_dependencies WHERE dependency = :other AND package = :name"
         # A package without binaries counts if there is no other, or if it depends on the other.
         for word in [*self.unread(words)]:
             name, _ = _split(word)
             needs = {"name": name, "other": self._name}
-            if name in known and (not self._name or any(select(self._conn, needed, **needs))):
+            if name in counts and (not self._name or any(select(self._conn, needed, **needs))):
                 return name
         return self._name
 
