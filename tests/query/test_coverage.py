@@ -157,27 +157,3 @@ def test_many_unknown_names_are_answered(samples: sqlite3.Connection) -> None:
 
     assert all("no package has this name" in each.reasons[0] for each in answers)
     assert sum("(near: py-mpi4py)" in each.reasons[0] for each in answers) == 20
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", ["find", "spec"])
-def test_what_spack_printed_is_found(real_index: sqlite3.Connection, form: str) -> None:
-    """A list that Spack printed of what is in a cache has those very binaries."""
-    columns = "hash, package, version, compiler, platform, os, target, variants"
-    lines, hashes = [], []
-    for row in real_index.execute(f"SELECT {columns} FROM builds").fetchall()[::5]:
-        dag_hash, package, version, compiler, platform, os, target, variants = row
-        signs = "".join(each for each in variants.split() if each[0] in "+~")
-        values = " ".join(each for each in variants.split() if each[0] not in "+~")
-        spec, arch = f"{package}@{version}{signs} {values}", f"{platform}-{os}-{target}"
-        built_by = "" if compiler == "none" else compiler
-        if form == "find":
-            lines += [f"-- {arch} / {built_by or 'no compilers'} ------", f"{dag_hash[:7]} {spec}"]
-        else:
-            edge = f" %{built_by}" if built_by else ""
-            lines += [f"[+]  {dag_hash[:7]}  {spec} arch={arch}{edge}", " -   abcdefg      ^zlib@1"]
-        hashes.append(dag_hash)
-    found = covered(real_index, "\n".join(lines))
-
-    assert len(found) > 100
-    assert [(each.status, each.hash) for each in found] == [("binary", each) for each in hashes]

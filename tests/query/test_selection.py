@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query import configurations
+from spack_cache_db.query import selection
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.conditions import (
     COLUMNS,
@@ -96,7 +96,7 @@ def test_long_lists_find_what_short_ones_find(
 ) -> None:
     """Lists that are too long for SQLite find the same, in the same order."""
     whole = ids_of(all_samples, text)
-    monkeypatch.setattr(configurations, "IDS_AT_ONCE", 0)
+    monkeypatch.setattr(selection, "IDS_AT_ONCE", 0)
 
     assert ids_of(all_samples, text) == whole != []
 
