@@ -29,8 +29,9 @@ SAYS = re.compile(
 FACETS = re.compile(r'<details class="facets">.*?</details>', re.DOTALL)
 """The values beside a search, which count configurations; all other numbers count binaries."""
 BESIDE = re.compile(
-    r'<a href="([^"]+)"[^>]*>[^<]*</a>(?:</th><td class="bar">.*?</td><td class="count">'
-    r'| <span class="quiet">)([\d,]+)<'
+    r'<a href="([^"]+)"[^>]*>[^<]*</a>(?:</th>\s*<td class="bar">.*?</td>\s*<td class="count">'
+    r'| <span class="quiet">)([\d,]+)<',
+    re.DOTALL,
 )
 INSIDE = re.compile(r'<a href="([^"]+)"[^>]*>([\d,]+)</a>')
 ROW = re.compile(r'<th scope="row"><a href="([^"]+)">.*?</tr>')

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from spack_cache_db.query.conditions import Condition, Conditions, OneOf, asked
 from spack_cache_db.query.configurations import Counted, specs_in_scope
@@ -46,17 +47,9 @@ ORDER BY position LIMIT :limit
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A package that has binaries.
+    """A package that has binaries: `total` in all, and `spec_count` in the scope.
 
-    Attributes:
-        reason: why it matches, if its name does not show it.
-        total: number of all its binaries.
-        version: the newest version of its binaries in the scope.
-        spec_count: number of its binaries in the scope.
-        compilers: names and major versions, such as `gcc 11`, or a range of them.
-        variants: well-known options that a binary has.
-        releases: the first releases that list a binary.
-        command: the command for the best binary.
+    The other facts are about those in the scope; `command` is for the best one.
     """
 
     name: str
@@ -76,11 +69,9 @@ class Packages:
     """The packages that words mean, the best first.
 
     Attributes:
-        words: the words.
         more: names of packages with binaries that have no card.
         unbuilt: names of packages of Spack that have no binary in the database.
         reason: why the first of `unbuilt` matches, if its name does not show it.
-        unmatched: words without a package, if other words have packages.
         is_guess: whether no word is known, and the packages have similar names.
     """
 
@@ -100,19 +91,13 @@ class Packages:
 def packages_of(
     lookups: Lookups, words: Sequence[str], nouns: Sequence[str], scope: Conditions
 ) -> Packages:
-    """Return the packages that words name or describe.
-
-    Args:
-        lookups: the small tables of the database.
-        words: words to search in descriptions.
-        nouns: words that may be names.
-        scope: filters of the binaries that count.
-    """
+    """Return the packages that words describe, or that `nouns` name."""
     counts = package_counts(lookups)
     reasons, unmatched = reasons_of(lookups, words, nouns)
     is_guess = not reasons
     if is_guess:
-        reasons = _close(counts, nouns[:MOST_GUESSED])
+        # Packages with a binary are preferred.
+        reasons = _close(nouns, filter(counts.get, counts)) or _close(nouns, counts)
     built = [name for name in reasons if counts[name]]
     unbuilt = [name for name in reasons if not counts[name]]
     cards = cards_of(lookups, {name: reasons[name] for name in built[:MOST_CARDS]}, scope)
@@ -161,13 +146,11 @@ def reasons_of(
     return _joined(first, {package: partial[package] for package in by_words}), unmatched
 
 
-def _close(counts: Mapping[str, int], words: Iterable[str]) -> dict[str, str]:
-    """Return packages with names similar to words: those with a binary, if there are any."""
-
-    def near(known_names: Collection[str]) -> dict[str, str]:
-        return {name: "" for word in words for name in close_names(word.lower(), known_names)}
-
-    return near([name for name in counts if counts[name]]) or near(counts)
+def _close(words: Sequence[str], names: Iterable[str]) -> dict[str, str]:
+    """Return the names that are similar to one of the first words."""
+    known = [*names]
+    close = (close_names(word.lower(), known) for word in words[:MOST_GUESSED])
+    return dict.fromkeys(chain.from_iterable(close), "")
 
 
 def _joined(*reasons: Mapping[str, str]) -> dict[str, str]:
@@ -216,19 +199,16 @@ def cards_of(lookups: Lookups, reasons: Mapping[str, str], scope: Conditions) ->
 
     def card(name: str, group: Sequence[Counted]) -> Card:
         summary = summary_of(summaries.get(name) or "")
+        plain = Card(name, reasons[name], summary, counts[name])
         if not group:
-            return Card(name, reasons[name], summary, counts[name])
-        configurations, dag_hash = [row.configuration for row in group], hashes.get(name)
-        options = {text for configuration in configurations for text in configuration.variants}
-        return Card(
-            name=name,
-            reason=reasons[name],
-            summary=summary,
-            total=counts[name],
-            version=newest_version({configuration.version for configuration in configurations})
-            or "",
+            return plain
+        rows, dag_hash = [row.configuration for row in group], hashes.get(name)
+        options = {text for row in rows for text in row.variants}
+        return replace(
+            plain,
+            version=newest_version({row.version for row in rows}) or "",
             spec_count=sum(row.spec_count for row in group),
-            compilers=_compilers(configuration.compiler for configuration in configurations),
+            compilers=_compilers(row.compiler for row in rows),
             variants=tuple(text for text in OPTIONS if text in options),
             releases=_releases(lookups, [row.id for row in group], scope),
             command="" if dag_hash is None else command_of(lookups.conn, name, dag_hash),

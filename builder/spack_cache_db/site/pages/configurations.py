@@ -34,12 +34,9 @@ MOST_APART = 3
 
 @dataclass(frozen=True, slots=True)
 class LookAlike:
-    """One of several specs of a configuration.
+    """One of several specs of a configuration, with the facts that the others do not share.
 
-    Attributes:
-        places: those of its releases, stacks, dates and size that differ from the other specs.
-        is_installed: whether an installation has it.
-        differences: its differences from the spec of a page; None if unknown.
+    `differences` are those from the spec of a page; None if unknown.
     """
 
     spec: FoundSpec
@@ -54,12 +51,9 @@ class ConfigurationRow:
 
     Attributes:
         variants: the variants, without those that are shown above the table.
-        spec_count: the number of specs that match the filters or the search.
         hashes: the hashes of its specs, current ones first; only the first for a closed row.
-        command: the command that installs or loads the first spec.
         apart: the most frequent differences between its specs, such as `openmpi@5.0.3`.
         specs: the specs of an open row; empty for a closed row.
-        installation: the first installation of the first spec.
     """
 
     configuration: Configuration

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
 
@@ -19,7 +18,6 @@ class TreeRow(NamedTuple):
     """A dependency in the tree.
 
     Attributes:
-        types: the dependency types, such as `link`.
         virtuals: the virtual packages that it provides to the spec above.
         needs: the number of its own run-time dependencies.
         has_more: whether these follow, one level deeper.
@@ -36,15 +34,10 @@ class TreeRow(NamedTuple):
     closes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Trees:
-    """The dependencies of a spec.
+class Trees(NamedTuple):
+    """Dependencies of a spec: at run time, recursively, and direct ones only to build or test it.
 
-    Attributes:
-        run_time: dependencies of the types link and run, recursively.
-        build_only: direct dependencies only of the types build and test.
-        node_count: the number of specs in both.
-        is_whole: whether all are shown; False beyond `MOST_ROWS`.
+    `node_count` is the number of specs in both; they are not whole beyond `MOST_ROWS`.
     """
 
     run_time: tuple[TreeRow, ...]
@@ -54,83 +47,48 @@ class Trees:
 
 
 def trees(graph: Needs, nodes: Mapping[int, Node], root: int) -> Trees:
-    """Return the dependencies of a spec.
+    """Return the dependencies of a spec; those of each spec are shown only once, depth first."""
+    # Read once: most specs occur several times.
+    below = {
+        spec: [edge for edge in edges if edge.is_run_time] for spec, edges in graph.edges.items()
+    }
+    shown: set[int] = set()
+    left, is_whole = MOST_ROWS, root not in graph.missing
 
-    Args:
-        graph: the spec and its dependencies, perhaps with other specs.
-        nodes: the specs of the graph.
-    """
-    tree = _Tree(graph, nodes)
-    edges = graph.edges[root]
-    run_time = tree.rows(edge for edge in edges if edge.is_run_time)
-    build_only = tree.direct_rows(edge for edge in edges if not edge.is_run_time)
-    is_whole = tree.is_whole and root not in graph.missing
-    return Trees(run_time, build_only, len(tree.shown), is_whole)
+    def ordered(edges: Iterable[Edge]) -> Iterator[Edge]:
+        return iter(sorted(edges, key=lambda edge: nodes[edge.dependency].sort_key))
 
-
-class _Tree:
-    """Makes rows depth first; the dependencies of a spec are shown only once."""
-
-    def __init__(self, graph: Needs, nodes: Mapping[int, Node]) -> None:
-        self._graph = graph
-        self._nodes = nodes
-        self._left = MOST_ROWS
-        self._below: dict[int, list[Edge]] = {}
-        self.shown: set[int] = set()
-        self.is_whole = True
-
-    def rows(self, edges: Iterable[Edge]) -> tuple[TreeRow, ...]:
-        """Return the rows of some edges, and of all edges below them."""
-        rows: list[TreeRow] = []
-        levels = [self._sorted(edges)]
-        while levels:
-            edge = next(levels[-1], None)
-            # Direct dependencies are shown even beyond the limit.
-            if edge is None or (self._left <= 0 and len(levels) > 1):
-                self.is_whole = self.is_whole and edge is None
-                levels.pop()
-                if levels:
-                    rows[-1] = rows[-1]._replace(closes=rows[-1].closes + 1)
-                continue
-            self._left -= 1
-            below = self._run_time_edges(edge.dependency)
-            is_new = edge.dependency not in self.shown
-            self.shown.add(edge.dependency)
-            has_more = bool(below) and is_new and self._left > 0
-            self.is_whole = self.is_whole and (has_more or not (below and is_new))
-            row = self._row(edge)
-            is_above = bool(below) and not is_new
-            rows.append(row._replace(needs=len(below), has_more=has_more, is_above=is_above))
-            if has_more:
-                levels.append(self._sorted(below))
-        return tuple(rows)
-
-    def direct_rows(self, edges: Iterable[Edge]) -> tuple[TreeRow, ...]:
-        """Return the rows of some edges only."""
-        rows = [*self._sorted(edges)]
-        self.shown.update(edge.dependency for edge in rows)
-        return tuple(map(self._row, rows))
-
-    def _row(self, edge: Edge) -> TreeRow:
-        return TreeRow(self._nodes[edge.dependency], edge.types, edge.virtuals)
-
-    def _run_time_edges(self, spec: int) -> list[Edge]:
-        """Return the run-time edges of a spec, read once: most specs occur several times."""
-        if spec not in self._below:
-            edges = self._graph.edges.get(spec, ())
-            self._below[spec] = [edge for edge in edges if edge.is_run_time]
-        return self._below[spec]
-
-    def _sorted(self, edges: Iterable[Edge]) -> Iterator[Edge]:
-        """Return edges by package and hash of the dependency."""
-        return iter(sorted(edges, key=lambda edge: self._nodes[edge.dependency].sort_key))
+    rows: list[TreeRow] = []
+    levels = [ordered(below[root])]
+    while levels:
+        edge = next(levels[-1], None)
+        # Direct dependencies are shown even beyond the limit.
+        if edge is None or (left <= 0 and len(levels) > 1):
+            is_whole = is_whole and edge is None
+            levels.pop()
+            if levels:
+                rows[-1] = rows[-1]._replace(closes=rows[-1].closes + 1)
+            continue
+        left -= 1
+        needs, is_new = below.get(edge.dependency, []), edge.dependency not in shown
+        shown.add(edge.dependency)
+        has_more = bool(needs) and is_new and left > 0
+        is_whole = is_whole and (has_more or not (needs and is_new))
+        is_above = bool(needs) and not is_new
+        node = nodes[edge.dependency]
+        rows.append(TreeRow(node, edge.types, edge.virtuals, len(needs), has_more, is_above))
+        if has_more:
+            levels.append(ordered(needs))
+    build_only = [*ordered(edge for edge in graph.edges[root] if not edge.is_run_time)]
+    shown.update(edge.dependency for edge in build_only)
+    direct = (TreeRow(nodes[edge.dependency], edge.types, edge.virtuals) for edge in build_only)
+    return Trees(tuple(rows), tuple(direct), len(shown), is_whole)
 
 
 def tree_rows(rows: Iterable[TreeRow], start: str) -> Markup:
-    """Return the items of a tree's list, with nested lists.
+    """Return the items of a tree's list, with nested lists; faster than a template.
 
-    Args:
-        start: the address of the folder that contains the pages of all specs.
+    `start` is the address of the folder that contains the pages of all specs.
     """
     # Every word is escaped; hashes and kinds are letters and digits.
     return Markup("".join(f"{_item(row, start)}{_END * row.closes}\n" for row in rows))

@@ -45,15 +45,9 @@ ListRow = dict[str, Any]
 
 
 class ListColumn(NamedTuple):
-    """A column of a list.
+    """A column of a list; `name` is its key in addresses and rows.
 
-    Attributes:
-        name: the key in addresses and rows.
-        title: the heading.
-        is_count: whether the values are numbers.
-        most_first: whether the default order is descending.
-        is_minor: whether phones leave it out.
-        is_sortable: whether the values of different rows can be compared.
+    The default order is descending with `most_first`. Phones leave a minor column out.
     """
 
     name: str
@@ -163,7 +157,6 @@ class ListPage:
 
     Attributes:
         total: the number of rows without filters.
-        faults: messages about filters with unknown names.
         package_query: the query string that filters a package's page like the list.
         newest: only with filters of configurations and without a release.
     """
@@ -296,11 +289,6 @@ def _with_binary(lookups: Lookups, filters: ListFilters) -> ListPage:
     )
 
 
-def _sorted_by(page: ListPage, column: ListColumn) -> ListFilters:
-    """Return the filters of a page, with a column to sort by unless they have one."""
-    return page.filters if page.filters.sort else replace(page.filters, sort=column.name)
-
-
 def _behind(conn: sqlite3.Connection, page: ListPage) -> ListPage:
     """Return the rows whose newest version is older than Spack's latest."""
     behind = versions_behind(conn)
@@ -311,7 +299,8 @@ def _behind(conn: sqlite3.Connection, page: ListPage) -> ListPage:
         if newer
     )
     columns = (*page.columns[:2], *COLUMNS["behind"], *page.columns[2:])
-    return replace(page, filters=_sorted_by(page, columns[3]), rows=tuple(rows), columns=columns)
+    filters = replace(page.filters, sort=page.filters.sort or "behind")
+    return replace(page, filters=filters, rows=tuple(rows), columns=columns)
 
 
 def _missing(conn: sqlite3.Connection, page: ListPage) -> ListPage:
@@ -323,7 +312,7 @@ def _missing(conn: sqlite3.Connection, page: ListPage) -> ListPage:
         if name not in has_binary and page.filters.has_text(name)
     )
     columns = COLUMNS["missing"]
-    filters = _sorted_by(page, columns[2])
+    filters = replace(page.filters, sort=page.filters.sort or "dependents")
     return replace(page, filters=filters, rows=tuple(rows), total=len(packages), columns=columns)
 
 
@@ -428,8 +417,7 @@ def _faults(lookups: Lookups, filters: ListFilters) -> tuple[str, ...]:
 def list_rows(page: ListPage, start: str) -> Markup:
     """Return the body of a list's table; three times as fast as a template.
 
-    Args:
-        start: the address of the folder that contains the pages of all names.
+    `start` is the address of the folder that contains the pages of all names.
     """
     query = escape(page.package_query)
     columns = [(item.name, item.is_count, f"<td{item.classes}>") for item in page.columns[1:]]

@@ -101,14 +101,10 @@ class FindPage:
     """The result of a search: another page (`package` or `hashes`), rows, packages, or an error.
 
     Attributes:
-        prefix: the start of a hash in the search.
         reading: the meaning of the words; without answer or packages, the result is another page.
         asked: the spec that is answered, in Spack's order.
         compiler: a spec of the binaries that the package of the search compiled.
         error: why the text is not a spec, or why the database cannot answer it.
-        why: why nothing satisfies the spec, and other searches.
-        notes: notes on the answer.
-        packages: the packages that the words may mean.
         install: the commands for the first row.
     """
 
@@ -132,11 +128,7 @@ class FindPage:
 
 
 def asked_spec(lookups: Lookups, text: str, narrowing: Narrowing) -> PastedSpec:
-    """Return the spec in a typed or pasted text, in the syntax of Spack 1.0.
-
-    Raises:
-        UnknownSpackVersion: the chosen version of Spack does not exist.
-    """
+    """Return the spec in a typed or pasted text, in the syntax of Spack 1.0."""
     pasted = pasted_spec(text, known_names(lookups))
     return replace(pasted, spec=todays_spec(pasted.spec, narrowing.spack))
 
@@ -148,12 +140,7 @@ def load_find(
     narrowing: Narrowing = EVERYWHERE,
     opened: str | None = None,
 ) -> FindPage:
-    """Return the answer to a search.
-
-    Args:
-        page: number of the page of rows.
-        opened: first hash of the row that shows all of its hashes.
-    """
+    """Return one page of the answer to a search; `opened` is the first hash of an open row."""
     try:
         search = _Search(lookups, narrowing.scope(lookups), page, opened)
         repository = repository_name(lookups, text)
@@ -259,8 +246,7 @@ class _Search:
     def _read(self, text: str) -> FindPage | None:
         """Return the result for a text as plain words; None if none of them has a meaning.
 
-        Words that are a spec, or name a machine, lead to another page. Rows of configurations are
-        shown only if the words mean no package.
+        Words that are a spec, or name a machine, lead to another page.
         """
         if packages_providing(self.lookups, word := " ".join(plain_words(text))):
             return self._of_words([word])
@@ -349,10 +335,7 @@ class _Search:
 
 
 def page_filters(lookups: Lookups, text: str, narrowing: Narrowing) -> list[tuple[str, str]] | None:
-    """Return the filters of a package's page that have the same result as a spec.
-
-    None if filters cannot express the spec, or nothing satisfies it.
-    """
+    """Return the filters of a package's page with the result of a spec; None if there are none."""
     query = parse(text)
     switches: dict[tuple[str, ...], str] = {("true",): "+", ("false",): "~"}
     without_variants = replace(query, variants=(), os=None, platform=None, text="")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.installation import Origin, read_origin
@@ -13,15 +14,11 @@ from spack_cache_db.site.pages.filters import hosts_of, value_of
 
 LICENSE = {"license": "Apache-2.0", "license_url": "https://www.apache.org/licenses/LICENSE-2.0"}
 """The license of Spack's public build cache."""
+Groups = Mapping[str, tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Noun:
-    """The word for a listed spec, singular and plural.
-
-    Attributes:
-        is_installed: whether all specs are installed and none comes from a build cache.
-    """
+class Noun(NamedTuple):
+    """The word for a listed spec, and whether all specs are installed."""
 
     one: str
     many: str
@@ -33,22 +30,18 @@ INSTALLED_SPEC = Noun("spec", "specs", is_installed=True)
 BINARY_OR_INSTALLED = Noun("spec", "specs", is_installed=False)
 
 
-@dataclass(frozen=True, slots=True)
-class FormChoices:
+class FormChoices(NamedTuple):
     """The options of the forms on all pages.
 
-    Attributes:
-        targets: the targets of binaries, by family.
-        compilers: values of the filter for compilers.
-        hosts: the CPU targets of machines that can run at least one binary, by maker.
+    Targets of binaries are grouped by family, and machines that can run a binary by maker.
     """
 
     releases: tuple[str, ...] = ()
     stacks: tuple[str, ...] = ()
-    targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    targets: Groups = MappingProxyType({})
     compilers: tuple[str, ...] = ()
     systems: tuple[str, ...] = ()
-    hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    hosts: Groups = MappingProxyType({})
     has_trees: bool = False
     has_package_data: bool = False
 
@@ -56,13 +49,13 @@ class FormChoices:
 def read_choices(lookups: Lookups) -> FormChoices:
     """Return the options of the forms."""
     compilers = {value_of("compiler", word) for word in lookups.words["compiler"].values()}
-    targets: dict[str, list[str]] = {}
-    for name, family in sorted(lookups.families.items()):
-        targets.setdefault(family, []).append(name)
+    targets: dict[str, tuple[str, ...]] = {}
+    for name, family in sorted(lookups.families.items(), key=lambda item: (item[1], item[0])):
+        targets[family] = (*targets.get(family, ()), name)
     return FormChoices(
         releases=tuple(release.name for release in lookups.releases.values()),
         stacks=tuple(stack.name for stack in lookups.stacks.values()),
-        targets={family: tuple(targets[family]) for family in sorted(targets)},
+        targets=targets,
         compilers=tuple(sorted(compilers)),
         systems=tuple(sorted(lookups.words["os"].values())),
         hosts=hosts_of(lookups.families),
@@ -71,21 +64,17 @@ def read_choices(lookups: Lookups) -> FormChoices:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SiteFacts:
+class SiteFacts(NamedTuple):
     """The facts about the database that every page shows.
 
-    Attributes:
-        origin: the build cache and its owner.
-        newest: the day of the newest snapshot, YYYY-MM-DD.
-        noun: the word for a listed spec.
+    `newest` is the day of the newest snapshot, YYYY-MM-DD.
     """
 
     origin: Origin
     title: str
     newest: str | None = None
     noun: Noun = BINARY
-    choices: FormChoices = field(default_factory=FormChoices)
+    choices: FormChoices = FormChoices()
 
     @property
     def words(self) -> dict[str, object]:
@@ -102,13 +91,12 @@ class SiteFacts:
         """Title, description, source and license, by the keys of Datasette's metadata."""
         origin = self.origin
         verb = "has" if self.noun.is_installed else "lists"
-        description = (
-            f"Every {self.noun.one} that {origin.owner} {verb}, release by release: search, filter,"
-            " run SQL queries, or download the whole database."
-        )
         metadata = {
             "title": self.title,
-            "description": description,
+            "description": (
+                f"Every {self.noun.one} that {origin.owner} {verb}, release by release: search,"
+                " filter, run SQL queries, or download the whole database."
+            ),
             "source": origin.owner,
             "source_url": origin.url or "",
             **(LICENSE if origin.is_public else {}),
