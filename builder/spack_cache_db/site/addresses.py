@@ -49,13 +49,10 @@ def near(name: str, known: Iterable[str]) -> str:
 
 
 def check_fields(request: Request, fields: Collection[str]) -> None:
-    """Check the field names in the address of one of our own pages.
+    """Raise `BadAddress` for an unknown field in the address of one of our own pages.
 
     Other sites add fields to their links (`utm_source`). Pages ignore these unless they look like
     a misspelled field. JSON, CSV and feeds, which programs read, refuse them.
-
-    Raises:
-        BadAddress: a field is unknown.
     """
     for name, _ in request.pairs:
         if name in fields or name.startswith("_"):
@@ -72,7 +69,6 @@ def respelled(site: Site, path: str, spans: Spans, pairs: Pairs, kinds: Kinds = 
 
     Args:
         spans: start and end of each name in the path, by keys of `kinds`.
-        pairs: the pairs of the query string.
         kinds: the kinds of names that each field may contain.
     """
     if kinds.keys().isdisjoint((*spans, *(name.removesuffix("__exact") for name, _ in pairs))):

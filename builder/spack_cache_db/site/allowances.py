@@ -20,16 +20,7 @@ NAME = "spack-cache-db"
 
 @dataclass(frozen=True, slots=True)
 class Allowances:
-    """The configuration of our plugin.
-
-    Attributes:
-        open_paths: addresses that accept every method, with all addresses below them.
-        csp: sources by directive, added to the content security policy of Datasette's pages.
-        sql_functions: names of functions that SQL may call.
-        sql_in_server: whether visitors' SQL runs in the server's own process, where other plugins
-            add their functions.
-        embedding: origins (`https://host`) whose pages may show this site in a frame.
-    """
+    """The configuration of our plugin (docs/site-reference.md, "Other plugins")."""
 
     open_paths: tuple[str, ...] = ()
     csp: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -39,10 +30,8 @@ class Allowances:
 
     def opens(self, path: str) -> bool:
         """Return whether an address is open; `/-/a` opens `/-/a.json` and `/-/a/b` as well."""
-        return any(
-            path == opened or path.startswith((f"{opened}/", f"{opened}."))
-            for opened in self.open_paths
-        )
+        starts = [opened + end for opened in self.open_paths for end in "/."]
+        return path in self.open_paths or path.startswith(tuple(starts))
 
     def policy(self, stock: str) -> str:
         """Return a content security policy with the additional sources."""
@@ -57,18 +46,10 @@ _read: WeakKeyDictionary[Any, Allowances] = WeakKeyDictionary()
 
 
 def allowances_of(datasette: Any, embedding: Sequence[str] = ()) -> Allowances:
-    """Return the allowances in the configuration of a Datasette, read once.
-
-    Args:
-        embedding: more origins, which are added.
-
-    Raises:
-        StartupError: see `read_allowances`.
-    """
+    """Return the allowances in the configuration of a Datasette, read once, with more origins."""
     if datasette not in _read or embedding:
         allowed = read_allowances(datasette.plugin_config(NAME) or {})
-        origins = (*allowed.embedding, *embedding)
-        _read[datasette] = replace(allowed, embedding=origins)
+        _read[datasette] = replace(allowed, embedding=(*allowed.embedding, *embedding))
     return _read[datasette]
 
 

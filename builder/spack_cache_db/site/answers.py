@@ -60,11 +60,7 @@ class BadAddress(Exception):
 
 
 class Answer(NamedTuple):
-    """The answer to a request.
-
-    Attributes:
-        following: the number of the next row if more rows of a stream follow.
-    """
+    """The answer to a request, and the number of the next row if more rows of a stream follow."""
 
     body: bytes
     status: int = 200
@@ -85,9 +81,8 @@ class Request:
 
     Attributes:
         path: the path below the base of the site, as it was sent.
-        query: the query string, without question mark.
         origin: scheme and host of the site, as the visitor sees them.
-        form: the body of a form, as a query string; None for a request without a form.
+        form: the body of a form, as a query string.
         menu: entries that plugins add to Datasette's menu for this visitor.
         databases: other databases that this visitor may see.
         first: the number of the first row of a part of a stream.
@@ -123,9 +118,7 @@ class SiteSettings:
 
     Attributes:
         uri: the address of the database file, for SQLite.
-        database: the name of the database in Datasette.
-        route: the same name, encoded for addresses.
-        base_url: the path of the first page; ends with `/`.
+        route: the name of the database, encoded for addresses.
         templates: folders of templates, those of the owner first.
         metadata: title, license, source and description, as far as the owner gives them.
         styles: a text that changes with our style sheets and scripts.

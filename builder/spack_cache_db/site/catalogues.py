@@ -38,13 +38,10 @@ _TEXTS = ("title", "license", "license_url", "source", "source_url", "about", "a
 
 @dataclass
 class _Description:
-    """The metadata of a Datasette.
+    """The metadata of a Datasette: of its databases, and of the whole site as its owner wrote it.
 
     Attributes:
-        databases: the metadata of all databases.
         groups: the group of each canned query of metadata.yml, by database and query.
-        texts: the metadata of the whole site that its owner wrote.
-        facts: the facts that every page shows.
     """
 
     databases: dict[str, Any] = field(default_factory=dict)
@@ -111,13 +108,9 @@ def is_site(datasette: Any) -> bool:
 
 
 async def ensure(datasette: Any, actor: Any, action: str, database: str) -> None:
-    """Check that a visitor may view or download a database.
+    """Raise `Forbidden` if a visitor may not view or download a database.
 
-    Our pages show the catalogue as a whole, so they check the whole database. An `allow` of a
-    single table applies to Datasette's pages of it, not to ours.
-
-    Raises:
-        Forbidden: the visitor may not.
+    Our pages show the catalogue as a whole: the `allow` of a single table does not apply to them.
     """
     if hasattr(datasette, "ensure_permissions"):
         # Datasette 0.65: the first rule that decides wins, as on its own pages.

@@ -77,11 +77,7 @@ def failure_of(exception: Exception, time_limit_ms: int, *, is_own: bool = False
 
     Datasette's exceptions have a status; others may reveal details of the machine in their text.
     Datasette uses 500 for some invalid addresses and does not check others: on its pages, these
-    exceptions count as faults of the address.
-
-    Args:
-        time_limit_ms: the time limit of one statement.
-        is_own: whether the page is one of ours, where an exception without a status is a bug.
+    exceptions count as faults of the address, while on our own pages they are bugs.
     """
     status, title = getattr(exception, "status", None), getattr(exception, "title", None)
     sentence = str(getattr(exception, "message", None) or exception)

@@ -42,17 +42,10 @@ Function = TypeVar("Function", bound=Callable[..., object])
 STATIC = r"^/static/(?P<path>.*)$"
 _DATASETTE_ERRORS = "datasette.handle_exception"
 _HASHES = ("hash", "dependency_hash")
-_VIEW_COLUMNS = {
-    "package": "package",
-    "dependency_package": "package",
-    "release": "release",
-    "previous": "release",
-    "stack": "stack",
-}
-"""Columns of views that contain names, and the kinds of these."""
-_NAMED_TABLES = {"packages": "package", "releases": "release", "stacks": "stack"}
-"""Tables with a column `name`, and the kind of that name."""
-LINKED = {*_HASHES, *_VIEW_COLUMNS, "name"}
+_KINDS = {"dependency_package": "package", "previous": "release"}
+_KINDS |= {kind: kind for kind in ("package", "release", "stack")}
+"""Columns of views that contain names with a page, and the kinds of these."""
+LINKED = {*_HASHES, *_KINDS, "name"}
 _ORDER = [*VIEWS, *(table.name for table in TABLES)]
 
 
@@ -102,10 +95,7 @@ def register_routes(datasette: Any) -> tuple[tuple[str, Callable[..., Any]], ...
 def filters_from_request(
     request: Any, database: str, table: str, datasette: Any
 ) -> Callable[[], Awaitable[FilterArguments]] | None:
-    """Check a table's address, and replace the links that remove a `_where`.
-
-    Datasette's own links lack the base.
-    """
+    """Check a table's address, and replace links that remove a `_where`, which lack the base."""
     if not is_site(datasette):
         return None
 
@@ -154,9 +144,12 @@ def render_cell(
         return Markup("&lt;Binary:&nbsp;{:,}&nbsp;bytes&gt;").format(len(value))
     if column not in LINKED or not isinstance(value, str):
         return None
-    kind = "spec" if column in _HASHES and is_hash(value) else None
-    kind = kind or (_VIEW_COLUMNS.get(column) if table in VIEWS else None)
-    kind = kind or (_NAMED_TABLES.get(table or "") if column == "name" else None)
+    if column in _HASHES:
+        kind = "spec" if is_hash(value) else None
+    elif column == "name":
+        kind = _KINDS.get(str(table).removesuffix("s"))
+    else:
+        kind = _KINDS[column] if table in VIEWS else None
     # Checked last, because it costs most and nearly all cells have no page.
     if not kind or (kind, value) == ("stack", ROOT) or database != catalogues.name_of(datasette):
         return None

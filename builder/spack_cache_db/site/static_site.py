@@ -28,13 +28,8 @@ _COPY = re.compile(r"spack-cache-[0-9a-f]{16}\.db")
 def export_static(file: Path, folder: Path) -> dict[str, Any]:
     """Write a page that shows a database, with a copy of it, and return the page's catalogue.
 
-    Files are written completely, then renamed: a failed run leaves no half file, and the next run
-    removes its remains. Links are replaced, not followed. The copy of the database is named after
-    its content, so that an open page never mixes two exports. Earlier copies are removed.
-
-    Args:
-        file: a database made by `build`.
-        folder: a new or empty folder, or one that this function wrote.
+    The copy of the database is named after its content, so that an open page never mixes two
+    exports. Earlier copies are removed. Links are replaced, not followed.
 
     Raises:
         DatabaseError: the file is not a database of this program, or is damaged.
@@ -90,11 +85,7 @@ def _remove(part: Path) -> None:
 
 
 def catalogue(conn: sqlite3.Connection, file: Path) -> dict[str, Any]:
-    """Return the facts that the page shows before it reads the database.
-
-    Args:
-        file: the database file, for its size and checksum.
-    """
+    """Return the facts that the page shows before it reads the database."""
     totals, releases = read_totals(conn), read_lookups(conn).releases.values()
     return {
         "database": f"spack-cache-{sha256_of(file)[:16]}.db",

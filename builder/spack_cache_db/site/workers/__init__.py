@@ -1,5 +1,1 @@
-"""Worker processes: they run statements of visitors and make pages, within bounds, for the server.
-
-`pool` starts and kills them, `worker` is their program, and `execute` sends them the statements of
-Datasette's pages.
-"""
+"""Worker processes, which run visitors' statements and make pages, within bounds."""

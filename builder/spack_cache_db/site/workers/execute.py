@@ -57,10 +57,8 @@ class RequestBudget(Budget):
     """The time left to a request for a page of Datasette, and the form of its answer.
 
     Attributes:
-        in_workers: whether its statements run in worker processes.
         is_page: whether the answer is HTML.
         takes_all: whether the form of the answer cannot say that rows are missing.
-        is_stream: whether all rows are requested, one part after the other.
         refusal: the message of SQLite if it refused a statement of the request.
     """
 
@@ -132,14 +130,7 @@ async def execute(
     page_size: int | None = None,
     **options: Any,
 ) -> Any:
-    """Run a statement as `original`, the `execute` of the database, does.
-
-    It runs in a worker if the request has a query string.
-
-    Raises:
-        QueryInterrupted, sqlite3.Error: as Datasette raises them.
-        MemoryError, BusyError: see `Pool.run`.
-    """
+    """Run a statement as `original` does, in a worker if the request has a query string."""
     budget = _budget.get()
     # Datasette renders the page of a query at one stretch, while other visitors wait.
     is_query_page = budget.is_page and truncate and page_size is None
@@ -183,10 +174,7 @@ async def execute(
 
 
 def plain_params(sql: str, params: Any) -> dict[str, SqlValue] | list[SqlValue]:
-    """Return the parameters of a statement as values that can be pickled.
-
-    Datasette computes magic parameters of canned queries when they are looked up.
-    """
+    """Return the parameters of a statement as values that can be pickled."""
     if not isinstance(params or {}, Mapping):
         return list(params)
     values = dict(params or {})

@@ -85,11 +85,7 @@ class Worker:
 
     @classmethod
     async def started(cls, settings: SiteSettings, niceness: int) -> Worker:
-        """Return a new worker that is ready.
-
-        Raises:
-            BusyError: the process did not start; the server's log has its traceback.
-        """
+        """Return a new worker that is ready; if it fails, the server's log has its traceback."""
         ours, theirs = socket.socketpair()
         streams = await asyncio.open_connection(sock=ours, limit=READ_BYTES)
         command = [sys.executable, "-c", _PROGRAM]
@@ -173,12 +169,7 @@ class Pool:
     ) -> Answer | Rows:
         """Return what `call(site, *arguments)` returns in a worker, which ends with the request.
 
-        Args:
-            kind: the kind of the request.
-            budget: the time that the request has left; this task's time is subtracted.
-            most_seconds: the part of it that this task may use.
-            call: a function that a worker can import.
-            arguments: its arguments after the site.
+        The time of the task, at most `most_seconds`, is subtracted from the budget.
 
         Raises:
             sqlite3.Error: SQLite refused a statement; "interrupted" if the time was over.

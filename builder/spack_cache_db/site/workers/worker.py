@@ -48,7 +48,10 @@ LENGTH_BYTES = 8
 
 Call = Callable[..., Any]
 Outcome = tuple[str, Any, float]
-"""The name of a result's class or exception, its fields or message, and the processor time."""
+"""The name of a result's class or exception, its fields or message, and the processor time.
+
+A bug has an empty name and a traceback.
+"""
 ERRORS: dict[str, type[Exception]] = {
     "BadAddress": BadAddress,
     "MemoryError": MemoryError,
@@ -64,10 +67,7 @@ NO_MEMORY = ("MemoryError", "the query needs more memory than this server gives 
 
 
 def run_task(site: Site, call: Call, arguments: tuple[Any, ...], seconds: float) -> Outcome:
-    """Return the outcome of `call(site, *arguments)`; a bug has no name, but a traceback.
-
-    SQLite interrupts its statements after these seconds of processor time.
-    """
+    """Return the outcome of `call(site, *arguments)`, whose statements end after these seconds."""
     began = time.process_time()
     site.conn.set_progress_handler(lambda: time.process_time() > began + seconds, STEPS)
     name: str
