@@ -207,24 +207,6 @@ def test_ctrl_c_before_it_serves(file: Path) -> None:
     assert not litter(file.parent)
 
 
-def test_stalled_downloads_cost_little(server: Server) -> None:
-    """Visitors who stop reading cost a bounded amount, and lose their places to newcomers."""
-    server.get("/spack-cache.db", range="bytes=0-99")
-    before = server.peak_megabytes()
-    with ExitStack() as stack:
-        visitors = [
-            stack.enter_context(server.visit("/spack-cache.db", buffer=SMALL)) for _ in range(100)
-        ]
-        assert {server.status_of(each) for each in visitors} == {200}
-
-        def newcomer() -> bool:
-            return server.get("/spack-cache.db", range="bytes=0-99").status_code == 206
-
-        eventually(newcomer)
-        assert server.peak_megabytes() - before < 60
-        assert server.get("/").status_code == 200
-
-
 def test_a_build_under_its_feet_changes_nothing(server: Server, file: Path, tmp_path: Path) -> None:
     """`build` onto the served file: every thread and download shows the one that was opened."""
     old = hashlib.sha256(file.read_bytes()).hexdigest()

@@ -1,19 +1,40 @@
-"""What is served: the site's files, the database's name, its inspect file, the settings."""
+"""The server that serve starts: its file, settings, metadata and socket, and what it refuses."""
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import yaml
 from datasette.plugins import pm
 
+import spack_cache_db.site
 from spack_cache_db.build.sqlite_file import inspect_path
-from spack_cache_db.cli.server import SiteOptions, datasette, read_metadata, served, site_settings
+from spack_cache_db.cli.serve import ListenError, address_of, listen
+from spack_cache_db.cli.server import (
+    PREFIX,
+    SiteOptions,
+    datasette,
+    pinned,
+    read_metadata,
+    served,
+    site_settings,
+)
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.site import site_folder
+from tests.commands import run
+from tests.paths import ROOT
+from tests.processes import completed
 
 
 def test_the_database_is_called_spack_cache(samples_file: Path) -> None:
@@ -144,3 +165,232 @@ async def test_what_is_given_comes_first(samples_file: Path, tmp_path: Path) -> 
     assert len(rows.json()["rows"]) == 2
     assert settings == [3, 9, False]
     assert "hidden" not in shown.text or hasattr(site, "metadata")
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file, and a folder for temporary files on the same file system."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "beside").mkdir()
+    path = tmp_path / "beside" / "x.db"
+    path.write_bytes(b"old")
+    return path
+
+
+def no_links(self: Path, target: Path) -> None:
+    """Refuse to link, as a file system without links does."""
+    raise OSError(errno.EPERM, "Operation not permitted")
+
+
+def replace(file: Path) -> None:
+    """Put another file in its place, as a build does."""
+    other = file.with_suffix(".tmp")
+    other.write_bytes(b"new")
+    other.replace(file)
+
+
+@pytest.mark.parametrize("can_link", [True, False])
+def test_what_replaces_the_file_changes_nothing(
+    file: Path, can_link: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linked or copied, the other path leads to the file that stood there; then it is gone."""
+    if not can_link:
+        monkeypatch.setattr(Path, "hardlink_to", no_links)
+    with pinned(file, "y.db") as path:
+        assert path.name == "y.db"
+        assert path.samefile(file) is can_link
+        replace(file)
+        assert path.read_bytes() == b"old"
+    assert not path.parent.exists()
+    assert file.read_bytes() == b"new"
+
+
+def test_no_place_for_a_copy_is_told(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk: one message that says what to do, and nothing left."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "hardlink_to", no_links)
+    monkeypatch.setattr(shutil, "copyfile", full)
+    place = Path(tempfile.gettempdir())
+    with pytest.raises(DatabaseError) as caught, pinned(file, "y.db"):
+        pass
+    assert str(caught.value) == (
+        f"{file}: cannot be copied to {place}: No space left on device; "
+        "set TMPDIR to another folder"
+    )
+    assert not list(place.iterdir())
+
+
+def test_only_what_was_left_behind_is_removed(file: Path) -> None:
+    """Folders of killed servers go; those of living and new ones, links and files stay."""
+    place = Path(tempfile.gettempdir())
+    left = place / f"{PREFIX}left"
+    left.mkdir()
+    (left / "spack-cache.db").write_bytes(b"left")
+    (place / f"{PREFIX}new").mkdir()
+    os.utime(left, (0, 0))
+    (place / f"{PREFIX}link").symlink_to(file.parent)
+    (place / f"{PREFIX}file").write_bytes(b"")
+    with pinned(file, "y.db") as living, pinned(file, "z.db"):
+        assert living.exists()
+        assert not left.exists()
+    names = {f"{PREFIX}{end}" for end in ("link", "file", "new")}
+    assert {path.name for path in place.iterdir()} == names
+    assert file.exists()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "0.0.0.0"])
+def test_it_listens_where_it_says(host: str) -> None:
+    """A visitor reaches the address, and small pieces are sent to it without delay."""
+    with closing(listen(host, 0)) as listener:
+        name, port = listener.getsockname()[:2]
+        assert address_of(listener).endswith(f":{port}/")
+        assert ("[" in address_of(listener)) is (":" in name)
+        with closing(socket.create_connection((name, port))):
+            accepted, _ = listener.accept()
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            accepted.close()
+
+
+@pytest.mark.parametrize(
+    "host", ["192.0.2.7", "no.such.host.invalid", "", "a..b", "a\0b", "\ud800", "x" * 300]
+)
+def test_an_odd_host_is_told(host: str) -> None:
+    """A host that is none, or not of this machine: one line that says what to do."""
+    with pytest.raises(ListenError, match="use an address of this machine") as caught:
+        listen(host, 0)
+    assert str(caught.value).startswith(f"--host {host}: ")
+    assert "\n" not in str(caught.value)
+
+
+def run_serve(*arguments: object) -> tuple[int, str]:
+    """Run `serve` until it ends, which it does at once when it refuses: its status and errors."""
+    done = completed(
+        [sys.executable, "-m", "spack_cache_db", "serve", *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+    )
+    return done.returncode, done.stderr
+
+
+def refusal(file: Path) -> str:
+    """Return why a file is not served."""
+    with pytest.raises(DatabaseError) as caught, served(file):
+        pass
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.slow
+def test_a_refusal_is_one_line(samples_file: Path, tmp_path: Path) -> None:
+    """A port that is in use and a file that is missing: status 2, and what to do."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refusals = {
+            f"Error: port {port} is in use; ": run_serve(samples_file, "--port", port),
+            "Error: --proxy nginx: ": run_serve(samples_file, "--proxy", "nginx"),
+            f"Error: {tmp_path}/missing.db: ": run_serve(tmp_path / "missing.db"),
+        }
+    for start, (status, said) in refusals.items():
+        *loading, refusal = said.splitlines()
+        assert status == 2
+        assert refusal.startswith(start)
+        assert len(loading) <= 1 and all(each.startswith("Loading ") for each in loading)
+
+
+def damaged(samples_file: Path, tmp_path: Path, how: str) -> Path:
+    """Return a copy of the samples' database that is damaged in one way."""
+    copy = tmp_path / "damaged.db"
+    shutil.copy(samples_file, copy)
+    data = bytearray(copy.read_bytes())
+    if how == "cut":
+        copy.write_bytes(data[:-3000])
+    elif how == "overwritten":
+        data[len(data) // 3 : len(data) // 2] = b"\xff" * (len(data) // 2 - len(data) // 3)
+        copy.write_bytes(data)
+    elif how == "no schema":
+        data[100:4096] = b"\0" * 3996
+        copy.write_bytes(data)
+    elif how == "no table":
+        with closing(sqlite3.connect(copy)) as connection:
+            connection.execute("DROP TABLE listings")
+            connection.commit()
+    return copy
+
+
+@pytest.mark.parametrize("how", ["cut", "overwritten", "no schema", "no table"])
+def test_a_damaged_file_is_refused(samples_file: Path, tmp_path: Path, how: str) -> None:
+    """Before anything is served."""
+    copy = damaged(samples_file, tmp_path, how)
+    said = refusal(copy)
+    assert said.startswith(f"{copy}: is damaged: ")
+    assert said.endswith("; build it again")
+
+
+def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
+    """A missing file, a folder, another kind of file: each is told what it is."""
+    other = tmp_path / "other.db"
+    other.write_bytes(b"something else")
+    assert refusal(other).endswith(
+        "is not a spack-cache-db database; expected a file made by build"
+    )
+    assert refusal(tmp_path).endswith(": is a folder, expected a regular file")
+    missing = refusal(tmp_path / "missing.db")
+    assert "no such file; build one with: spack-cache-db build" in missing
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--setting", "sql_time_limit", "5"), "close: sql_time_limit_ms"),
+        (("--setting", "sql_time_limit_ms", "soon"), "not a whole number"),
+        (("--setting", "allow_download", "5"), "neither on nor off"),
+        (("--metadata", "[1]"), "expected a mapping"),
+        (("--metadata", "a: [b"), "m.yml:1: broken YAML"),
+        (("--metadata", "a:\n " + "[" * 9_999), "m.yml:2: is nested more than 32 levels deep: "),
+        (("--metadata", "a: 1\na: 2"), "m.yml:1: a repeated key, expected each once"),
+        (("--metadata", "settings: {nope: 1}"), "no setting is called 'nope'"),
+        (("--metadata", "plugins: {spack-cache-db: {open: 1}}"), "no key is called 'open'"),
+    ],
+)
+def test_what_it_cannot_be_told_is_refused(
+    samples_file: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    """A setting, a metadata file or an allowance that is wrong: one line that names it."""
+    *option, value = arguments
+    if option == ["--metadata"]:
+        value = str(tmp_path / "m.yml")
+        Path(value).write_text(arguments[-1])
+    found = run("serve", samples_file, *option, value, "--port", "0")
+
+    assert found.exit_code == 2
+    assert said in found.stderr
+    assert found.stderr.splitlines()[-1].startswith("Error: ")
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package elsewhere, in `builder/` of what may be a checkout."""
+    folder = tmp_path / "builder" / "spack_cache_db"
+    (folder / "site" / "files").mkdir(parents=True)
+    monkeypatch.setattr(spack_cache_db.site, "__file__", str(folder / "site" / "__init__.py"))
+    return folder
+
+
+def test_the_files_of_a_wheel_come_first(package: Path) -> None:
+    """Files in the package win over those of a folder around it; without both, the error helps."""
+    with pytest.raises(DatabaseError, match="install spack-cache-db again") as error:
+        site_folder()
+    for folder in (package / "site" / "files", package.parents[1]):
+        assert str(folder) in str(error.value)
+    for folder in (package / "site" / "files", package.parents[1]):
+        (folder / "metadata.yml").touch()
+    assert site_folder() == package / "site" / "files"
+
+
+def test_it_prints_the_folder_alone() -> None:
+    """Its output is a folder's path alone, for a shell; a checkout's root is its own site."""
+    result = run("site")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, f"{ROOT}\n", "")
