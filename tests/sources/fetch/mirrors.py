@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
+from tests.indexes import signed as clear_signed
 from tests.sources.fetch.server import Site
 
 LAYOUT_3 = "v3/manifests/index/index.manifest.json"
@@ -51,17 +52,11 @@ def manifest(data: bytes, checksum: str | None = None, kind: str = "db.v8+json")
     return json.dumps({"version": 3, "data": [blob]}).encode()
 
 
-def clear_signed(text: bytes) -> bytes:
-    """Return a text as Spack signs it, with a signature that is none."""
-    head = b"-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA512\n\n"
-    return head + text + b"\n-----BEGIN PGP SIGNATURE-----\n\nabc=\n-----END PGP SIGNATURE-----\n"
-
-
 def layout_3(data: bytes, view: str = "", signed: bool = False) -> dict[str, bytes]:
     """Return the files of a mirror of layout 3, or of a view of it, by path."""
     path = f"v3/manifests/index/{view}/index.manifest.json" if view else LAYOUT_3
     text = manifest(data)
-    return {path: clear_signed(text) if signed else text, blob_path(data): data}
+    return {path: clear_signed(text.decode()).encode() if signed else text, blob_path(data): data}
 
 
 def layout_2(data: bytes, with_sum: bool = True) -> dict[str, bytes]:

@@ -118,12 +118,7 @@ def cut(size: int) -> Answer:
     """Close the connection after so many bytes of what a good server sends."""
 
     def answer(handler: Handler, data: bytes) -> None:
-        handler.send_response(200)
-        handler.send_header("ETag", tag(data))
-        handler.send_header("Content-Length", str(len(data)))
-        handler.end_headers()
-        handler.wfile.write(data[:size])
-        handler.wfile.flush()
+        handler.send(200, data[:size], etag=tag(data), content_length=len(data))
         handler.cut_off()
 
     return answer

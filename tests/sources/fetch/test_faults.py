@@ -202,14 +202,11 @@ def test_views_of_earlier_runs_stay(site: Site, output: Path) -> None:
 
 
 def test_no_index_and_no_view(site: Site, output: Path) -> None:
-    """A URL that is no mirror is refused in one line, and leaves nothing."""
-    report = bring(site, output)
+    """A URL that is no mirror is refused in one line with advice, and leaves nothing."""
+    (line,) = faults(bring(site, output), site)
 
-    assert faults(report, site) == [
-        f"/m: has neither {LAYOUT_3} nor {LAYOUT_2}, expected a mirror with an index: "
-        "`spack buildcache update-index` makes one, --view names a view, "
-        "and `spack-cache-db build FOLDER` reads a copy of the mirror without one"
-    ]
+    neither = f"/m: has neither {LAYOUT_3} nor {LAYOUT_2}, expected a mirror with an index: "
+    assert line.startswith(f"{neither}`spack buildcache update-index` makes one, ")
     assert files_in(output, hidden=True) == {}
 
 
