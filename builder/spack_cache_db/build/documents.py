@@ -57,7 +57,12 @@ def dated(
     copies: dict[int, Document] = {}
     for name, found in present.items():
         snapshot, known = f"{name}-{snapshots.day}", past | present
-        mirrors = [number for number in found if _is_mirror(documents[number - 1])]
+        mirrors = [
+            number
+            for number in found
+            if (facts := documents[number - 1].index_facts) and facts.whole
+            if not facts.is_installed
+        ]
         if not mirrors or release_kind(name) == "snapshot" or snapshot in present:
             continue
         dates = snapshot_branches(known).get(name, ())
@@ -90,11 +95,6 @@ def dated(
         ),
         replaced,
     )
-
-
-def _is_mirror(document: Document) -> bool:
-    facts = document.index_facts
-    return facts is not None and facts.whole is not None and not facts.is_installed
 
 
 def _binaries(tables: Tables, documents: Sequence[int]) -> Numbers:

@@ -199,11 +199,8 @@ def _distinct(edges: Frame) -> Frame:
 class Modules(NamedTuple):
     """All environment modules in the order of their ids.
 
-    Attributes:
-        modules: the modules.
-        loading: the id of the module that loads a spec, by the spec and its index's number.
-        problems: modules that may load one of several specs, with the paths of their files.
-        note: the numbers of modules, in words.
+    `loading` has the id of the module that loads a spec, by the spec and its index's number;
+    `problems` has the modules that may load one of several specs, with the paths of their files.
     """
 
     modules: list[ModuleFacts]

@@ -157,14 +157,18 @@ class Merge:
         chosen, releases = in_order(documents, chosen, first)
         document_number = places(numbers(chosen), len(documents))
         documents = [documents[number - 1] for number in chosen]
-        packages, refused = distinct_facts(self._package_facts(snapshots))
+        packages, refused = distinct_facts(self._newest("packages", "form", snapshots))
         release_number = {name: at for at, name in enumerate(releases, start=1)}
         document_release = numbers(
             [0, *(release_number[document.release] for document in documents)]
         )
         frames = {table: of_documents(frame, document_number) for table, frame in frames.items()}
         edges, other_dependencies = first_dependencies(frames["records"], frames["edges"])
-        stated = _by_release_and_spec(frames["listings"], document_release)
+        stated = frames["listings"]
+        stated = stated.having(release=document_release[stated["document"]])
+        stated = stated.where(
+            np.lexsort((stated["document"], packed(stated["release"], stated["spec"])))
+        )
         unlisted = frames["unlisted"]
         unlisted = unlisted.where(np.argsort(unlisted["document"], kind="stable"))
         specs = _specs(stated, [unlisted, frames["unrecorded"]], document_release, texts)
@@ -187,7 +191,7 @@ class Merge:
             differences=[*deviating, *differences],
             other_dependencies=other_dependencies,
             packages=packages,
-            modules=self._modules(snapshots),
+            modules=self._newest("modules", "release", snapshots),
             origins=self.origins,
             left_out=self._left_out(replaced),
             snapshots=snapshots,
@@ -201,19 +205,17 @@ class Merge:
         """The options of databases in the input."""
         return [origin for unit in self._units for origin in unit.origins]
 
-    def _package_facts(self, snapshots: Snapshots) -> list[PackageFacts]:
-        """Return all package data; on a day, a form of today replaces that of databases."""
-        new = [facts for unit in self._units if not unit.origins for facts in unit.packages]
-        forms = {facts.form for facts in new if snapshots.day}
-        old = (facts for unit in self._units if unit.origins for facts in unit.packages)
-        return [*new, *(facts for facts in old if facts.form not in forms)]
+    def _newest(self, name: str, key: str, snapshots: Snapshots) -> list[Any]:
+        """Return all package data or modules; on a day, today's replace those of databases.
 
-    def _modules(self, snapshots: Snapshots) -> list[ModuleFacts]:
-        """Return all modules; on a day, those of a release today replace those of databases."""
-        new = [module for unit in self._units if not unit.origins for module in unit.modules]
-        today = {module.release for module in new if snapshots.day}
-        old = (module for unit in self._units if unit.origins for module in unit.modules)
-        return [*new, *(module for module in old if not today & {module.release, None})]
+        Data with the same `key` is replaced; a key that is None today replaces all.
+        """
+        old: list[Any] = []
+        new: list[Any] = []
+        for unit in self._units:
+            (old if unit.origins else new).extend(getattr(unit, name))
+        today = {getattr(facts, key) for facts in new if snapshots.day}
+        return [*new, *(facts for facts in old if not today & {getattr(facts, key), None})]
 
     def _left_out(self, replaced: set[int]) -> list[tuple[str, str]]:
         """Return the documents that databases left out, unless a document of them is replaced."""
@@ -226,23 +228,11 @@ class Merge:
         return rows
 
 
-def _by_release_and_spec(listings: Frame, document_release: Numbers) -> Frame:
-    """Return listings with their `release`, in the order of release, spec and document."""
-    listings = listings.having(release=document_release[listings["document"]])
-    keys = packed(listings["release"], listings["spec"])
-    return listings.where(np.lexsort((listings["document"], keys)))
-
-
 def _of_documents(stated: Frame, listings: Frame, documents: Sequence[Document]) -> Frame:
     """Return the listings of single documents, for specs that several documents list.
 
     The listings of pages are kept. A listing of an index is kept if its size or tarball differs
-    from the folded listing; its stack is known anyway.
-
-    Args:
-        stated: the listings of all documents, in the order of release and spec.
-        listings: the folded listings.
-        documents: all documents.
+    from the folded listing; its stack is known anyway. `stated` is in the order of `listings`.
     """
     starts = group_starts(packed(stated["release"], stated["spec"]))
     sizes = np.diff(np.append(starts, len(stated)))
@@ -261,11 +251,7 @@ def fold(listings: Frame, stack_sets: Interned[Stacks]) -> tuple[Frame, list[Dif
     """Return one listing for each spec of a release, and the differing values of documents.
 
     A listing has the stacks of all documents; its size and its tarball are from the first document
-    that has them.
-
-    Args:
-        listings: in the order of release, spec and document.
-        stack_sets: unions that are new are added.
+    that has them. The listings are in the order of release, spec and document.
     """
     starts = group_starts(packed(listings["release"], listings["spec"]))
     rows = np.arange(len(listings))
@@ -312,11 +298,7 @@ def _specs(
 ) -> Frame:
     """Return `Merged.specs`; the first row of a spec counts.
 
-    Args:
-        listings: in the order of release, spec and document.
-        unlisted_frames: specs that documents do not list; the frame with the most data first.
-        document_release: the release of each document.
-        texts: unions of stacks that are new are added.
+    Of the specs that documents do not list, the frame with the most data comes first.
     """
     unlisted = joined(unlisted_frames)
     no_stacks = np.full_like(unlisted["spec"], texts.stack_sets[()])
@@ -401,7 +383,7 @@ def problems(merged: Merged) -> list[tuple[int, Problem]]:
 
 
 def _differing(merged: Merged, difference: Difference) -> Iterator[tuple[int, Problem]]:
-    """Yield the problems of documents that contradict the stored values, with their values."""
+    """Yield the problems of documents that contradict the stored values."""
     column, texts = difference.column, merged.texts
     values = texts.things()[DICTIONARIES[column]]
     names = ("document", "spec", column)
@@ -411,19 +393,14 @@ def _differing(merged: Merged, difference: Difference) -> Iterator[tuple[int, Pr
         value, stored = values[number - 1], values[other_number - 1]
         words = f"{value}, not {stored}"
         if column == "configuration":
-            value = value._asdict()
-            words = _differences(value, stored._asdict())
+            value, stored = value._asdict(), stored._asdict()
+            words = "; ".join(
+                f"{key} {_words(part, stored[key])}, not {_words(stored[key], part)}"
+                for key, part in value.items()
+                if part != stored[key]
+            )
         message = f"the spec {dag_hash} has another {column} here than in {path}: {words}"
         yield document, Problem(f"two_{column}s", message, dag_hash, json.dumps(value))
-
-
-def _differences(stated: dict[str, Any], stored: dict[str, Any]) -> str:
-    """Return the differences between two configurations in words, with both values."""
-    return "; ".join(
-        f"{column} {_words(stated[column], stored[column])}, not {_words(stored[column], value)}"
-        for column, value in stated.items()
-        if value != stored[column]
-    )
 
 
 def _words(value: Any, other: Any) -> str:

@@ -232,12 +232,7 @@ def _as_databases(inputs: Input, origins: Sequence[Origin]) -> Input:
 
 
 def _agreed(option: str, values: Sequence[tuple[str, str]]) -> str:
-    """Return the value of an option that databases have; `InputError` if they differ.
-
-    Args:
-        option: the option, for the message.
-        values: each value with the location of its database.
-    """
+    """Return the value of an option, of values and their databases; `InputError` if they differ."""
     value, location = values[0]
     if other := next((place for different, place in values if different != value), None):
         message = f"was built with another {option}… than {location}; give that option"
@@ -260,12 +255,7 @@ def _notes(merged: Merged, contradictions: Iterable[tuple[int, Problem]]) -> Ite
 
 
 def refused(merged: Merged, paths: Iterable[str]) -> Problems:
-    """Return a problem for each document that is left out, with its path within the input.
-
-    Args:
-        merged: the merged input.
-        paths: the input's paths as typed.
-    """
+    """Return a problem for each document that is left out, with its path within the input."""
     rows = {refusal.recorded for refusal in merged.refusals} | {*merged.left_out}
     tops = [path.rstrip(os.sep) for path in paths]
     for fault in merged.faults:

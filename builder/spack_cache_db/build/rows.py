@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
@@ -41,12 +41,7 @@ def table_rows(
 ) -> Iterator[TableRows]:
     """Yield the rows of every table except the tables of package data.
 
-    Args:
-        numbered: the numbered input.
-        counts: the counts of releases, packages, stacks, configurations and specs.
-        packages: the package data; `versions_behind` is computed from it.
-        modules: the environment modules, and the specs that they load.
-        problems: problems, each with the number of its document or the path of its file.
+    Each problem comes with the number of its document, or with the path of its file.
     """
     documents = enumerate(numbered.documents, start=1)
     indexes = [number for number, document in documents if document.index_facts]
@@ -76,14 +71,12 @@ def _frame_rows(numbered: Numbered, table: str, frame: Frame, **values: Sequence
         values: the values by number, for columns that are not in `sources.columns.DICTIONARIES`.
     """
     columns = schema.table(table).columns
-    for column in columns:
-        if column.nullable and column.name not in values:
-            of = DICTIONARIES[column.name]
+    for name in (column.name for column in columns if column.nullable):
+        if name not in values:
+            of = DICTIONARIES[name]
             ids = numbered.ids.get(of)
-            values[column.name] = [
-                None,
-                *(numbered.texts.things()[of] if ids is None else ids.values()),
-            ]
+            things = numbered.texts.things()[of] if ids is None else ids.values()
+            values[name] = [None, *things]
     return table, frame.rows(*(column.name for column in columns), **values)
 
 
@@ -114,10 +107,9 @@ def _name_rows(numbered: Numbered, packages: PackageCatalogue) -> Iterator[Table
     for table in schema.CONFIGURATION.values():
         if table not in ("packages", "variant_sets"):
             yield _rows(table, **{"name": ids[table], **extra_columns.get(table, {})})
-    hosts = sorted({*targets.known_targets(), *ids["targets"]})
     runs_on = [
         (host, at)
-        for host in hosts
+        for host in sorted({*targets.known_targets(), *ids["targets"]})
         for name, at in ids["targets"].items()
         if targets.runs_on(name, host)
     ]
@@ -203,23 +195,18 @@ def _record_rows(numbered: Numbered, mirrors: Numbers, modules: Modules) -> Iter
     yield "nodes", [(at, *node) for node, at in numbered.ids["nodes"].items()]
     records = numbered.records.having(mirror=mirrors[numbered.records["document"]])
     yield _frame_rows(numbered, "records", records)
-    installs = records.where(records["install"] > 0)
-    installs_of_input = numbered.texts.installs.things
-    yield (
-        "installs",
-        [
-            (spec, mirror, *installs_of_input[at - 1], modules.loading.get((spec, document)))
-            for spec, mirror, document, at in installs.rows("spec", "mirror", "document", "install")
-        ],
-    )
+    names, things = ("spec", "mirror", "document", "install"), numbered.texts.installs.things
+    installs = [
+        (spec, mirror, *things[at - 1], modules.loading.get((spec, document)))
+        for spec, mirror, document, at in records.where(records["install"] > 0).rows(*names)
+    ]
+    yield "installs", installs
     releases = numbered.ids["releases"]
-    yield (
-        "modules",
-        [
-            (at, module.path, releases[str(module.release)], *module[2:])
-            for at, module in enumerate(modules.modules, start=1)
-        ],
-    )
+    module_rows = [
+        (at, module.path, releases[str(module.release)], *module[2:])
+        for at, module in enumerate(modules.modules, start=1)
+    ]
+    yield "modules", module_rows
     yield _frame_rows(numbered, "splices", records.where(records["build_spec"] > 0))
 
 
@@ -329,7 +316,12 @@ def configuration_tokens(configuration: Configuration) -> str:
     for prefix in _prefixes(version):
         words += (prefix, f"@{prefix}", f"{package}@{prefix}")
     words += (*_compiler(compiler), os, f"os={os}", platform, f"platform={platform}")
-    words += (target, f"target={target}", targets.family(target), *_variants(variants))
+    words += (
+        target,
+        f"target={target}",
+        targets.family(target),
+        *chain.from_iterable(map(_variant, variants)),
+    )
     quoted = (part for word in words if "'" in word or '"' in word for part in _QUOTE.split(word))
     return " ".join(dict.fromkeys([*words, *filter(None, quoted)]))
 
@@ -343,11 +335,6 @@ def _compiler(name: str) -> tuple[str, ...]:
     compiler, version = split_compiler(name)
     words = [compiler, *(f"{compiler}@{prefix}" for prefix in _prefixes(version or ""))]
     return (*words, *(f"%{word}" for word in words))
-
-
-@lru_cache(maxsize=65536)
-def _variants(texts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(word for text in texts for word in _variant(text))
 
 
 @lru_cache(maxsize=65536)

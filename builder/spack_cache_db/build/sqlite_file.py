@@ -106,10 +106,6 @@ def index_text(db: sqlite3.Connection, words: Mapping[str, Iterable[str]]) -> No
     The tables store no text (SQLite FTS5 docs, 4.4.1 "Contentless Tables"), which saves a copy of
     the words, and `count(*)` reads only the index. The comment in the statement is for sqlite-utils
     and Datasette: they search it for `content="<table>"` to find the indexed table.
-
-    Args:
-        db: the database.
-        words: the words of each row, by the name of the indexed table.
     """
     for table, full_text in schema.FULL_TEXT.items():
         db.execute(f"""\
@@ -127,9 +123,7 @@ CREATE VIRTUAL TABLE [{table}] USING fts5(
 def finish(db: sqlite3.Connection) -> None:
     """Create indexes and views, and end the transaction.
 
-    Raises:
-        OutputError: this version of sqlite-utils writes statements with another checksum, which
-            readers would reject.
+    If this version of sqlite-utils writes other statements, readers would reject the database.
     """
     import sqlite_utils
 
@@ -176,11 +170,7 @@ def _described() -> dict[str, Any]:
 
 
 def require_intact(path: Path) -> None:
-    """Check a finished database with SQLite's own checks.
-
-    Raises:
-        OutputError: SQLite finds a broken foreign key or a damaged page.
-    """
+    """Raise OutputError if SQLite finds a broken foreign key or a damaged page."""
     with closing(_connected(path)) as db:
         db.execute(f"PRAGMA mmap_size = {path.stat().st_size}")
         try:
@@ -204,14 +194,7 @@ def inspect_path(database: Path) -> Path:
 def require_replaceable(output: Path, inputs: Iterable[str], *, force: bool) -> None:
     """Raise OutputError if writing would replace a file that is not an old database.
 
-    Args:
-        output: the file to be written, or the inspect file beside it.
-        inputs: the input paths; a file in them is replaced only if it is a database.
-        force: whether any other regular file may be replaced.
-
-    Raises:
-        OutputError: the output is not a regular file, is part of the input, or was not made by
-            this program.
+    Any other regular file is replaced with `force`, but not if it is part of the input.
     """
     try:
         status = os.lstat(output)
@@ -259,10 +242,8 @@ def discard(output: Path) -> None:
 def replacing(output: Path) -> Iterator[Path]:
     """Yield the path of an empty temporary file, which is removed at the end.
 
-    Files of earlier builds that were killed are removed too.
-
-    Raises:
-        OutputError: the folder cannot be written, or the disk is full.
+    Files of earlier builds that were killed are removed too. A folder that cannot be written, or a
+    full disk, is an OutputError.
     """
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -302,11 +283,8 @@ def _cannot_write(output: Path, error: Exception) -> OutputError:
 def publish(built: Path, output: Path, record: Mapping[str, Any]) -> tuple[str, bool]:
     """Move a finished database to `output`, then write its inspect file, with a build record.
 
-    Returns:
-        The sha256 in hex, and whether the old file has the same bytes and stays.
-
-    Raises:
-        OutputError: a folder has the name of the inspect file.
+    Return the sha256 in hex, and whether the old file has the same bytes and stays. A folder with
+    the name of the inspect file is an OutputError.
     """
     inspected = inspect(built)
     inspected[NAME] |= {"file": output.name, RECORD: record}
@@ -341,12 +319,7 @@ def inspect(database: Path) -> dict[str, Any]:
 def current_inspection(database: Path, published: Path | None = None) -> dict[str, Any]:
     """Return the content of the inspect file if its hash fits, otherwise inspect the database.
 
-    Args:
-        database: the database.
-        published: the path beside which the inspect file is, if it differs from `database`.
-
-    Raises:
-        DatabaseError: the database has no inspect file and is damaged.
+    The inspect file is beside `published`. A damaged database is a DatabaseError.
     """
     published = published or database
     try:
