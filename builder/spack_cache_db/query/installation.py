@@ -50,7 +50,6 @@ WHERE specs.hash = :hash AND NOT specs.is_current AND EXISTS (
 TARBALL = """
 SELECT tarball FROM build_listings WHERE release = :release AND hash = :hash
 """
-EXPLICIT = "SELECT count(*) FROM installations WHERE release = :release AND explicit = 1"
 PREFIX = """
 SELECT tarball_prefixes.url FROM releases
 CROSS JOIN listings ON listings.release = releases.id
@@ -93,13 +92,11 @@ CROSS JOIN specs ON specs.hash = wanted.value
 JOIN releases ON releases.id = coalesce(
   ({_FIRST.format(f"releases.kind = '{INSTALLED}'")}), ({_FIRST.format(1)}))
 """
-KIND = "SELECT kind FROM releases WHERE name = :release"
 NEIGHBOURS = """
 SELECT max(hash) FROM specs WHERE hash < :hash
 UNION ALL
 SELECT min(hash) FROM specs WHERE hash > :hash
 """
-HAS_PAGES = "SELECT EXISTS (SELECT 1 FROM pages)"
 URLS = """
 SELECT DISTINCT url FROM mirrors JOIN releases ON releases.id = mirrors.release
 WHERE releases.kind <> 'installed' ORDER BY url
@@ -107,14 +104,8 @@ WHERE releases.kind <> 'installed' ORDER BY url
 TREES = "SELECT name FROM releases WHERE kind = 'installed' ORDER BY position"
 PUBLIC = "Spack's public build cache"
 MOST_NAMED = 3
-SEARCHES = (
-    ("py-torch", "+cuda"),
-    ("hdf5", "+mpi"),
-    ("openmpi", ""),
-    ("petsc", ""),
-    ("py-numpy", ""),
-    ("cmake", ""),
-    ("gcc", ""),
+SEARCHES = {"py-torch": "+cuda", "hdf5": "+mpi"} | dict.fromkeys(
+    ("openmpi", "petsc", "py-numpy", "cmake", "gcc"), ""
 )
 """Packages, each with a variant, that a first visitor may search for."""
 MOST_EXAMPLES = 4
@@ -222,7 +213,8 @@ def install_spec(conn: sqlite3.Connection, package: str, dag_hash: str, release:
 
 
 def _is_installation(conn: sqlite3.Connection, release: str) -> bool:
-    return next(select(conn, KIND, release=release), None) == (INSTALLED,)
+    kinds = select(conn, "SELECT kind FROM releases WHERE name = :release", release=release)
+    return next(kinds, None) == (INSTALLED,)
 
 
 def command_of(conn: sqlite3.Connection, package: str, dag_hash: str) -> str:
@@ -259,7 +251,8 @@ def first_places(
 
 def explicit_count(conn: sqlite3.Connection, release: str) -> int:
     """Return how many specs of an installation were asked for by name."""
-    return int(next(select(conn, EXPLICIT, release=release))[0])
+    sql = "SELECT count(*) FROM installations WHERE release = :release AND explicit = 1"
+    return int(next(select(conn, sql, release=release))[0])
 
 
 def install_example(conn: sqlite3.Connection, release: str) -> Commands:
@@ -321,7 +314,7 @@ class Origin:
 
 def read_origin(conn: sqlite3.Connection) -> Origin:
     """Return which build cache a database contains."""
-    has_pages = bool(next(select(conn, HAS_PAGES))[0])
+    ((has_pages,),) = select(conn, "SELECT EXISTS (SELECT 1 FROM pages)")
     urls = [url for (url,) in select(conn, URLS)]
     private = [url for url in urls if not (url and is_public_mirror(url))]
     has_public = has_pages or len(private) < len(urls)
@@ -359,7 +352,7 @@ def read_examples(conn: sqlite3.Connection) -> tuple[str, ...]:
     examples = {
         name: f"{name} {variant}" if has_variant else name
         for name, variant, has_variant in select(
-            conn, KNOWN_EXAMPLES, examples=json.dumps(SEARCHES)
+            conn, KNOWN_EXAMPLES, examples=json.dumps([*SEARCHES.items()])
         )
     }
     largest = {name: name for name, *_ in largest_packages(conn, MOST_EXAMPLES)}

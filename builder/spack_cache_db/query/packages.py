@@ -38,7 +38,6 @@ SELECT packages.name FROM known_dependencies
 JOIN packages ON packages.name = known_dependencies.package AND packages.release_count > 0
 WHERE known_dependencies.dependency = :name ORDER BY packages.name
 """
-_HAS_DATA = "SELECT EXISTS (SELECT 1 FROM known_packages)"
 _KNOWN = """
 SELECT name, latest_version, dependent_count, substr(description, 1, 400)
 FROM known_packages ORDER BY name
@@ -69,7 +68,6 @@ SELECT known_packages.name, coalesce(description, ''), dependent_count
 FROM known_packages_fts JOIN known_packages ON known_packages.id = known_packages_fts.rowid
 WHERE known_packages_fts MATCH :match
 """
-_COUNT = "SELECT coalesce(max(id), 0) FROM known_packages"
 _STATUS_COLUMNS = """
 package_status.name, package_status.description, package_status.homepage,
 package_status.latest_version, newest_version, package_status.versions_behind, spec_count
@@ -337,7 +335,7 @@ def described_packages(
     """
     words = [word for word in dict.fromkeys(_WORD.findall(text.lower())) if word not in _SMALL]
     words = words[:MOST_WORDS]
-    ((count,),) = select(conn, _COUNT)
+    ((count,),) = select(conn, "SELECT count(*) FROM known_packages")
     scores, found_words = dict[str, float](), Counter[str]()
     for word in words:
         rows = [*select(conn, _WITH_WORD, match=f'"{word}"')]
@@ -431,7 +429,7 @@ def compared_with_spack(
 
 def has_package_data(conn: sqlite3.Connection) -> bool:
     """Return whether a database has package data."""
-    return bool(next(select(conn, _HAS_DATA))[0])
+    return next(select(conn, "SELECT 1 FROM known_packages"), None) is not None
 
 
 def known_packages(conn: sqlite3.Connection) -> Iterator[tuple[str, str, int, str]]:
