@@ -159,7 +159,7 @@ def _distinguished(
         for alike in same.values():
             if len(alike) > 1:
                 only = reach.not_in_all([*map(needs, alike)])
-                for spec, texts in zip(alike, _texts(lookups, provides, only), strict=True):
+                for spec, texts in zip(alike, _features(lookups, provides, only), strict=True):
                     texts_of_spec[spec] |= {form.format(text): texts[text] for text in texts}
     counts = Counter(text for texts in texts_of_spec.values() for text in texts)
 
@@ -170,44 +170,34 @@ def _distinguished(
     return {spec: ordered(texts) for spec, texts in texts_of_spec.items()}
 
 
-def _texts(
+def _features(
     lookups: Lookups, provides: Mapping[int, frozenset[str]], only: Sequence[tuple[int, ...]]
-) -> Iterator[dict[str, _Rank]]:
-    """Yield the features of each spec, given the dependencies that not all specs have."""
+) -> list[dict[str, _Rank]]:
+    """Return the features of each spec, given the dependencies that not all specs have."""
     facts = read_facts(lookups, {spec for specs in only for spec in specs})
     sides = [_by_package(facts, specs) for specs in only]
-    names = {name: specs for side in sides for name, specs in side.items()}
+    packages = {name: specs for side in sides for name, specs in side.items()}
+    features: list[dict[str, _Rank]] = [{} for _ in sides]
 
     def rank(name: str) -> _Rank:
-        virtuals = frozenset[str]().union(*(provides.get(spec, ()) for spec in names[name]))
+        virtuals = frozenset[str]().union(*(provides.get(spec, ()) for spec in packages[name]))
         return "mpi" not in virtuals, not virtuals, name
 
-    ranks = {name: rank(name) for name in names}
-    apart = {
-        name: _texts_of_groups(name, facts, {side.get(name, ()) for side in sides})
-        for name in names
-    }
-    for side in sides:
-        texts = {
-            apart[name][specs]: ranks[name] for name, specs in side.items() if specs in apart[name]
-        }
-        if not texts and len(side) < len(names):
-            lacking = min(names.keys() - side.keys(), key=ranks.__getitem__)
-            texts = {f"no {lacking}": ranks[lacking]}
-        yield texts
-
-
-def _texts_of_groups(
-    name: str, facts: Mapping[int, Facts], groups: Set[tuple[int, ...]]
-) -> dict[tuple[int, ...], str]:
-    """Return the texts that distinguish groups of specs of one package."""
-    ordered = [*groups]
-    texts = dict.fromkeys(ordered, name)
-    for part, values in _differing([[facts[spec] for spec in group] for group in ordered]):
-        form = _FORMS.get(part, f" {part}={{}}")
-        for group, value in zip(ordered, values, strict=True):
-            texts[group] += form.format(value or "none")
-    return {group: text for group, text in texts.items() if text != name}
+    for name in packages:
+        groups = [*{side.get(name, ()) for side in sides}]
+        texts = dict.fromkeys(groups, name)
+        for part, values in _differing([[facts[spec] for spec in group] for group in groups]):
+            form = _FORMS.get(part, f" {part}={{}}")
+            for group, value in zip(groups, values, strict=True):
+                texts[group] += form.format(value or "none")
+        for side, ranks in zip(sides, features, strict=True):
+            if name in side and texts[side[name]] != name:
+                ranks[texts[side[name]]] = rank(name)
+    for side, ranks in zip(sides, features, strict=True):
+        if not ranks and len(side) < len(packages):
+            lacking = min(packages.keys() - side.keys(), key=rank)
+            ranks[f"no {lacking}"] = rank(lacking)
+    return features
 
 
 def read_facts(lookups: Lookups, specs: Iterable[int]) -> dict[int, Facts]:
