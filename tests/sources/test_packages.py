@@ -62,12 +62,22 @@ def test_what_both_forms_say_is_read() -> None:
     assert spacks.texts["recipe"] == "https://example.org/a/package.py"
 
 
-def test_unknown_keys_are_ignored() -> None:
-    """At any depth: keys appear with time."""
-    (found,) = facts(
-        published("a", "1") | {"licenses": ["MIT"], "versions": [{"name": "1", "x": 1}]}
-    )
-    assert ([*found.versions], found.problems) == (["1"], ())
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"licenses": ["MIT"]}, "licenses"),
+        ({"versions": [{"name": "1", "sha512": "x"}]}, "versions[].sha512"),
+        ({"variants": [{"name": "a", "default": "b", "description": "", "x": 1}]}, "variants[].x"),
+        ({"dependencies": [{"name": "b", "description": "", "x": 1}]}, "dependencies[].x"),
+    ],
+)
+def test_a_new_key_is_told(change: dict[str, Any], key: str) -> None:
+    """At any depth: keys appear with time; once in a list, by the first package that has it."""
+    (found,) = facts(published("a", "1") | change)
+    message = f"the package a has the unknown key {key}"
+    assert [(each.code, each.message) for each in found.problems] == [("unknown_key", message)]
+    several = facts([listed(name, "1") | {"licenses": name} for name in "ab"])
+    assert [len(each.problems) for each in several] == [1, 0]
 
 
 def test_what_says_nothing_is_left_out() -> None:

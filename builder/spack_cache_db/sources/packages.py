@@ -1,7 +1,8 @@
 """Reads package data within limits.
 
 The formats are the list of Spack 1.1 (`cmd/list.py`, `version_json`), and the packages site's
-`data/packages/<name>.json`. Other keys are ignored.
+`data/packages/<name>.json`. Unknown keys, such as those of later versions, are reported and
+ignored.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Raw, Struct
@@ -104,8 +105,19 @@ _BEGINS_PACKAGE = re.compile(rb"\s*\{\s*\"")
 _OF_INDEXES = re.compile(rb"\s*\{\s*\"(?:database|spec|_meta)\"")
 
 _LIST = msgspec.json.Decoder(list[Raw])
-_LISTED = msgspec.json.Decoder(ListedPackage | str)
-_PUBLISHED = msgspec.json.Decoder(PublishedPackage)
+
+_KNOWN = {
+    "": {
+        *PublishedPackage.__struct_fields__, *ListedPackage.__struct_fields__,
+        "aliases", "conflicts", "maintainers", "patches", "resources",
+    },
+    "versions": {*Version.__struct_fields__, "sha256", "tag", "commit"},
+    "versions_deprecated": {*Version.__struct_fields__, "sha256", "tag", "commit"},
+    "variants": {*Variant.__struct_fields__},
+    "dependencies": {*Described.__struct_fields__},
+    "dependent_to": {*Described.__struct_fields__},
+}  # fmt: skip
+"""The keys of a package, and those in its lists; the others are unknown."""
 
 
 def is_package_data(data: bytes) -> bool:
@@ -122,13 +134,23 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
     data = member = file.data
     is_list, start = data[:64].lstrip().startswith(b"["), 0
     facts: dict[str, PackageFacts] = {}
+    reported: set[str] = set()
     with faults_of(file.location):
         require_text(data)
         try:
             for member in map(bytes, _LIST.decode(data)) if is_list else [data]:
                 start = data.index(member, start)
-                package = _listed(member) if is_list else _published(member)
-                package = replace(package, location=file.location, path=file.path)
+                value, problems = msgspec.json.decode(member), list[Problem]()
+                package = (_listed if is_list else _published)(value, problems)
+                unknown = _unknown_keys(value) - reported
+                reported |= unknown
+                for key in sorted(unknown):
+                    message = f"has the unknown key {printable_name(key)}"
+                    message = f"the package {printable_name(package.name)} {message}"
+                    problems.append(Problem("unknown_key", message))
+                package = replace(
+                    package, location=file.location, path=file.path, problems=(*problems,)
+                )
                 _check(package)
                 if facts.setdefault(package.name, package) is not package:
                     name = printable_name(package.name)
@@ -142,9 +164,9 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
     return [*facts.values()]
 
 
-def _listed(data: bytes) -> PackageFacts:
+def _listed(value: Any, problems: list[Problem]) -> PackageFacts:
     """Return the facts of a member of a list, which may be a name alone."""
-    package, problems = _LISTED.decode(data), list[Problem]()
+    package = msgspec.convert(value, ListedPackage | str)
     if isinstance(package, str):
         return PackageFacts("", "", NAMED, package)
     types: dict[str, list[str]] = {}
@@ -161,13 +183,12 @@ def _listed(data: bytes) -> PackageFacts:
         texts=_stored(package.name, texts, problems),
         versions=dict.fromkeys(package.versions, KnownVersion(None, False)),
         dependencies={name: tuple(kinds) for name, kinds in types.items()},
-        problems=tuple(problems),
     )
 
 
-def _published(data: bytes) -> PackageFacts:
+def _published(value: Any, problems: list[Problem]) -> PackageFacts:
     """Return the facts of a file of the packages site."""
-    package, problems = _PUBLISHED.decode(data), list[Problem]()
+    package = msgspec.convert(value, PublishedPackage)
     # The first of several entries of one name is kept.
     variants = {
         variant.name: KnownVariant(variant.default, variant.description)
@@ -196,7 +217,6 @@ def _published(data: bytes) -> PackageFacts:
         dependencies={dependency.name: () for dependency in package.dependencies},
         dependents=tuple(dict.fromkeys(dependent.name for dependent in package.dependent_to)),
         descriptions={other.name: other.description for other in reversed(described)},
-        problems=tuple(problems),
     )
 
 
@@ -228,6 +248,20 @@ def _left_out(name: str, word: str, text: str, expected: str) -> Problem:
     subject = f"the package {printable_name(name)} has the {word} {quoted(text)}"
     message = f"{subject}, expected {expected}; it is left out"
     return Problem("package_text", message, value=json.dumps(text))
+
+
+def _unknown_keys(value: Any) -> set[str]:
+    """Return the keys of a package that are not known, such as `versions[].odd`."""
+    if not isinstance(value, dict):
+        return set()
+    unknown = value.keys() - _KNOWN[""]
+    for key in value.keys() & _KNOWN.keys():
+        for entry in value[key] or ():
+            if isinstance(entry, dict):
+                unknown |= {f"{key}[].{name}" for name in entry.keys() - _KNOWN[key]}
+    if isinstance(types := value.get("dependencies"), dict):
+        unknown |= {f"dependencies.{name}" for name in types.keys() - {*TYPES}}
+    return unknown
 
 
 def _check(facts: PackageFacts) -> None:

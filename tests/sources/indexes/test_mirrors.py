@@ -180,17 +180,29 @@ def test_what_a_manifest_names_must_be_there(tmp_path: Path) -> None:
     manifest.write_text('{"version": 3, "data": []}')
     assert "names no index, expected one" in fault(folder)
     manifest.write_text('{"version": 4, "data": []}')
-    assert "expected Spack's layout 3" in fault(folder)
+    assert "is of layout 4, expected 3" in fault(folder)
 
 
-def test_unknown_keys_of_a_manifest_are_ignored(tmp_path: Path) -> None:
-    """Later versions of Spack may write more."""
-    folder = write_layout3(tmp_path / "mirror", {None: index(record(node("a")))})
-    manifest = folder / "v3" / "manifests" / "index" / "index.manifest.json"
-    said = json.loads(manifest.read_text()) | {"signedBy": "spack"}
-    said["data"][0]["annotations"] = {}
-    manifest.write_text(json.dumps(said))
-    assert rows(folder, "SELECT package FROM builds") == [("a",)]
+def test_what_manifests_say_beside_is_told_once(tmp_path: Path) -> None:
+    """Keys of manifests that are not known: once for each index and key, with how many have it."""
+    folder = write_layout3(tmp_path / "mirror", {None: index(*map(record, map(node, "abc")))})
+    own = folder / "v3" / "manifests" / "index" / "index.manifest.json"
+    own.write_text(json.dumps(json.loads(own.read_text()) | {"signedBy": "spack"}))
+    for name in "ab":
+        blob = write_blob(folder, name.encode(), "application/vnd.spack.install.v2.tar+gzip")
+        place = folder / "v3" / "manifests" / "spec" / name
+        place.mkdir(parents=True)
+        said = {"version": 3, "data": [blob | {"annotations": {}}, blob | {"odd": 1}]}
+        (place / f"{name}-1-{hash_of(name)}.spec.manifest.json").write_text(json.dumps(said))
+
+    assert rows(folder, "SELECT code, message FROM problems ORDER BY message") == [
+        ("unknown_key", f"the key {key} is not known and left out: {many} it")
+        for key, many in (
+            ("data[].annotations", "2 manifests have"),
+            ("data[].odd", "2 manifests have"),
+            ("signedBy", "1 manifest has"),
+        )
+    ]
 
 
 @pytest.mark.slow

@@ -140,24 +140,29 @@ class Blob(Struct, frozen=True, rename="camel"):
             raise IndexFault(f"has the checksum {checksum}, {expected}")
 
 
-class Manifest(Struct, frozen=True):
-    """A manifest of layout 3 and its blobs."""
+class Manifest(NamedTuple):
+    """A manifest: its blobs, and its unknown keys."""
 
-    version: Literal[3]
-    data: tuple[Blob, ...]
+    blobs: tuple[Blob, ...]
+    unknown: frozenset[str]
 
     def blob(self, media_type: str) -> Blob | None:
         """Return the first blob whose media type starts with a text."""
-        return next((blob for blob in self.data if blob.media_type.startswith(media_type)), None)
-
-
-_MANIFEST = msgspec.json.Decoder(Manifest)
+        return next((blob for blob in self.blobs if blob.media_type.startswith(media_type)), None)
 
 
 def read_manifest(data: bytes) -> Manifest:
     """Return a manifest; `IndexFault` if it is not a manifest of layout 3."""
+    unknown: set[str] = set()
     with _whole("manifest", ", expected Spack's layout 3"):
-        return _MANIFEST.decode(without_signature(data))
+        content = msgspec.json.decode(without_signature(data))
+        require_known(content, {"version", "data"}, "", unknown)
+        if (version := content.get("version")) != 3:
+            raise IndexFault(f"is of layout {version!r:.20}, expected 3")
+        blobs = msgspec.convert(content.get("data"), tuple[Blob, ...])
+        for blob in content["data"]:
+            require_known(blob, {*Blob.__struct_encode_fields__, "compression"}, "data[]", unknown)
+    return Manifest(blobs, frozenset(unknown))
 
 
 def is_sum(text: str) -> bool:

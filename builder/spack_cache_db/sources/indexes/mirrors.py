@@ -58,6 +58,7 @@ from spack_cache_db.sources.indexes import (
     IndexFault,
     IndexRecords,
     Installs,
+    Manifest,
     SpecFileRecords,
     decompressed,
     read_address,
@@ -94,11 +95,15 @@ class BinaryPlace(NamedTuple):
 
 
 class OpenIndex(NamedTuple):
-    """An opened index: its document, its records, and a function that returns a record's binary."""
+    """An opened index: its document, its records, and a function that returns a record's binary.
+
+    `unknown` counts the manifests with each key that is not known.
+    """
 
     document: Document
     records: IndexRecords
     binary_of: Callable[[Entry], BinaryPlace | None]
+    unknown: Counter[str]
 
 
 def open_file(file: RawFile, place: Place) -> OpenIndex:
@@ -244,17 +249,19 @@ class _Mirror:
         is_layout_2 = not self._by_hash and not (folder / "v3").is_dir()
         self._prefix = Tarball(self._base, is_whole=False) if self._base and is_layout_2 else None
 
-    def binary(self, dag_hash: str) -> BinaryPlace:
+    def binary(self, dag_hash: str, unknown: Counter[str]) -> BinaryPlace:
         """Return size and URL of a spec's binary; `IndexFault` if its manifest cannot be read."""
         path = self._by_hash.get(dag_hash)
         if path is None:
             size = self._sizes.get(dag_hash)
             return BinaryPlace(None if size is None else str(size), self._prefix)
         try:
-            blob = read_manifest(read_file(path, MAX_MANIFEST)).blob(TARBALL)
+            manifest = read_manifest(read_file(path, MAX_MANIFEST))
         except (IndexFault, OSError) as error:
             message = unreadable(error) if isinstance(error, OSError) else error
             raise IndexFault(f"{path.relative_to(self.folder)}: {message}") from None
+        unknown.update(manifest.unknown)
+        blob = manifest.blob(TARBALL)
         if blob is None:
             return BinaryPlace()
         tarball = Tarball(f"{self._base}/{blob.path}", is_whole=True) if self._base else None
@@ -279,9 +286,10 @@ class _Mirror:
 
     def index(self, path: Path) -> OpenIndex:
         """Open an index from the path of its manifest, or from its own path."""
-        view = None
+        view, unknown = None, frozenset[str]()
         if path.name == _INDEX_MANIFEST:
-            data = self._blob(path, INDEX)
+            manifest = read_manifest(read_file(path, MAX_MANIFEST))
+            data, unknown = self._blob(manifest, INDEX), manifest.unknown
             below = path.parent.relative_to(self.folder / MANIFESTS).as_posix()
             view = None if below == "." else below
         else:
@@ -290,7 +298,9 @@ class _Mirror:
         below = path.relative_to(self.folder).as_posix()
         file = File(str(path), f"{self._mirror.path}/{below}".lstrip("/"))
         data = decompressed(data, MAX_INDEX)
-        return _open_index(file, data, self._place, self._place_path, view, self)
+        index = _open_index(file, data, self._place, self._place_path, view, self)
+        index.unknown.update(unknown)
+        return index
 
     def spec_files(self) -> OpenIndex:
         """Open a mirror that has no index, from its spec files."""
@@ -299,7 +309,7 @@ class _Mirror:
         for path in paths:
             with _faults_of(str(path)):
                 if path.name.endswith(_SPEC_MANIFEST):
-                    data = self._blob(path, SPEC)
+                    data = self._blob(read_manifest(read_file(path, MAX_MANIFEST)), SPEC)
                 else:
                     data = read_file(path, MAX_SPEC_FILE)
                 files.append(read_spec_file(data, MAX_SPEC_FILE))
@@ -314,9 +324,9 @@ class _Mirror:
         document = Document(location, path_in_input, sha256, release, index_facts=facts)
         return _opened(document, SpecFileRecords(files), self)
 
-    def _blob(self, manifest: Path, media_type: str) -> bytes:
+    def _blob(self, manifest: Manifest, media_type: str) -> bytes:
         """Return the bytes of the blob that a manifest names; `IndexFault` if it does not match."""
-        blob = read_manifest(read_file(manifest, MAX_MANIFEST)).blob(media_type)
+        blob = manifest.blob(media_type)
         if blob is None:
             kind = "index" if media_type == INDEX else "spec file"
             raise IndexFault(f"names no {kind}, expected one")
@@ -391,6 +401,7 @@ def _opened(document: Document, records: IndexRecords, mirror: _Mirror | None = 
         require_name("stack", facts.stack)
     except ValueError as error:
         raise IndexFault(str(error)) from None
+    unknown = Counter[str]()
     left_out = mirror.filter.left_out(records) if mirror else frozenset()
     if left_out:
         count = counted(len(left_out), "binary", "binaries")
@@ -402,9 +413,9 @@ def _opened(document: Document, records: IndexRecords, mirror: _Mirror | None = 
         is_listed = entry.is_binary or (facts.is_installed and entry.install is not None)
         if not is_listed or entry.node.hash in left_out:
             return None
-        return mirror.binary(entry.node.hash) if mirror else BinaryPlace()
+        return mirror.binary(entry.node.hash, unknown) if mirror else BinaryPlace()
 
-    return OpenIndex(document, records, binary_of)
+    return OpenIndex(document, records, binary_of, unknown)
 
 
 def add_indexes(
@@ -462,11 +473,8 @@ class _IndexRows:
                 message = f"{dag_hash}: {message_of(error)}, expected a node of Spack's"
                 raise IndexFault(message) from None
             unknown.update(entry.unknown)
-        problems = [*self._index.document.problems]
-        for key, count in sorted(unknown.items()):
-            have = f"{count:,} record{' has' if count == 1 else 's have'} it"
-            message = f"the key {printable_name(key)} is not known and left out: {have}"
-            problems.append(Problem("unknown_key", message))
+        problems = [*self._index.document.problems, *_unknown_keys("record", unknown)]
+        problems += _unknown_keys("manifest", self._index.unknown)
         for dag_hash, package in sorted(self._unrecorded.items()):
             self._writer.add_unrecorded(self._document, self._numbers[dag_hash], package)
             message = f"the spec {dag_hash} is needed, and has no record: only its name is known"
@@ -539,3 +547,11 @@ class _IndexRows:
             self._unrecorded[dag_hash] = name
             number = self._numbers[dag_hash] = self._texts.hashes[dag_hash]
         return number
+
+
+def _unknown_keys(kind: str, counts: Counter[str]) -> Iterator[Problem]:
+    """Yield a problem for each key with the number of records or manifests that have it."""
+    for key, count in sorted(counts.items()):
+        have = f"{count:,} {kind}{' has' if count == 1 else 's have'} it"
+        message = f"the key {printable_name(key)} is not known and left out: {have}"
+        yield Problem("unknown_key", message)
