@@ -271,7 +271,7 @@ def retention(file: Path, release: str | None, **options: Any) -> None:
     days = int(since) if since and since.isdecimal() and len(since) < len("20261125") else since
     reading = {"spack": None, "strict": not allow_missing}
     with opened(file) as lookups:
-        scope = scope_of(lookups, release)
+        scope = scope_of(lookups, release=release)
         covered = [
             read_cover(lookups, path, scope, {"release": release}, reading)
             for environment in options["environment"]

@@ -196,7 +196,8 @@ def find(
         raise ArgumentError(f"limit is {limit!r}, expected a whole number from 0")
     parsed = parser_of(spack)(query)
     with opened(db) as lookups:
-        scope = scope_of(lookups, release, stack, host, os, platform)
+        names = {"release": release, "stack": stack, "host": host, "os": os, "platform": platform}
+        scope = scope_of(lookups, **names)
         scope = (*scope, *explicitly(lookups)) if explicit else scope
         question = question_of(lookups, parsed, scope)
         results = matching(lookups, question.conditions)
@@ -292,7 +293,7 @@ def binaries(
         DatabaseError: the database was not made by this builder.
     """
     with opened(db) as lookups:
-        scope = scope_of(lookups, release, stack)
+        scope = scope_of(lookups, release=release, stack=stack)
         ids = configuration_ids(lookups, scope)
     return _read_binaries(db, ids, scope)
 

@@ -239,7 +239,7 @@ def diff_databases(
             spelled = {read_spellings(side).canonical("release", release) for side in sides}
             names = [[name for name in side if name in spelled] for side in names]
             if not any(names):
-                scope_of(after, release)
+                scope_of(after, release=release)
         scopes, unknown = list[Conditions | None](), None
         for side in sides:
             try:
@@ -264,7 +264,7 @@ def _compared(
     listings, configurations = [], []
     for lookups, scope in zip((numbering.old, numbering.new), scopes, strict=True):
         assert lookups is not None
-        side = {} if scope is None else _listed(lookups, scope_of(lookups, release), scope)
+        side = {} if scope is None else _listed(lookups, scope_of(lookups, release=release), scope)
         listings.append(side)
         ids = sorted({key for key, _ in side.values()})
         configurations.append(configurations_by_id(lookups, ids))
@@ -296,7 +296,7 @@ def side_of(lookups: Lookups, text: str, stack: str | None = None) -> Conditions
         release, stack_name = text, ""
     if stack_name and stack:
         raise UnknownNameError(f"{text!r} names a stack, and so does {stack!r}; give one of them")
-    return scope_of(lookups, release, stack_name or stack)
+    return scope_of(lookups, release=release, stack=stack_name or stack)
 
 
 @dataclass(frozen=True, slots=True)

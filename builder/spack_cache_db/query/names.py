@@ -46,6 +46,8 @@ _TEXTS: dict[Kind, str] = {
 }
 MOST_HASHES = 5
 """Number of hashes in an error about an ambiguous prefix."""
+SCOPE = ("package", "target", "platform", "os", "host", "release", "stack")
+"""The kinds of names in a scope, in the order of its conditions."""
 _FEW = 5
 """Names in a message if none is similar to the unknown one."""
 
@@ -231,22 +233,14 @@ class UnknownNameError(BuilderError):
     """An unknown release, stack, package or machine; the message has the names that are close."""
 
 
-def scope_of(
-    lookups: Lookups,
-    release: str | None = None,
-    stack: str | None = None,
-    host: str | None = None,
-    os: str | None = None,
-    platform: str | None = None,
-    *,
-    package: str | None = None,
-    target: str | None = None,
-) -> Conditions:
-    """Return the conditions of the given names, in any spelling; raises `UnknownNameError`."""
-    arguments = {"package": package, "target": target, "platform": platform, "os": os}
-    arguments |= {"host": host, "release": release, "stack": stack}
+def scope_of(lookups: Lookups, **arguments: str | None) -> Conditions:
+    """Return the conditions of names by their kinds (`SCOPE`), in any spelling.
+
+    Raises UnknownNameError for names that the database or archspec does not have.
+    """
     canonical = read_spellings(lookups).canonical
-    names = {kind: canonical(kind, name) for kind, name in arguments.items() if name is not None}
+    kinds = sorted(arguments, key=SCOPE.index)
+    names = {kind: canonical(kind, name) for kind in kinds if (name := arguments[kind]) is not None}
     ids = {
         "release": {record.name: key for key, record in lookups.releases.items()},
         "stack": {record.name: key for key, record in lookups.stacks.items()},

@@ -119,7 +119,7 @@ def retention(
     with opened(db) as lookups:
         names = known_names(lookups)
         found = [read_environment_file(path, known=names) for path in paths]
-        scope = scope_of(lookups, release, stack)
+        scope = scope_of(lookups, release=release, stack=stack)
         covers = [cover_environment(lookups, environment, scope) for environment in found]
         return retained(lookups, covers, scope, newest, newer_than, keep_stacks)
 

@@ -126,7 +126,7 @@ class Narrowing(AddressFields):
         Raises:
             UnknownNameError: the release, stack or host does not exist.
         """
-        places = scope_of(lookups, self.release, self.stack, self.host)
+        places = scope_of(lookups, release=self.release, stack=self.stack, host=self.host)
         return (*places, *explicitly(lookups)) if self.explicit else places
 
 

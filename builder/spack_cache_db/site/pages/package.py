@@ -226,7 +226,7 @@ def shared_variants(matching: Sequence[Counted]) -> tuple[str, ...]:
 def _scope(lookups: Lookups, filters: Filters) -> Conditions | None:
     """Return the chosen release and stack; None if the database has no such name."""
     try:
-        return scope_of(lookups, filters.release, filters.stack)
+        return scope_of(lookups, release=filters.release, stack=filters.stack)
     except UnknownNameError:
         return None
 

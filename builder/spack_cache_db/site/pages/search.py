@@ -259,7 +259,7 @@ class _Search:
             result = self._of_words(reading.rest, reading.nouns)
             if result.packages or reading.left_out:
                 return replace(result, reading=reading)
-        scope = (*scope_of(self.lookups, reading.release, reading.stack), *self.scope)
+        scope = (*scope_of(self.lookups, release=reading.release, stack=reading.stack), *self.scope)
         try:
             query = parse(reading.spec or "*")
             question = kept_question(self.lookups, query, (*reading.conditions(), *scope))
