@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 
 from spack_cache_db.build import build, check
-from spack_cache_db.errors import TRACEBACK, Fault
+from spack_cache_db.errors import TRACEBACK
 from spack_cache_db.sources import readers
 from spack_cache_db.sources.pages import PageReader
 from tests.commands import run
@@ -17,20 +17,6 @@ from tests.indexes import index, node, record
 from tests.pagetexts import page
 
 ERRORS = (ZeroDivisionError("of\n nobody"), KeyError("x"), MemoryError(), AssertionError())
-
-
-@pytest.mark.parametrize(
-    ("fault", "text"),
-    [
-        (Fault("a.md", 3, "is bad"), "a.md:3: is bad"),
-        (Fault("a.md", 0, "is bad"), "a.md: is bad"),
-        (Fault("a\nb.md", 1, "is \x1b[31mred"), "a\\nb.md:1: is \\x1b[31mred"),
-        (Fault("ä.md", 0, "ist schlecht"), "ä.md: ist schlecht"),
-    ],
-)
-def test_a_fault_is_one_line(fault: Fault, text: str) -> None:
-    """Place, line if there is one, message; control characters are spelled out."""
-    assert str(fault) == text
 
 
 @pytest.fixture

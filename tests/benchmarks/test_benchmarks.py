@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks import index_floor, indexes
-from benchmarks.report import Measure, write_section
 from spack_cache_db.build import build
 
 
@@ -33,30 +32,3 @@ def test_the_same_number_of_records_gives_the_same_bytes(tmp_path: Path) -> None
         indexes.write(tmp_path / name, 240)
     for path in (tmp_path / "a").rglob("index.json"):
         assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("value", "at_least", "verdict"),
-    [(2.4, False, "yes"), (2.6, False, "**no**"), (2.6, True, "yes"), (2.4, True, "**no**")],
-)
-def test_goal_is_judged(value: float, at_least: bool, verdict: str) -> None:
-    """A goal is the most, or with `at_least` the least, that a number should be."""
-    measure = Measure("build", value, "s", 2.5, at_least=at_least)
-
-    assert measure.cells()[-1] == verdict
-
-
-def test_section_is_replaced_and_the_rest_kept(tmp_path: Path) -> None:
-    """Text around the markers is a person's, and stays."""
-    file = tmp_path / "performance.md"
-    write_section(file, "one", "first")
-    write_section(file, "two", "other")
-    file.write_text(file.read_text() + "By hand.\n")
-
-    write_section(file, "one", "second")
-
-    text = file.read_text()
-    assert "first" not in text
-    assert "<!-- begin one -->\nsecond\n<!-- end one -->" in text
-    assert "<!-- begin two -->\nother\n<!-- end two -->" in text
-    assert text.endswith("By hand.\n")

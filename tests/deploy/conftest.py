@@ -4,15 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import pytest
 
 from benchmarks.nginx import nginx
 from benchmarks.server import free_port
-from tests.deploy.front import Front
-from tests.deploy.upstream import upstream
+from tests.deploy.upstream import Upstream, upstream
+from tests.processes import PATIENCE
 from tests.programs import needed
+
+
+@dataclass
+class Front:
+    """An nginx with the servers behind it."""
+
+    folder: Path
+    port: int
+    servers: list[Upstream]
+
+    @property
+    def address(self) -> str:
+        """The address of the site."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def get(self, target: str, visitor: str = "192.0.2.1", **headers: str) -> httpx.Response:
+        """Request a target as a visitor; `_` in the names of headers becomes `-`."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        named["X-Visitor"] = visitor
+        return self.client().get(target, headers=named)
+
+    def client(self) -> httpx.Client:
+        """Return a client of the site."""
+        return httpx.Client(base_url=self.address, timeout=PATIENCE, verify=False, trust_env=False)
+
+    def targets(self) -> list[str]:
+        """Return the targets of requests that reached either server."""
+        return [target for server in self.servers for target in server.targets()]
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
-from tests.deploy.tools import listening
+from tests.deploy.tools import Quiet, listening
 
 BROKEN = b"broken"
 """A server that starts with a database of these bytes answers 500."""
@@ -40,7 +40,7 @@ def fleet(folder: Path, count: int = 2) -> Iterator[Fleet]:
     """Run the servers, and what restarts them, while the context lasts."""
     found = Fleet(folder)
 
-    class Page(BaseHTTPRequestHandler):
+    class Page(Quiet, BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             port = self.connection.getsockname()[1]
             data = found.shown[port]
@@ -48,10 +48,7 @@ def fleet(folder: Path, count: int = 2) -> Iterator[Fleet]:
             self.end_headers()
             self.wfile.write(data)
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    class Control(Page):
+    class Control(Page, BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             found.restart(int(self.path.lstrip("/")))
             self.send_response(200)

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 from tests.deploy.sandbox import Unit, read_unit, template_of
-from tests.deploy.tools import listening
+from tests.deploy.tools import Quiet, listening
 from tests.paths import ROOT
 from tests.processes import PATIENCE, completed
 
@@ -126,7 +126,7 @@ def _sandboxed(file: Path, command: str) -> list[str]:
 def asked(manager: Manager) -> Iterator[int]:
     """Let the manager be asked over HTTP while the context lasts; give the port."""
 
-    class Call(BaseHTTPRequestHandler):
+    class Call(Quiet, BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             words = self.rfile.read(int(self.headers["Content-Length"])).decode()
             status, said = 200, ""
@@ -137,9 +137,6 @@ def asked(manager: Manager) -> Iterator[int]:
             self.send_response(status)
             self.end_headers()
             self.wfile.write(said.encode())
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
 
     with closing(manager), listening(Call) as port:
         yield port

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,7 +23,7 @@ from benchmarks.server import free_port, wait_until_up
 from tests.deploy.machine import Machine, checkout, machine
 from tests.deploy.manager import asked
 from tests.deploy.sandbox import read_unit
-from tests.deploy.tools import listening
+from tests.deploy.tools import QuietFiles, listening
 from tests.indexes import index, node, record, write_layout3
 from tests.pagetexts import SAMPLE_PAGES
 from tests.paths import ROOT
@@ -186,15 +185,10 @@ STEPS: tuple[tuple[str, Look | None, Look], ...] = (
 """The section of each block, what happens before it, and what must be true after it."""
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """Serve a folder; give the address of what is `v1.0` in it."""
-    with listening(partial(_Quiet, directory=str(folder))) as port:
+    with listening(partial(QuietFiles, directory=str(folder))) as port:
         yield f"http://127.0.0.1:{port}/v1.0"
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import httpx
 import pytest
 
 from benchmarks.nginx import run_folder, write_config
 from benchmarks.server import free_port
-from tests.deploy.front import Front
-from tests.processes import PATIENCE, completed
+from tests.deploy.conftest import Front
+from tests.processes import completed
 from tests.programs import needed
 
 pytestmark = pytest.mark.slow
@@ -62,9 +61,7 @@ def test_nothing_of_the_visitor_reaches_the_servers(site: Front) -> None:
 def test_a_form_with_an_environment_is_passed_on(site: Front) -> None:
     """Its text and type, and nothing else of the visitor; no other page takes one."""
     body, kind = b"q=zlib%0Ahdf5", "application/x-www-form-urlencoded"
-    with httpx.Client(
-        verify=False, base_url=f"http://127.0.0.1:{site.port}", timeout=PATIENCE
-    ) as client:
+    with site.client() as client:
         headers = {"Content-Type": kind, "Cookie": "a=1", "Host": "evil.example"}
         answers = [
             client.post(path, content=body, headers=headers).status_code
@@ -105,9 +102,7 @@ HEADERS: tuple[dict[str, str], ...] = (
 def test_a_header_leads_to_the_same_copy(site: Front) -> None:
     """Whatever headers a visitor sends, the next one gets the copy of a plain request."""
     plain, pages = {"Accept-Encoding": "identity"}, []
-    with httpx.Client(
-        verify=False, base_url=f"http://127.0.0.1:{site.port}", timeout=PATIENCE
-    ) as client:
+    with site.client() as client:
         for number, first in enumerate(HEADERS):
             pages.append(f"/spec/{number}")
             client.get(pages[-1], headers={**plain, **first})
@@ -156,9 +151,7 @@ def test_what_is_not_passed_on_twice(site: Front) -> None:
             assert site.get(page).status_code == 502
         assert len(site.targets()) == 2 * number
     for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"):
-        reply = httpx.request(
-            method, f"http://127.0.0.1:{site.port}/", verify=False, timeout=PATIENCE
-        )
+        reply = site.client().request(method, "/")
         assert reply.status_code == 405, method
     assert len(site.targets()) == 6
 

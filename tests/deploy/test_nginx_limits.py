@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 import httpx
 import pytest
 
-from tests.deploy.front import Front
+from tests.deploy.conftest import Front
 from tests.paths import ROOT
 from tests.processes import PATIENCE
 from tests.programs import open_files
@@ -51,9 +51,7 @@ VISITORS = (
 def test_one_visitor_cannot_ask_without_end(start: Callable[..., Front]) -> None:
     """After 60 at once the rest are told 429, and no server hears of them; others are answered."""
     site = start(limits=True)
-    with httpx.Client(
-        verify=False, base_url=f"http://127.0.0.1:{site.port}", timeout=PATIENCE
-    ) as client:
+    with site.client() as client:
         for number, (*addresses, other) in enumerate(VISITORS):
             before = len(site.targets())
             found = [

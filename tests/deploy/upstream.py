@@ -1,13 +1,14 @@
-"""A tiny server in place of the site's: it notes what reaches it, and fails when it is asked to."""
+"""A tiny server in place of the site's: it records requests, and fails on demand."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
+from tests.deploy.tools import Quiet, listening
 from tests.processes import PATIENCE
 
 
@@ -32,7 +33,7 @@ class Upstream:
     stop: Callable[[], None] = lambda: None
 
     def targets(self) -> list[str]:
-        """Return what was asked for, but for the sign of life."""
+        """Return the targets of requests, without those that ask whether it is up."""
         return [each.target for each in self.seen if each.target != "/-/versions.json"]
 
 
@@ -46,18 +47,12 @@ ANSWERS = {
 }
 
 
-class Server(ThreadingHTTPServer):
-    """A server with room for a crowd that knocks at once."""
-
-    request_queue_size = 256
-
-
 @contextmanager
 def upstream() -> Iterator[Upstream]:
     """Run the server on a free port while the context lasts."""
     state = Upstream()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             headers = {name.lower(): value for name, value in self.headers.items()}
             body = self.rfile.read(int(headers.get("content-length", 0)))
@@ -89,22 +84,8 @@ def upstream() -> Iterator[Upstream]:
         def text(self) -> bytes:
             return f"{self.path} from {state.port}, number {len(state.seen)}".encode()
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        state.port = server.server_address[1]
-
-        def stop() -> None:
-            state.gate.set()
-            server.shutdown()
-            server.server_close()
-
-        state.stop = stop
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield state
-        finally:
-            stop()
-            thread.join()
+    with ExitStack() as stack:
+        state.port = stack.enter_context(listening(Handler))
+        stack.callback(state.gate.set)
+        state.stop = stack.close
+        yield state
