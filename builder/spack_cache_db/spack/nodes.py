@@ -54,7 +54,6 @@ class Node(NamedTuple):
     """A concrete spec.
 
     Attributes:
-        hash: the hash of its binary.
         parameters: variants and compiler flags.
         compiler: the compiler that the node itself names, in normal form.
         namespace: the repository of its recipe.
@@ -83,10 +82,8 @@ class Node(NamedTuple):
 def read_node(data: Any, unknown: set[str], key: str = "") -> Node:
     """Return the node of a decoded JSON object; `ValueError` if it is not a node of Spack's.
 
-    Args:
-        data: the decoded JSON.
-        unknown: a set to which unknown keys are added, such as `spec.dependencies[].odd`.
-        key: the hash of a node that does not record it.
+    Unknown keys, such as `spec.dependencies[].odd`, are added to `unknown`; `key` is the hash of a
+    node that does not record it.
     """
     if isinstance(data, dict) and not isinstance(data.get("name"), str):
         if len(data) != 1:
@@ -98,6 +95,7 @@ def read_node(data: Any, unknown: set[str], key: str = "") -> Node:
     target = arch.get("target")
     if not isinstance(target, str):
         target = _text(require_known(target, _TARGET, "spec.arch.target", unknown), "name")
+    parameters = _object(data.get("parameters", {}), "spec.parameters")
     external = data.get("external")
     return Node(
         data["name"],
@@ -106,10 +104,7 @@ def read_node(data: Any, unknown: set[str], key: str = "") -> Node:
         _text(arch, "platform"),
         _text(arch, "platform_os"),
         target,
-        {
-            name: _value(name, value)
-            for name, value in _object(data.get("parameters", {}), "spec.parameters").items()
-        },
+        {name: _value(name, value) for name, value in parameters.items()},
         tuple(_edges(data.get("dependencies", ()), unknown)),
         _compiler(data, unknown),
         _optional(data, "namespace"),
@@ -172,11 +167,8 @@ def _edges(edges: Any, unknown: set[str]) -> Iterator[Edge]:
         parameters = entry.get("parameters", entry)
         if parameters is not entry:
             require_known(parameters, _EDGE_PARAMETERS, f"{path}.parameters", unknown)
-        types, virtuals = (
-            parameters.get("deptypes", entry.get("type", ())),
-            parameters.get("virtuals", ()),
-        )
-        direct = parameters.get("direct")
+        types = parameters.get("deptypes", entry.get("type", ()))
+        virtuals, direct = parameters.get("virtuals", ()), parameters.get("direct")
         if not isinstance(direct, bool | None):
             raise ValueError(f"dependencies has direct {direct!r:.60}, expected true or false")
         try:
@@ -227,15 +219,9 @@ def compiler_of(node: Node, node_of: Callable[[str], Node | None]) -> str:
 
 def configuration_of(node: Node, compiler: str) -> Configuration:
     """Return the configuration of a node; `ValueError` if a parameter is not a variant."""
-    return Configuration(
-        node.name,
-        node.version,
-        compiler,
-        node.os,
-        node.platform,
-        node.target,
-        printed_variants(node.parameters),
-    )
+    name, version, _, platform, os, target, parameters, *_ = node
+    variants = printed_variants(parameters)
+    return Configuration(name, version, compiler, os, platform, target, variants)
 
 
 def _value(name: str, value: Any) -> VariantValue:

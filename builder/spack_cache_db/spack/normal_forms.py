@@ -7,6 +7,7 @@
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -38,7 +39,6 @@ class Variant:
     """A variant of a concrete spec.
 
     Attributes:
-        name: the variant's name.
         values: `('true',)` or `('false',)` for a bool, one value for a single, any number for a
             multi, sorted.
         kind: the kind by its text: `k=a,b` and `k:=a` are multi, `k=a` is single.
@@ -82,15 +82,11 @@ def _quote_of(raw: str) -> str:
 def _unquoted(raw: str) -> str:
     """Return a printed value without its quotes and escapes."""
     quote = _quote_of(raw)
-    if not quote:
-        return raw
     if quote == '"':
         # Spack 0.22 and later escapes as JSON does; hand-written text may not be valid JSON.
-        try:
+        with suppress(ValueError):
             return str(json.loads(raw))
-        except ValueError:
-            pass
-    return raw[1:-1].replace("\\" + quote, quote)
+    return raw[1:-1].replace("\\" + quote, quote) if quote else raw
 
 
 def _match_pair(text: str) -> re.Match[str]:
@@ -108,12 +104,9 @@ def parse_variant(text: str) -> Variant:
     The forms are `+x ~x -x ++x ~~x --x` and `k=v k:=v k==v k:==v`, the value bare or in quotes.
     `k='*'` is a multi-valued variant without values; `k=True` is `+k`.
     """
-    flag = _BOOL.fullmatch(text)
-    if flag is not None:
-        sigil = flag["sigil"]
-        return Variant(
-            flag["name"], ("true" if sigil[0] == "+" else "false",), "bool", len(sigil) == 2
-        )
+    if flag := _BOOL.fullmatch(text):
+        sigil, name = flag.groups()
+        return Variant(name, ("true" if sigil[0] == "+" else "false",), "bool", len(sigil) == 2)
     pair = _match_pair(text)
     name, value = pair["name"], _unquoted(pair["value"])
     propagate = pair["equals"] == "=="
@@ -166,11 +159,8 @@ def printed_variants(parameters: Mapping[str, VariantValue]) -> tuple[str, ...]:
     Bools are `+x` and `~x`, lists `k=a,b`, patches seven characters each (`generate_cache.py` of
     the public cache's site). In normal form, sorted, without compiler flags.
     """
-    return tuple(
-        sorted(
-            _printed(name, value) for name, value in parameters.items() if name not in FLAG_NAMES
-        )
-    )
+    items = (item for item in parameters.items() if item[0] not in FLAG_NAMES)
+    return tuple(sorted(_printed(*item) for item in items))
 
 
 @lru_cache(maxsize=65536, typed=True)
