@@ -16,6 +16,9 @@ from attacks.target import field, serving
 OTHERS = {"endings"}
 """Kinds that other tests run: tests/cli/test_serve.py ends servers with work under way."""
 
+LONGER = {"sql": 40.0, "repetition": 10.0}
+"""Seconds for kinds of which no other test is, so that they try most of what they have."""
+
 
 @pytest.fixture
 def smaller(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,7 +41,9 @@ def test_a_short_attack_holds(samples_file: Path, tmp_path: Path) -> None:
     file = shutil.copy(samples_file, tmp_path)
     with serving(Path(file)) as target:
         outcomes = {
-            name: attack(target, 0.3) for name, attack in SERVED.items() if name not in OTHERS
+            name: attack(target, LONGER.get(name, 0.3))
+            for name, attack in SERVED.items()
+            if name not in OTHERS
         }
     outcomes |= {name: attack(0.3) for name, attack in BUILT.items()}
 

@@ -143,6 +143,10 @@ class Worker:
         # Python exits with 1 if no memory is left for the exception.
         return NO_MEMORY if code == 1 else BROKEN
 
+    def is_alive(self) -> bool:
+        """Return whether the process runs; the system may have killed it between two tasks."""
+        return self._process.poll() is None
+
     def end(self) -> None:
         """Kill the process, and do not wait for its end."""
         self._writer.transport.abort()
@@ -191,11 +195,9 @@ class Pool:
             return Answer(*content)
         raise ERRORS.get(name, TaskError)(content)
 
-    async def _outcome(
-        self, kind: Kind, call: Call, arguments: tuple[Any, ...], seconds: float
-    ) -> Outcome:
+    async def _outcome(self, kind: Kind, *task: Any) -> Outcome:
         if self._site is not None:
-            return run_task(self._site, call, arguments, seconds)
+            return run_task(self._site, *task)
         turn = self._turns.setdefault(kind, asyncio.Semaphore(kind.processes))
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
@@ -203,20 +205,19 @@ class Pool:
         except TimeoutError:
             raise BusyError(FULL) from None
         try:
-            return await self._run(kind, call, arguments, seconds)
+            return await self._run(kind, *task)
         except BusyError:
             # The system may have killed the process before the task began.
-            return await self._run(kind, call, arguments, seconds)
+            return await self._run(kind, *task)
         finally:
             turn.release()
 
-    async def _run(
-        self, kind: Kind, call: Call, arguments: tuple[Any, ...], seconds: float
-    ) -> Outcome:
+    async def _run(self, kind: Kind, *task: Any) -> Outcome:
         idle = self._idle[kind]
+        idle[:] = filter(Worker.is_alive, idle)
         worker = idle.pop() if idle else await Worker.started(self._settings, kind.niceness)
         try:
-            return await worker.run(call, arguments, seconds)
+            return await worker.run(*task)
         finally:
             if worker.tasks_left > 0:
                 idle.append(worker)
