@@ -276,7 +276,7 @@ def _differing(groups: Sequence[Sequence[Facts]]) -> Iterator[tuple[str, list[st
         values = [values_of[part] for values_of in parts]
         common = set.intersection(*values)
         if any(value != common for value in values):
-            yield part, [_joined(value - common) for value in values]
+            yield part, [" ".join(sorted(value - common)) or None for value in values]
 
 
 def _parts(facts: Sequence[Facts]) -> dict[str, set[str]]:
@@ -312,10 +312,6 @@ def _provided(
 
 def _versions(facts: Mapping[int, Facts], specs: Iterable[int]) -> list[str]:
     return sorted({facts[spec].configuration.version for spec in specs})
-
-
-def _joined(texts: Iterable[str]) -> str | None:
-    return " ".join(sorted(texts)) or None
 
 
 def _virtuals(graph: Needs) -> dict[int, frozenset[str]]:
