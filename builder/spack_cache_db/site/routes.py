@@ -23,7 +23,6 @@ from spack_cache_db.query.words import Reading
 from spack_cache_db.site.addresses import NOT_MOVED, check_fields, respelled
 from spack_cache_db.site.answers import PAGES, SEARCH, Answer, Kind, Request, Site, data, refused
 from spack_cache_db.site.pages import changes, overviews, pasted_environment, search, spec
-from spack_cache_db.site.pages.dependency_tree import tree_rows
 from spack_cache_db.site.pages.feeds import Topic, load_feed
 from spack_cache_db.site.pages.filters import (
     DataLinks,
@@ -120,6 +119,7 @@ def binary(site: Site, request: Request, hash: str) -> Answer:
     table = "build_listings" if page.listings else "specs"
     links = data_links(site.settings.route, table, [("hash", text)])
     narrowing = replace(Narrowing.parse(request.pairs), release=page.release)
+    tree_rows = spec.tree_rows
     return site.page(
         request, "spec.html", page=page, links=links, tree_rows=tree_rows, narrowing=narrowing
     )

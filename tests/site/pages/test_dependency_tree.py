@@ -8,8 +8,8 @@ import pytest
 
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.graph import Edge, Needs, Node, read_needs, read_nodes
-from spack_cache_db.site.pages import dependency_tree
-from spack_cache_db.site.pages.dependency_tree import TreeRow, tree_rows, trees
+from spack_cache_db.site.pages import spec
+from spack_cache_db.site.pages.spec import TreeRow, tree_rows, trees
 from tests.graphs import dependencies, edges, installs, run_time
 from tests.indexes import hash_of
 from tests.site.cache import HOSTILE
@@ -62,7 +62,7 @@ def test_a_cycle_ends() -> None:
 
 def test_too_many_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the spec itself uses is shown, however much; what is below it is cut, and told."""
-    monkeypatch.setattr(dependency_tree, "MOST_ROWS", 3)
+    monkeypatch.setattr(spec, "MOST_ROWS", 3)
     deep = trees(*graph_of(a="b f", b="c", c="d", d="e", f="g"))
     exact = trees(*graph_of(a="b f", b="c"))
 

@@ -92,12 +92,9 @@ class Upgrade(NamedTuple):
 
 
 class ChangesPage(NamedTuple):
-    """The content of the page.
+    """The content of the page: parts that are not empty, by the words of `schema.CHANGE_WORDS`.
 
-    Attributes:
-        specs: the numbers of binaries that were kept, added and removed.
-        parts: the parts that are not empty, by the words of `schema.CHANGE_WORDS`.
-        causes: None beyond `MOST_EXPLAINED`.
+    There are no causes beyond `MOST_EXPLAINED`.
     """
 
     specs: Amount

@@ -1,7 +1,4 @@
-"""Filters of pages, and the addresses of filtered pages and tables.
-
-This module builds no SQL: values of filters are compared, or bound as parameters.
-"""
+"""Filters of pages, and the addresses of filtered pages and tables."""
 
 from __future__ import annotations
 
@@ -94,9 +91,8 @@ class AddressFields:
 class Narrowing(AddressFields):
     """Names that narrow an answer; None does not narrow it.
 
-    Attributes:
-        spack: the version of Spack whose syntax specs have.
-        explicit: any text: only explicitly installed specs count.
+    `spack` is the version of Spack whose syntax specs have. With any text in `explicit`, only
+    explicitly installed specs count.
     """
 
     release: str | None = None
@@ -121,11 +117,7 @@ class Narrowing(AddressFields):
         return query and f"?{query}"
 
     def scope(self, lookups: Lookups) -> Conditions:
-        """Return the conditions for a database.
-
-        Raises:
-            UnknownNameError: the release, stack or host does not exist.
-        """
+        """Return the conditions for a database; raises `UnknownNameError`."""
         places = scope_of(lookups, release=self.release, stack=self.stack, host=self.host)
         return (*places, *explicitly(lookups)) if self.explicit else places
 
@@ -157,8 +149,6 @@ class Filters(AddressFields):
 
     Attributes:
         host: the CPU target of the machine on which binaries must run.
-        target: the target for which they were built.
-        variant: all of these must match.
         versions: `all` for tables of all versions.
         open: the first hash of the configuration whose row is open.
     """
@@ -182,25 +172,19 @@ class Filters(AddressFields):
         return Narrowing(self.release, self.stack, self.host)
 
     def conditions(self) -> Conditions:
-        """Return conditions on configurations for the active filters, except release and stack.
-
-        Kind and text of a condition are name and value of its filter.
-        """
+        """Return conditions on configurations; kind and text are a filter's name and value."""
         return tuple(condition_of(name, value) for name, value in self.chosen if name not in PLACES)
 
     def with_value(self, name: str, value: str) -> Filters:
-        """Return these filters with an additional one."""
-        if name == "variant":
-            return self._changed(variant=tuple(dict.fromkeys((*self.variant, value))))
-        return self._changed(**{name: value})
+        """Return these filters with an additional one, on the first page and all rows closed."""
+        several = tuple(dict.fromkeys((*self.variant, value)))
+        changes: dict[str, Any] = {name: several if name == "variant" else value}
+        return replace(self, page="", open="", **changes)
 
     def without(self, name: str, value: str) -> Filters:
         """Return these filters without one of them."""
-        if name == "variant":
-            return self._changed(variant=tuple(text for text in self.variant if text != value))
-        return self._changed(**{name: None})
-
-    def _changed(self, **changes: Any) -> Filters:
+        others = tuple(text for text in self.variant if text != value)
+        changes: dict[str, Any] = {name: others if name == "variant" else None}
         return replace(self, page="", open="", **changes)
 
 
@@ -272,18 +256,18 @@ def paginated(row_count: int, page: int, page_rows: int) -> Pagination:
 
 
 def hosts_of(targets: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-    """Return the CPU targets of machines that can run binaries for at least one of `targets`.
+    """Return the CPU targets that can run binaries for at least one of `targets`, by maker.
 
-    They are grouped by maker, the newest processors first.
+    The newest processors come first.
     """
-    return _hosts_of(tuple(sorted(targets)))
+    return _hosts_of(frozenset(targets))
 
 
 @lru_cache(maxsize=256)
-def _hosts_of(targets: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
+def _hosts_of(targets: frozenset[str]) -> Mapping[str, tuple[str, ...]]:
     hosts: dict[str, list[str]] = {}
     for host in sorted(
-        {*known_targets(), *targets}, key=lambda name: (-len(ancestors(name)), name)
+        targets.union(known_targets()), key=lambda name: (-len(ancestors(name)), name)
     ):
         if any(runs_on(target, host) for target in targets):
             hosts.setdefault(maker(host), []).append(host)
@@ -294,8 +278,7 @@ def _hosts_of(targets: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
     return {name: tuple(hosts[name]) for name in sorted(hosts, key=order)}
 
 
-@dataclass(frozen=True, slots=True)
-class DataLinks:
+class DataLinks(NamedTuple):
     """The addresses of the same rows in three forms; `browse` is None without a table of them."""
 
     browse: str | None
@@ -311,12 +294,9 @@ class DataLinks:
 def data_links(
     database: str, table: str, pairs: Sequence[tuple[str, str]], *, many: bool = False
 ) -> DataLinks:
-    """Return the addresses of the rows of a table or view that match some values.
+    """Return the addresses of the rows of a table or view that have some values in its columns.
 
-    Args:
-        database: the first part of the addresses, as Datasette encodes it.
-        pairs: columns and their values.
-        many: whether counting all rows would take longer than showing the first.
+    With `many`, Datasette does not count the rows, which takes longer than showing the first.
     """
     base, query = f"/{database}/{quote(table)}", urlencode(pairs)
     return DataLinks(

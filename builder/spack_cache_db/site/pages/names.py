@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.names import Spellings, package_counts
 from spack_cache_db.query.packages import summarized_packages
 from spack_cache_db.query.totals import facet_counts
-from spack_cache_db.site.pages.filters import condition_of, hosts_of
+from spack_cache_db.site.pages.filters import hosts_of
 from spack_cache_db.spack.normal_forms import NO_COMPILER
-from spack_cache_db.spack.targets import family, runs_on
+from spack_cache_db.spack.targets import family
 
 MOST_SUGGESTED = 8
 LONGEST = 80
 """Longest text, in characters, that is compared with names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A name, its kind and number of specs; for a package also its purpose."""
+class Name(NamedTuple):
+    """A name and its kind; for a package also its purpose."""
 
     name: str
     kind: str
-    spec_count: int
     summary: str = ""
 
     @property
@@ -49,34 +47,22 @@ def load_names(lookups: Lookups) -> tuple[Name, ...]:
 
 
 def _names(lookups: Lookups) -> Iterator[Name]:
-    for name, count, summary in summarized_packages(lookups.conn):
-        yield Name(name, "package", count, summary)
-    for kind, places in (("release", lookups.releases), ("stack", lookups.stacks)):
-        for place in places.values():
-            yield Name(place.name, kind, place.spec_count)
-    yield from _targets(facet_counts(lookups.conn, "target"))
-    yield from _compilers(facet_counts(lookups.conn, "compiler"))
-    for name, count in sorted(facet_counts(lookups.conn, "os").items()):
-        yield Name(name, "os", count)
-
-
-def _targets(counts: Mapping[str, int]) -> Iterator[Name]:
-    """Yield families of targets, and all hosts with the number of specs that run on them."""
-    hosts = {name for names in hosts_of(counts).values() for name in names}
-    for name in sorted(hosts | {*map(family, counts)}):
-        matches = (
-            count
-            for target, count in counts.items()
-            if runs_on(target, name) or family(target) == name
-        )
-        yield Name(name, "target", sum(matches))
-
-
-def _compilers(counts: Mapping[str, int]) -> Iterator[Name]:
-    """Yield every compiler, without a version, with the number of specs that it built."""
-    for name in sorted({text.partition("@")[0] for text in counts} - {NO_COMPILER}):
-        condition = condition_of("compiler", name)
-        yield Name(name, "compiler", sum(counts[text] for text in counts if condition.holds(text)))
+    for name, _, summary in summarized_packages(lookups.conn):
+        yield Name(name, "package", summary)
+    for kind, records in (("release", lookups.releases), ("stack", lookups.stacks)):
+        yield from (Name(record.name, kind) for record in records.values())
+    targets, compilers, systems = (
+        facet_counts(lookups.conn, facet).keys() for facet in ("target", "compiler", "os")
+    )
+    names_of = {
+        "target": {name for hosts in hosts_of(targets).values() for name in hosts}.union(
+            map(family, targets)
+        ),
+        "compiler": {text.partition("@")[0] for text in compilers} - {NO_COMPILER},
+        "os": systems,
+    }
+    for kind, names in names_of.items():
+        yield from (Name(name, kind) for name in sorted(names))
 
 
 def named(names: tuple[Name, ...], spellings: Spellings, text: str) -> Name | None:
@@ -102,7 +88,7 @@ def load_close(lookups: Lookups, kind: str, text: str) -> list[Name]:
     names = [name for name in load_names(lookups) if name.kind == kind]
     if kind == "package":
         counts = package_counts(lookups)
-        names += [Name(name, "package", 0) for name, count in counts.items() if not count]
+        names += [Name(name, kind) for name, count in counts.items() if not count]
     by_text = {name.name.lower(): name for name in names}
     close = difflib.get_close_matches(text.strip().lower()[:LONGEST], by_text, MOST_SUGGESTED)
     return [by_text[name] for name in close]

@@ -72,10 +72,7 @@ class LatestChange(NamedTuple):
 
 
 class Home(NamedTuple):
-    """The first page: the publisher, specs that have results, and the newest snapshot.
-
-    `age` is the age of that snapshot in words; None unless it is old.
-    """
+    """The first page; `age` is that of the newest snapshot, None unless it is old."""
 
     owner: str
     examples: tuple[str, ...]
@@ -86,13 +83,10 @@ class Home(NamedTuple):
 
 
 class About(NamedTuple):
-    """The page about the site.
+    """The page about the site, with the largest stacks, and a release as an example in the text.
 
-    Attributes:
-        over_time: the number of binaries in each snapshot, the oldest first.
-        stacks: the number of binaries in each of the largest stacks.
-        example: a release, as an example in the text.
-        pages: the number of pages that the database was built from, by format.
+    `over_time` has the number of binaries in each snapshot, the oldest first; `pages` the number
+    of pages that the database was built from, by format.
     """
 
     totals: Totals
@@ -291,14 +285,9 @@ class CoverageRow(NamedTuple):
 
 
 class CoveragePage(NamedTuple):
-    """The gaps of a release: packages without a binary that the reference has.
+    """The gaps of a release: packages without a binary in a column where the reference has one.
 
-    Attributes:
-        reference: a column (by default the one with most packages), or another release.
-        columns: the columns, those with most packages first.
-        rows: one page of the packages that have a gap, by name.
-        row_count: the number of packages that have a gap.
-        fault: a message about an unknown reference or kind of columns.
+    The reference is a column, by default the one with most packages, or another release.
     """
 
     release: Release

@@ -49,9 +49,7 @@ def where_it_runs(
 ) -> WhereItRuns:
     """Return the number of binaries of a package by version and machine.
 
-    Args:
-        every: the configurations of the package.
-        releases: the ids of the releases of each configuration.
+    `releases` has the ids of the releases of each configuration.
     """
     platforms = {row.configuration.platform for row in every if row.spec_count}
 
@@ -71,10 +69,7 @@ def where_it_runs(
 def where_installed(
     lookups: Lookups, every: Sequence[Counted], releases: Mapping[int, Sequence[int]]
 ) -> WhereItRuns | None:
-    """Return the number of specs by version and installation; None without two installations.
-
-    The arguments are those of `where_it_runs`.
-    """
+    """Return the number of specs by version and installation; None without two installations."""
     trees, ids = lookups.trees(), [row.id for row in every]
     if len(trees) < 2:
         return None
@@ -151,10 +146,7 @@ def timeline_of(
     releases: Mapping[int, Sequence[int]],
     most: int | None,
 ) -> Timeline:
-    """Return the first and last release of the newest versions of a package.
-
-    The arguments are those of `where_it_runs`; `most` limits the number of versions.
-    """
+    """Return the first and last release of each of the newest versions of a package."""
     oldest_first = [*reversed(lookups.releases.values())]
     positions = {release.id: at for at, release in enumerate(oldest_first)}
     lanes: dict[tuple[int, str], dict[str, set[int]]] = {}

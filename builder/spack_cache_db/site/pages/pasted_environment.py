@@ -1,7 +1,4 @@
-"""The page `/cover`: the specs of a pasted environment, with and without binaries.
-
-It gives the answer of the command `cover`, within limits of size and time.
-"""
+"""The page `/cover`: the answer of the command `cover` for a pasted environment, within limits."""
 
 from __future__ import annotations
 
@@ -37,8 +34,6 @@ MOST_FORM_FIELDS = 20
 NAME = "pasted text"
 HAVING = ("binary", "external", "installed")
 """The statuses of specs that need no further binary."""
-
-
 TOO_LONG = "takes too long for a web page: check fewer specs at once, or use the command line"
 
 
@@ -57,13 +52,7 @@ class PastedText:
 
 @dataclass(frozen=True, slots=True)
 class CoverPage:
-    """The content of the page.
-
-    Attributes:
-        found: the answer; None for an empty form.
-        install: the commands for these; None if there are none.
-        error: the reason why the environment cannot be read.
-    """
+    """The content of the page; without an answer for an empty form, or with an error."""
 
     found: Cover | None = None
     lacking: tuple[CoveredSpec, ...] = ()
@@ -87,9 +76,7 @@ def covered(lookups: Lookups, pasted: PastedText) -> Cover:
     """Return the answer for a pasted environment.
 
     Raises:
-        UnreadableEnvironment: the text is not an environment, or takes too long.
-        UnknownSpackVersion: the version of Spack does not exist.
-        UnknownNameError: the release, stack or host does not exist.
+        BuilderError: the text is not an environment, or takes too long; or a name is unknown.
     """
     scope = pasted.narrowing.scope(lookups)
     parse = parser_of(pasted.narrowing.spack)
