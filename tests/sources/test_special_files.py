@@ -23,34 +23,18 @@ INDEX = index(record(node("a", edge("b", "link"))), record(node("b")))
 SPEC = {"spec": {"_meta": {"version": 5}, "nodes": [node("c")]}}
 
 
-def _pipe(path: Path) -> None:
-    os.mkfifo(path)
-
-
-def _device(path: Path) -> None:
-    path.symlink_to("/dev/zero")
-
-
-def _folder(path: Path) -> None:
-    path.mkdir()
-
-
 def _sparse(path: Path) -> None:
     with path.open("wb") as stream:
         stream.write(b'{"spec":')
         stream.truncate(2**33)
 
 
-def _loop(path: Path) -> None:
-    path.symlink_to(path.name)
-
-
 KINDS: dict[str, Callable[[Path], None]] = {
-    "pipe": _pipe,
-    "device": _device,
-    "folder": _folder,
+    "pipe": os.mkfifo,
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "folder": Path.mkdir,
     "sparse": _sparse,
-    "loop": _loop,
+    "loop": lambda path: path.symlink_to(path.name),
 }
 
 
