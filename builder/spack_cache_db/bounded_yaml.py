@@ -167,7 +167,13 @@ def entries_of(node: yaml.Node, expected: str) -> dict[str, yaml.Node]:
     return entries
 
 
-class _Loader(yaml.composer.Composer, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+# Without libyaml, as in Pyodide, PyYAML's own loader is a composer.
+_BASES: tuple[Any, ...] = (yaml.SafeLoader,)
+if hasattr(yaml, "CSafeLoader"):
+    _BASES = (yaml.composer.Composer, yaml.CSafeLoader)
+
+
+class _Loader(*_BASES):  # type: ignore[misc]
     """Composes and counts nodes, and makes their values.
 
     An alias is the last node with its anchor, as in YAML 1.2 (3.2.2.2) and Spack; PyYAML refuses a
