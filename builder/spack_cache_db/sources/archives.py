@@ -54,7 +54,7 @@ def decompressed(location: str, raw: IO[bytes]) -> Any:
     if name.endswith(".zst"):
         # The window of the command `zstd`.
         decompressor = zstandard.ZstdDecompressor(max_window_size=2**27)
-        return decompressor.stream_reader(raw, read_across_frames=True)
+        return BufferedReader(decompressor.stream_reader(raw, read_across_frames=True))
     return raw
 
 
@@ -91,12 +91,8 @@ class TarStream:
         """Return the next `size` bytes, or fewer at the end."""
         if size > self._expected:
             raise tarfile.ReadError(f"the headers of a member have more than {MAX_HEADERS:,} bytes")
-        parts = []
-        while size and (part := self._take(size)):
-            parts.append(part)
-            size -= len(part)
-            self._expected -= len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        self._expected -= size
+        return self._take(size)
 
     def require_end(self, end: int) -> None:
         """Read to the end; raise `tarfile.ReadError` if the last member does not end at `end`."""
