@@ -1,14 +1,20 @@
-"""A whole run: many URLs, what is told at the end, what vanished, who else writes."""
+"""A whole run: many URLs, where it writes, what vanished, who else writes there."""
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import threading
 from pathlib import Path
 
 import pytest
 
+from spack_cache_db.errors import OutputError
+from spack_cache_db.sources import ADDRESS_FILE
 from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
+from spack_cache_db.sources.fetch.addresses import FetchFault, Mirror
+from spack_cache_db.sources.fetch.stack_folder import STATE_FILE, StackFolder, opened
 from tests.sources.fetch.mirrors import (
     QUICK,
     below,
@@ -18,10 +24,9 @@ from tests.sources.fetch.mirrors import (
     folders,
     index,
     layout_3,
+    written,
 )
 from tests.sources.fetch.server import Handler, Site, missing, tag
-
-pytestmark = pytest.mark.slow
 
 ONE, TWO = index("zlib"), index("hdf5")
 
@@ -41,6 +46,7 @@ def bring_named(site: Site, output: Path) -> FetchReport:
     return fetch([f"{site.url}/list.json"], output, options, QUICK)
 
 
+@pytest.mark.slow
 def test_two_mirrors_for_one_folder(site: Site, output: Path) -> None:
     """The second of them is refused with the name of the first."""
     site.serve(below("x/v1", layout_3(ONE)) | below("y/v1", layout_3(TWO)))
@@ -53,6 +59,7 @@ def test_two_mirrors_for_one_folder(site: Site, output: Path) -> None:
     assert blob_path(ONE) in files_in(output / "v1" / "root")
 
 
+@pytest.mark.slow
 def test_a_stack_that_vanished(site: Site, output: Path) -> None:
     """A stack that its manifest names no longer stays; a broken manifest says nothing of it."""
     site.serve(below("a", layout_3(ONE)) | below("b", layout_3(TWO)))
@@ -73,6 +80,7 @@ def test_a_stack_that_vanished(site: Site, output: Path) -> None:
     assert folders(output) == ["develop/root", "mine/root", "old/root"]
 
 
+@pytest.mark.slow
 def test_so_many_at_once(site: Site, output: Path) -> None:
     """No more requests are under way than `jobs` says, and no fewer."""
     names = "abcdefgh"
@@ -96,6 +104,7 @@ def test_so_many_at_once(site: Site, output: Path) -> None:
     assert (report.faults, report.mirrors, most) == ((), 8, [3])
 
 
+@pytest.mark.slow
 def test_no_password_is_written_or_told(site: Site, output: Path) -> None:
     """A user and a password of a URL are sent, and stand nowhere else."""
     site.serve(below("a", layout_3(ONE)))
@@ -108,6 +117,7 @@ def test_no_password_is_written_or_told(site: Site, output: Path) -> None:
     assert all(each.headers["authorization"] for each in site.asked)
 
 
+@pytest.mark.slow
 def test_a_manifest_of_too_many_mirrors(site: Site, output: Path) -> None:
     """None of them is asked."""
     named(site, v1={f"s{number}": f"s{number}" for number in range(20)})
@@ -117,3 +127,89 @@ def test_a_manifest_of_too_many_mirrors(site: Site, output: Path) -> None:
 
     assert fault.message == "names 20 mirrors, expected at most 19 (--max-mirrors)"
     assert len(site.asked) == 1
+
+
+def test_a_folder_that_cannot_be_written(site: Site, output: Path) -> None:
+    """What the disk refuses is a fault of one mirror."""
+    site.serve(below("a", layout_3(ONE)) | below("b", layout_3(ONE)))
+    output.mkdir()
+    (output / "a").write_bytes(b"a file")
+
+    report = fetch([f"{site.url}/a", f"{site.url}/b"], output, limits=QUICK)
+
+    assert faults(report, site) == [f"{output}/a/root: cannot be written: Not a directory"]
+    assert folders(output) == ["b/root"]
+
+
+def test_an_output_that_is_a_file(tmp_path: Path) -> None:
+    """Nothing is fetched without a folder to write into."""
+    (tmp_path / "file").write_bytes(b"")
+
+    with pytest.raises(OutputError, match="expected a folder to write into"):
+        fetch(["https://host/a"], tmp_path / "file")
+
+
+def test_two_runs_at_once(output: Path) -> None:
+    """A second run into the same folder is refused, and leaves the first alone."""
+    output.mkdir()
+    descriptor = os.open(output, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        with pytest.raises(OutputError, match="another fetch is writing into it"):
+            fetch(["https://host/a"], output)
+    finally:
+        os.close(descriptor)
+
+
+OTHERS = (
+    *("../../../mine", "../mine", "/etc/mine", "x/../../mine", "index.json/../../mine"),
+    *("mine", "build_cache/mine", "linked/index.json", "build_cache/index.json"),
+    *("v3/manifests/index/../index.manifest.json", "blobs/sha256/../../mine"),
+)
+
+
+def test_nothing_of_others_is_removed(site: Site, output: Path) -> None:
+    """Whatever a folder's record claims: other names, other folders and links' targets stay."""
+    site.serve(below("a", layout_3(ONE)))
+    folder, elsewhere = output / "a" / "root", output.parent / "elsewhere"
+    folder.mkdir(parents=True)
+    for name in ("build_cache", "linked"):
+        (folder / name).symlink_to(elsewhere)
+    own = (output.parent, output, output / "a", folder, elsewhere)
+    mine = [*(path / "mine" for path in own), elsewhere / "index.json"]
+    mine += [folder / ".film.mkv.part", folder / "v3" / ".index.json.part"]
+    for path in mine:
+        written(path.parent, {path.name: b"mine"})
+    record = {"url": "https://host/a", "sha256": "0" * 64}
+    (folder / STATE_FILE).write_text(json.dumps({"files": dict.fromkeys(OTHERS, record)}))
+
+    assert fetch([f"{site.url}/a"], output, limits=QUICK).faults == ()
+
+    assert {path.read_bytes() for path in mine} == {b"mine"}
+    assert files_in(folder).keys() >= {"mirror.json", *layout_3(ONE)}
+
+
+URL = "https://host/a"
+MIRROR = Mirror(URL, "v1", "root")
+
+
+def test_what_is_known_may_be_lost(output: Path) -> None:
+    """A broken file of what is known means that all is fetched anew."""
+    for text in (b"", b"{", b"[]", b'{"files": 1}', b"\xff"):
+        with opened(output, MIRROR) as folder:
+            folder.write("index.json", b"data", URL)
+        assert StackFolder(output, MIRROR).unchanged("index.json", URL)
+        (output / "v1/root" / STATE_FILE).write_bytes(text)
+
+        assert StackFolder(output, MIRROR).unchanged("index.json", URL) is None
+
+
+def test_another_address(output: Path) -> None:
+    """A folder of another mirror, or with a broken address, is left alone."""
+    StackFolder(output, MIRROR).write("index.json", b"data", URL)
+
+    with pytest.raises(FetchFault, match="has the index of https://host/a: name another with"):
+        StackFolder(output, MIRROR._replace(url="https://host/b"))
+    (output / "v1/root" / ADDRESS_FILE).write_bytes(b"{}")
+    with pytest.raises(FetchFault, match="broken address of a mirror"):
+        StackFolder(output, MIRROR)
