@@ -5,11 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -185,20 +181,6 @@ def test_a_report_is_xml_whatever_it_names(nights: Path) -> None:
     assert "<&>]]>" in cases(nights / "r.xml")[0][1]
 
 
-@pytest.fixture
-def address(nights: Path) -> Iterator[str]:
-    """The address of a web server that has the two databases."""
-
-    class Handler(SimpleHTTPRequestHandler):
-        def log_message(self, *_: Any) -> None:
-            """Print nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=nights)) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-
-
 def steps_of_github(values: dict[str, str]) -> tuple[str, dict[str, str]]:
     """Return the script and the variables of the action, given its inputs."""
     action = yaml.safe_load((CI / "action.yml").read_text(encoding="utf-8"))
@@ -224,7 +206,7 @@ def steps_of_gitlab(values: dict[str, str]) -> tuple[str, dict[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("steps", [steps_of_github, steps_of_gitlab])
-def test_jobs_of_hosts_fail_only_for_lost_binaries(steps: Any, nights: Path, address: str) -> None:
+def test_jobs_of_hosts_fail_only_for_lost_binaries(steps: Any, nights: Path) -> None:
     """The steps of the action and of the job, run as written, pass and fail as `cover` does."""
     needed("curl", "curl")
     work = nights / "work"
@@ -241,7 +223,7 @@ def test_jobs_of_hosts_fail_only_for_lost_binaries(steps: Any, nights: Path, add
         assert cases(work / "cover.xml")
         return done.returncode
 
-    old, new = (f"{address}/{name}" for name in PAIR)
+    old, new = ((nights / name).as_uri() for name in PAIR)
     assert status("app\n", database="../new.db") == 0
     assert status("app\nlib\n", database=new, host="zen3") == 1
     assert status("app\nlib\n", database=new, baseline=old) == 1
