@@ -1,4 +1,4 @@
-"""The package from Python: records, tables, errors in other processes, a file that stays open."""
+"""The package from Python: arguments, records, tables, errors, a database that stays open."""
 
 from __future__ import annotations
 
@@ -25,6 +25,71 @@ def cache(samples_file: Path) -> Iterator[spack_cache_db.Cache]:
     """The sample pages, open."""
     with spack_cache_db.Cache(samples_file) as opened:
         yield opened
+
+
+class PathLike:
+    """A path of a class of its own, as `os.PathLike` allows."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __fspath__(self) -> str:
+        return str(self._path)
+
+
+PATHS: tuple[Callable[[Path], Any], ...] = (
+    *(str, Path, PathLike, lambda path: (path, str(path)), lambda path: iter([path])),
+)
+
+
+def test_paths_are_one_or_many_texts_or_paths(tmp_path: Path) -> None:
+    """The same input in any form."""
+    for paths in PATHS:
+        report = spack_cache_db.build(paths(SAMPLES), tmp_path / "x.db")
+        assert (report.pages, report.specs) == (5, 413)
+        assert spack_cache_db.check(paths(SAMPLES)) == ((), ())
+
+
+A_NAME = "a name: printable characters, no blank at either end, none of = + - @ first"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"paths": 7}, "paths is 7 (int), expected a path or several, str or Path"),
+        ({"paths": b"pages"}, "paths is b'pages' (bytes), expected a path or several, str or Path"),
+        ({"paths": [b"a"]}, "a path is b'a' (bytes), expected str or Path"),
+        ({"paths": []}, "paths is empty, expected at least one file or folder"),
+        ({"output": None}, "output is None (NoneType), expected str or Path"),
+        ({"output": ""}, "output is empty, expected the path of the database to write"),
+        ({"release": ""}, f"release is '', expected {A_NAME}"),
+        ({"stack": "a\nb"}, f"stack is 'a\\nb', expected {A_NAME}"),
+        ({"db": None}, "db is None (NoneType), expected str or Path"),
+        ({"db": ""}, "db is empty, expected the path of a file made by build"),
+        ({"limit": -1}, "limit is -1, expected a whole number from 0"),
+        ({"limit": "3"}, "limit is '3', expected a whole number from 0"),
+    ],
+)
+def test_a_wrong_argument_is_refused_in_words(
+    arguments: dict[str, Any], message: str, samples_file: Path, tmp_path: Path
+) -> None:
+    """By a `TypeError` of ours, before anything is read or written."""
+    of_find: dict[str, Any] = {"db": samples_file, "query": "zlib"} | arguments
+    of_build: dict[str, Any] = {"paths": SAMPLES, "output": tmp_path / "x.db"} | arguments
+    calls: list[Callable[[], object]] = [lambda: spack_cache_db.build(**of_build)]
+    if not {"db", "limit"}.isdisjoint(arguments):
+        calls = [lambda: spack_cache_db.find(**of_find)]
+    elif "output" not in arguments:
+        of_check = {name: each for name, each in of_build.items() if name != "output"}
+        calls.append(lambda: spack_cache_db.check(**of_check))
+        calls.append(lambda: spack_cache_db.verify(tmp_path / "x.db", **of_check))
+    for call in calls:
+        with pytest.raises(spack_cache_db.ArgumentError) as caught:
+            call()
+        assert str(caught.value) == message
+        assert isinstance(caught.value, BuilderError)
+        assert isinstance(caught.value, TypeError)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_record_is_what_json_prints(samples_file: Path) -> None:
@@ -141,3 +206,17 @@ def test_an_error_is_the_same_in_another_process(samples_file: Path, tmp_path: P
         for other in (pickle.loads(pickle.dumps(each)), copy.copy(each)):
             assert type(other) is type(each)
             assert (str(other), other.args, vars(other)) == (str(each), each.args, vars(each))
+
+
+@pytest.mark.parametrize(
+    ("fault", "text"),
+    [
+        (Fault("a.md", 3, "is bad"), "a.md:3: is bad"),
+        (Fault("a.md", 0, "is bad"), "a.md: is bad"),
+        (Fault("a\nb.md", 1, "is \x1b[31mred"), "a\\nb.md:1: is \\x1b[31mred"),
+        (Fault("ä.md", 0, "ist schlecht"), "ä.md: ist schlecht"),
+    ],
+)
+def test_a_fault_is_one_line(fault: Fault, text: str) -> None:
+    """Place, line if there is one, message; control characters are spelled out."""
+    assert str(fault) == text
