@@ -44,6 +44,15 @@ class Site:
         """Return the paths that were asked for, in order, that end so."""
         return [each.path for each in self.asked if each.path.endswith(ending)]
 
+    def secrets(self) -> dict[str, str]:
+        """Return the headers with a login that came."""
+        headers = (pair for each in self.asked for pair in each.headers.items())
+        return {
+            name: value
+            for name, value in headers
+            if name in ("authorization", "cookie") or name.startswith("x-amz-")
+        }
+
     def serve(self, files: dict[str, bytes]) -> None:
         """Serve these files, and no others."""
         self.files = {f"/{path}": data for path, data in files.items()}

@@ -1,10 +1,10 @@
-"""Mirrors in object stores and on this machine, and logins, which leave no server."""
+"""Mirrors in object stores, with and without a login, and mirrors on this machine."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,11 +26,10 @@ from tests.sources.fetch.mirrors import (
     layout_2,
     layout_3,
     says,
-    sha256,
     written,
 )
 from tests.sources.fetch.object_store import for_login
-from tests.sources.fetch.server import Answer, Site, serve, status, wants
+from tests.sources.fetch.server import Site, serve, status
 
 OLD, NEW = index("zlib"), index("zlib", "hdf5", size=200_000)
 KEY, SECRET, SESSION = "AKIDEXAMPLE", "a/secret+key=", "a-session-token=="
@@ -38,8 +37,6 @@ AMAZON = (
     "AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN AWS_DEFAULT_REGION AWS_REGION "
     "S3_ENDPOINT_URL"
 )
-IMAGE = "/v2/caches/mine"
-MANIFEST, BLOB = f"{IMAGE}/manifests/index.spack", f"{IMAGE}/blobs/sha256:{sha256(NEW)}"
 
 
 @pytest.fixture(autouse=True)
@@ -133,7 +130,7 @@ def test_a_redirect_takes_no_signature_along(site: Site, output: Path) -> None:
 
         assert [len(site.paths("/inside")), len(other.asked)] == [1, 1]
         site.asked = [each for each in site.asked if each.path == "/inside"]
-        assert secrets_of(site) | secrets_of(other) == {}
+        assert site.secrets() | other.secrets() == {}
 
 
 @pytest.mark.slow
@@ -178,89 +175,3 @@ def test_a_folder_without_an_index(tmp_path: Path, output: Path, name: str) -> N
 
     built = [build(path, tmp_path / "x.db", release="r") for path in (folder, output)]
     assert built[0].specs == built[1].specs > 0
-
-
-@pytest.fixture(params=["Bearer", "Basic"])
-def stranger(request: pytest.FixtureRequest) -> Iterator[Site]:
-    """A server that asks everybody for a login, and gives a token for any."""
-    with serve() as running:
-        challenge = f'{request.param} realm="{running.url}/token"'
-        running.always["/x"] = status(401, www_authenticate=challenge)
-        running.files["/token"] = b'{"token": "given-by-the-stranger"}'
-        yield running
-
-
-def leads_to(stranger: Site) -> Answer:
-    """Return the answer of a server that redirects to the stranger."""
-    return status(307, location=f"{stranger.url}/x")
-
-
-def secrets_of(stranger: Site) -> dict[str, str]:
-    """Return the headers with a login that a server was sent."""
-    return {
-        name: value
-        for each in stranger.asked
-        for name, value in each.headers.items()
-        if name in ("authorization", "cookie") or name.startswith("x-amz-")
-    }
-
-
-def bring_image(site: Site, output: Path) -> str:
-    """Fetch the image of a registry with a login, and return the fault."""
-    url = f"oci://{site.url.removeprefix('http://')}/caches/mine"
-    return says(bring_mine(output, url=url, access_pair=["me", "hunter2"], access_token=SESSION))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["Bearer", "Basic"])
-@pytest.mark.parametrize("path", [MANIFEST, BLOB])
-def test_a_registry_that_redirects(
-    site: Site, stranger: Site, output: Path, kind: str, path: str
-) -> None:
-    """A challenge counts only if the registry itself sent it, before and after the login."""
-    realm = f'{kind} realm="{site.url}/token"'
-    layer = {"digest": f"sha256:{sha256(NEW)}", "size": len(NEW)}
-    site.files = {
-        MANIFEST: json.dumps({"layers": [layer]}).encode(),
-        BLOB: NEW,
-        "/token": b'{"token": "abc"}',
-    }
-    for name in (MANIFEST, BLOB):
-        site.always[name] = wants("Basic", "Bearer abc", challenge=realm)
-    site.always[path] = leads_to(stranger)
-
-    assert bring_image(site, output) == (
-        f"redirects to {stranger.url}, which requires a login, "
-        "but a login is sent only to the mirror's own server"
-    )
-    assert [each.path for each in stranger.asked] == ["/x"]
-    assert secrets_of(stranger) == {}
-
-
-@pytest.mark.slow
-def test_a_realm_that_redirects(site: Site, stranger: Site, output: Path) -> None:
-    """The server of tokens that the registry names is given the login, and none behind it."""
-    site.always[MANIFEST] = status(401, www_authenticate=f'Bearer realm="{site.url}/token"')
-    site.always["/token"] = leads_to(stranger)
-
-    assert bring_image(site, output).startswith(f"redirects to {stranger.url}, which requires")
-    assert [each.headers.get("authorization", "")[:6] for each in site.asked] == ["", "Basic "]
-    assert secrets_of(stranger) == {}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("layout", [layout_3, layout_2])
-def test_a_password_in_a_url(
-    site: Site, stranger: Site, output: Path, layout: Callable[[bytes], dict[str, bytes]]
-) -> None:
-    """A user and a password of a URL go to its server alone, whichever file redirects."""
-    files = below("m", layout(NEW))
-    url = site.url.replace("://", "://me:hunter2@") + "/m"
-    for number, path in enumerate(("m", *files)):
-        site.serve(files)
-        site.always = {f"/{path}": leads_to(stranger)}
-        fetch(url, output / str(number), limits=QUICK)
-
-    assert {each.headers["authorization"][:6] for each in site.asked} == {"Basic "}
-    assert len(stranger.asked) == 1 + len(files)
-    assert secrets_of(stranger) == {}

@@ -56,14 +56,6 @@ def test_what_cannot_be_fetched(message: str, url: str) -> None:
     assert str(caught.value).startswith(f"{message}expected ")
 
 
-def test_no_password_is_told() -> None:
-    """Users, passwords and queries of URLs stay out of messages."""
-    for url in ("https://me:secret@host/a b", "https://host/a?secret", "s3://me:secret@bucket/a"):
-        with pytest.raises(FetchFault) as caught:
-            mirror_place(url)
-        assert "secret" not in str(caught.value.faults[0])
-
-
 @given(st.builds(str.__mul__, st.text(max_size=6), st.integers(1, 60)))
 @example("..")
 @example(".hidden")
@@ -154,22 +146,9 @@ def test_names_of_a_manifest_that_lead_elsewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        b"{",
-        b"[]",
-        b'{"develop": {}}',
-        b'{"develop": [{"label": "root"}]}',
-        b'{"database": {"version": "8", "installs": {}}}',
-        b'{"\xff": []}',
-        b'{"a": ' * 100_000,
-    ],
+    "text", [b"[]", b'{"develop": [{"label": "root"}]}', b'{"\xff": []}', b'{"a": ' * 100_000]
 )
 def test_what_is_no_manifest(text: bytes) -> None:
     """Other JSON is refused, with what was expected."""
-    with pytest.raises(FetchFault) as caught:
+    with pytest.raises(FetchFault, match=r"^is not a manifest of releases: .*; expected a mirror"):
         read_release_manifest(URL, text)
-
-    message = str(caught.value)
-    assert message.startswith("is not a manifest of releases: ")
-    assert message.endswith("expected a mirror, or a manifest {release: [{label, url}]}")

@@ -1,8 +1,9 @@
-"""Indexes in OCI registries: Debian's docker-registry, and one that behaves badly."""
+"""Indexes in OCI registries, and logins, which go to no other server."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,20 @@ from spack_cache_db.sources.fetch.addresses import FetchFault
 from spack_cache_db.sources.fetch.remote_files import Registry
 from spack_cache_db.sources.fetch.web import Web
 from spack_cache_db.sources.indexes import read_address
-from tests.sources.fetch.mirrors import QUICK, bring_mine, changes, files_in, index, says, sha256
+from tests.sources.fetch.mirrors import (
+    QUICK,
+    below,
+    bring_mine,
+    changes,
+    files_in,
+    index,
+    layout_2,
+    layout_3,
+    says,
+    sha256,
+)
 from tests.sources.fetch.registries import push, registry
-from tests.sources.fetch.server import Site, serve, status, wants
+from tests.sources.fetch.server import Answer, Site, serve, status, wants
 
 pytestmark = pytest.mark.slow
 
@@ -154,3 +166,68 @@ def test_no_references(image: str) -> None:
     """A URL that does not name an image is refused, above all one with a password."""
     with pytest.raises(FetchFault, match=r"^does not name an image, expected oci://host/name"):
         opened(f"oci://{image}" if "user" in image else f"oci://ghcr.io{image}")
+
+
+@pytest.fixture(params=["Bearer", "Basic"])
+def stranger(request: pytest.FixtureRequest) -> Iterator[Site]:
+    """A server that asks everybody for a login, and gives a token for any."""
+    with serve() as running:
+        challenge = f'{request.param} realm="{running.url}/token"'
+        running.always["/x"] = status(401, www_authenticate=challenge)
+        running.files["/token"] = b'{"token": "given-by-the-stranger"}'
+        yield running
+
+
+def leads_to(stranger: Site) -> Answer:
+    """Return the answer of a server that redirects to the stranger."""
+    return status(307, location=f"{stranger.url}/x")
+
+
+@pytest.mark.parametrize("kind", ["Bearer", "Basic"])
+@pytest.mark.parametrize("path", [MANIFEST, BLOB])
+def test_a_registry_that_redirects(
+    site: Site, stranger: Site, output: Path, kind: str, path: str
+) -> None:
+    """A challenge counts only if the registry itself sent it, before and after the login."""
+    realm = f'{kind} realm="{site.url}/token"'
+    host = serve_image(site)
+    site.files["/token"] = b'{"token": "abc"}'
+    for name in (MANIFEST, BLOB):
+        site.always[name] = wants("Basic", "Bearer abc", challenge=realm)
+    site.always[path] = leads_to(stranger)
+
+    assert says(bring_with_login(host, output)) == (
+        f"redirects to {stranger.url}, which requires a login, "
+        "but a login is sent only to the mirror's own server"
+    )
+    assert [each.path for each in stranger.asked] == ["/x"]
+    assert stranger.secrets() == {}
+
+
+def test_a_realm_that_redirects(site: Site, stranger: Site, output: Path) -> None:
+    """The server of tokens that the registry names is given the login, and none behind it."""
+    site.always[MANIFEST] = status(401, www_authenticate=f'Bearer realm="{site.url}/token"')
+    site.always["/token"] = leads_to(stranger)
+
+    message = says(bring_with_login(serve_image(site), output))
+
+    assert message.startswith(f"redirects to {stranger.url}, which requires a login")
+    assert [each.headers.get("authorization", "")[:6] for each in site.asked] == ["", "Basic "]
+    assert stranger.secrets() == {}
+
+
+@pytest.mark.parametrize("layout", [layout_3, layout_2])
+def test_a_password_in_a_url(
+    site: Site, stranger: Site, output: Path, layout: Callable[[bytes], dict[str, bytes]]
+) -> None:
+    """A user and a password of a URL go to its server alone, whichever file redirects."""
+    files = below("m", layout(NEW))
+    url = site.url.replace("://", "://me:hunter2@") + "/m"
+    for number, path in enumerate(("m", *files)):
+        site.serve(files)
+        site.always = {f"/{path}": leads_to(stranger)}
+        fetch(url, output / str(number), limits=QUICK)
+
+    assert {each.headers["authorization"][:6] for each in site.asked} == {"Basic "}
+    assert len(stranger.asked) == 1 + len(files)
+    assert stranger.secrets() == {}
