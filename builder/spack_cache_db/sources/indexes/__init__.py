@@ -296,7 +296,7 @@ class Installs(dict[str, Raw]):
             versions = ", ".join(VERSIONS)
             raise IndexFault(f"database version {database.version}, expected one of {versions}")
         super().__init__(database.installs)
-        self.version = database.version
+        self.format = database.version
 
     @cached_property
     def is_installed(self) -> bool:
@@ -380,7 +380,10 @@ def _spec_file(file: Any) -> SpecFile:
 class SpecFileRecords(dict[str, Entry]):
     """The nodes of spec files as records; the file of a binary has priority over other files."""
 
-    def __init__(self, files: Sequence[SpecFile]) -> None:
+    is_installed = False
+
+    def __init__(self, files: Sequence[SpecFile], form: str) -> None:
+        self.format = form
         dependencies = (entry for file in reversed(files) for entry in file.entries[1:])
         entries = [*dependencies, *(file.entries[0] for file in files)]
         super().__init__({entry.node.hash: entry for entry in entries})

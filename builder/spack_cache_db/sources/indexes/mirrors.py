@@ -110,16 +110,15 @@ def open_file(file: RawFile, place: Place) -> OpenIndex:
     """Open an index or a spec file outside a mirror; `InputError` if it cannot be read."""
     with _faults_of(file.location):
         data = decompressed(file.data, MAX_INDEX)
+        opened = File(file.location, file.path), hashlib.sha256(data).hexdigest(), place
         if b'"database"' in data[:256]:
-            return _open_index(File(file.location, file.path), data, place, file.path)
+            require_text(data)
+            return _opened(*opened, file.path, Installs(data), file.location)
         # `_cache/<release>/<package>/spec-N.json`, as in the folders of pages.
         spec_file = read_spec_file(data, MAX_INDEX)
         folders = file.path.split("/")[:-1]
-        release, stack = place.of("/".join([*folders[-2:-1], "spec.json"]))
-        facts = IndexFacts(stack, f"{SPEC_FILE}{spec_file.version}", None, None)
-        sha256 = hashlib.sha256(data).hexdigest()
-        document = Document(file.location, file.path, sha256, release, index_facts=facts)
-        return _opened(document, SpecFileRecords([spec_file]))
+        records = SpecFileRecords([spec_file], f"{SPEC_FILE}{spec_file.version}")
+        return _opened(*opened, "/".join([*folders[-2:-1], "spec.json"]), records, None)
 
 
 def open_mirror(mirror: File, place: Place) -> Iterator[OpenIndex | Fault]:
@@ -167,7 +166,7 @@ def files_to_read(folder: Path) -> list[Path]:
     paths = mirror.index_paths()
     sums = (path.with_name(f"{path.name}.hash") for path in paths)
     beside = [folder / ADDRESS_FILE, folder / SIZES_FILE, *sums]
-    specs = sorted(mirror.spec_manifests) if paths else mirror.spec_paths()[1]
+    specs = sorted(mirror.spec_manifests.values()) if paths else mirror.spec_paths()[1]
     return [*paths, *specs, *filter(Path.is_file, beside)]
 
 
@@ -240,18 +239,17 @@ class _Mirror:
         self._place = place
         # The folders of the mirror give its release and stack.
         self._place_path = f"{mirror.path}/index.json".lstrip("/")
-        self.spec_manifests = [*folder.glob(f"v3/manifests/spec/*/*{_SPEC_MANIFEST}")]
         # The last part of a manifest's name is the hash.
-        self._by_hash = {
+        self.spec_manifests = {
             path.name.removesuffix(_SPEC_MANIFEST).rpartition("-")[2]: path
-            for path in self.spec_manifests
+            for path in folder.glob(f"v3/manifests/spec/*/*{_SPEC_MANIFEST}")
         }
-        is_layout_2 = not self._by_hash and not (folder / "v3").is_dir()
+        is_layout_2 = not self.spec_manifests and not (folder / "v3").is_dir()
         self._prefix = Tarball(self._base, is_whole=False) if self._base and is_layout_2 else None
 
     def binary(self, dag_hash: str, unknown: Counter[str]) -> BinaryPlace:
         """Return size and URL of a spec's binary; `IndexFault` if its manifest cannot be read."""
-        path = self._by_hash.get(dag_hash)
+        path = self.spec_manifests.get(dag_hash)
         if path is None:
             size = self._sizes.get(dag_hash)
             return BinaryPlace(None if size is None else str(size), self._prefix)
@@ -273,14 +271,22 @@ class _Mirror:
         A view may be at any depth, because its name may contain slashes.
         """
         manifests = self.folder / MANIFESTS
-        if manifests.is_dir():
-            return sorted(folder / _INDEX_MANIFEST for folder in _folders_with_an_index(manifests))
-        return [path for name in _PLAIN if os.path.lexists(path := self.folder / name)]
+        if not manifests.is_dir():
+            return [path for name in _PLAIN if os.path.lexists(path := self.folder / name)]
+        paths, visited = list[Path](), set[str]()
+        for folder, folders, files in os.walk(manifests, onerror=_raise, followlinks=True):
+            real = os.path.realpath(folder)
+            if real in visited:
+                folders.clear()
+            elif _INDEX_MANIFEST in (*files, *folders):
+                paths.append(Path(folder, _INDEX_MANIFEST))
+            visited.add(real)
+        return sorted(paths)
 
     def spec_paths(self) -> tuple[str, list[Path]]:
         """Return the layout of a mirror without an index, and its spec files or their manifests."""
         if (self.folder / "v3" / "manifests" / "spec").is_dir():
-            return "3", sorted(self.spec_manifests)
+            return "3", sorted(self.spec_manifests.values())
         below = sorted((self.folder / "build_cache").rglob("*"))
         return "2", [path for path in below if path.name.endswith(_SPEC_SUFFIXES)]
 
@@ -298,7 +304,9 @@ class _Mirror:
         below = path.relative_to(self.folder).as_posix()
         file = File(str(path), f"{self._mirror.path}/{below}".lstrip("/"))
         data = decompressed(data, MAX_INDEX)
-        index = _open_index(file, data, self._place, self._place_path, view, self)
+        require_text(data)
+        opened = file, hashlib.sha256(data).hexdigest(), self._place, self._place_path
+        index = _opened(*opened, Installs(data), str(self.folder), view, self)
         index.unknown.update(unknown)
         return index
 
@@ -316,13 +324,10 @@ class _Mirror:
             digest.update(hashlib.sha256(data).digest())
         if not files:
             raise IndexFault("the mirror has neither an index nor a spec file, expected one")
-        release, stack = self._place.of(self._place_path)
-        location = self._mirror.location
-        facts = IndexFacts(stack, f"spec files, layout {layout}", self.url, location)
-        path_in_input = self._mirror.path or "."
-        sha256 = digest.hexdigest()
-        document = Document(location, path_in_input, sha256, release, index_facts=facts)
-        return _opened(document, SpecFileRecords(files), self)
+        location, path_in_input, *_ = self._mirror
+        opened = File(location, path_in_input or "."), digest.hexdigest(), self._place
+        records = SpecFileRecords(files, f"spec files, layout {layout}")
+        return _opened(*opened, self._place_path, records, location, mirror=self)
 
     def _blob(self, manifest: Manifest, media_type: str) -> bytes:
         """Return the bytes of the blob that a manifest names; `IndexFault` if it does not match."""
@@ -336,19 +341,6 @@ class _Mirror:
         except IndexFault as fault:
             raise IndexFault(f"{blob.path}: {fault}") from None
         return data
-
-
-def _folders_with_an_index(top: Path) -> Iterator[Path]:
-    """Yield the folders with the manifest of an index, at any depth, each once despite links."""
-    visited = set[str]()
-    for folder, folders, files in os.walk(top, onerror=_raise, followlinks=True):
-        real = os.path.realpath(folder)
-        if real in visited:
-            folders.clear()
-            continue
-        visited.add(real)
-        if _INDEX_MANIFEST in (*files, *folders):
-            yield Path(folder)
 
 
 def _raise(error: OSError) -> None:
@@ -366,41 +358,30 @@ def _require_sum(path: Path, data: bytes) -> None:
             raise IndexFault(f"has the checksum {checksum}, {expected}")
 
 
-def _open_index(
+def _opened(
     file: File,
-    data: bytes,
+    sha256: str,
     place: Place,
-    place_path: str,
+    path: str,
+    records: IndexRecords,
+    whole: str | None,
     view: str | None = None,
     mirror: _Mirror | None = None,
 ) -> OpenIndex:
-    """Return an index from its bytes; `LineFault` if the data is not an index."""
-    require_text(data)
-    installs = Installs(data)
-    is_installed = installs.is_installed
-    release, stack = place.of_tree(file) if is_installed else place.of(place_path, view)
-    facts = IndexFacts(
-        stack,
-        installs.version,
-        mirror.url if mirror else None,
-        str(mirror.folder) if mirror else file.location,
-        is_installed=is_installed,
-        is_named=is_installed and place.release is not None,
-    )
-    sha256 = hashlib.sha256(data).hexdigest()
-    document = Document(file.location, file.path, sha256, release, index_facts=facts)
-    return _opened(document, installs, mirror)
+    """Return an index without the binaries that filters exclude; `IndexFault` for a wrong name.
 
-
-def _opened(document: Document, records: IndexRecords, mirror: _Mirror | None = None) -> OpenIndex:
-    """Return an index without the binaries that filters exclude; `IndexFault` for a wrong name."""
-    facts = document.index_facts
-    assert facts is not None
+    The folders of `path` give the names of release and stack; `whole` as in `IndexFacts`.
+    """
+    is_installed = records.is_installed
+    release, stack = place.of_tree(file) if is_installed else place.of(path, view)
     try:
-        require_name("release", document.release)
-        require_name("stack", facts.stack)
+        require_name("release", release)
+        require_name("stack", stack)
     except ValueError as error:
         raise IndexFault(str(error)) from None
+    url, is_named = mirror.url if mirror else None, is_installed and place.release is not None
+    facts = IndexFacts(stack, records.format, url, whole, is_installed, is_named)
+    document = Document(file.location, file.path, sha256, release, index_facts=facts)
     unknown = Counter[str]()
     left_out = mirror.filter.left_out(records) if mirror else frozenset()
     if left_out:
