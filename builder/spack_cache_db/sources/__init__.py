@@ -33,8 +33,7 @@ class Place(NamedTuple):
     def of_tree(self, index: File) -> tuple[str, str]:
         """Return release and stack of an installation from the path of its index.
 
-        The release is the first folder within the input, or else the input itself, whose name is
-        not one of `_USUAL_NAMES`.
+        The release is the first folder, or else the input, whose name is not in `_USUAL_NAMES`.
         """
         top = Path(os.path.abspath(index.location.removesuffix(index.path)))  # noqa: PTH100
         top = top.parent if top.name == _TREE else top
@@ -62,11 +61,9 @@ SIZES_FILE = "sizes.json"
 class File(NamedTuple):
     """A file on disk, or the folder of a mirror.
 
-    Attributes:
-        location: the path as the user would type it, for messages.
-        path: the path within the input, which goes into the database.
-        kind: `database` and `modules` are files that were named as such.
-        release: the release that was given for an installation or its modules.
+    `location` is the path as the user would type it, for messages; `path` is the path within the
+    input, which goes into the database. `database` and `modules` are files that were named as such;
+    `release` was given for an installation or its modules.
     """
 
     location: str

@@ -264,9 +264,8 @@ class Writer:
 
     def append_row(self, table: str, **row: int) -> None:
         """Append one row to one of `TABLES`, with all of its columns."""
-        rows = self.columns.tables[table]
         for name, value in row.items():
-            rows[name].append(value)
+            self.columns.tables[table][name].append(value)
 
     def add_record(
         self,
@@ -277,15 +276,9 @@ class Writer:
         spec: int,
         **record: int,
     ) -> None:
-        """Add the record of a spec in an index.
+        """Add the record of a spec in an index, with the other columns of `records`.
 
-        Args:
-            configuration: number of its configuration.
-            listing: stacks, size and tarball of its binary; None if it has none.
-            edges: its dependencies with their uses.
-            document: number of the index.
-            spec: number of its hash.
-            record: the other columns of `records`.
+        `listing` has stacks, size and tarball of its binary; `edges` are dependencies and uses.
         """
         row = {"document": document, "spec": spec}
         table = "unlisted" if listing is None else "listings"

@@ -89,7 +89,7 @@ def plan(
         lists = ("module-index.yaml", ".json") if os.path.isdir(path) else ""  # noqa: PTH112
         files = [file for file in _files_below(path, set())[0] if file.path.endswith(lists)]
         for file in files:
-            name = f"{release}/{file.path}" if release else file.path
+            name = f"{release or ''}/{file.path}".lstrip("/")
             found[file.location] = File(file.location, name, "modules", release)
         if not files:
             message = "no such file, or folder with a list of modules"
@@ -114,9 +114,7 @@ def _is_large(file: File) -> bool:
 def _files_below(path: str, tops: set[str]) -> tuple[list[File], list[Fault]]:
     """Return the files and mirrors of a path, and the faults of folders that cannot be listed.
 
-    Args:
-        path: a file or folder, which may be missing.
-        tops: real paths of folders that are read anyway; targets of links are added.
+    Targets of links are added to `tops`, the real paths of folders that are read anyway.
     """
     if not os.path.exists(path):  # noqa: PTH110 - methods of Path raise for a name that is too long
         return [], []
@@ -239,10 +237,8 @@ def read_files(
 ) -> Columns:
     """Return the columns of a unit; a file that cannot be read adds its faults.
 
-    Args:
-        files: the files and mirrors of the unit, and faults of others.
-        place: release and stack of indexes that were given by name.
-        share: called repeatedly with the part of an index that has been read.
+    `place` is the release and stack of indexes that were given by name. `share` is called
+    repeatedly with the part of an index that has been read.
     """
     writer = Writer()
     columns = writer.columns

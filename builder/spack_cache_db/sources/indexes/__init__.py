@@ -178,11 +178,7 @@ _STEP = 1024
 
 
 def decompressed(data: bytes, max_size: int) -> bytes:
-    """Return decompressed bytes, at most `max_size`; data that is not compressed is unchanged.
-
-    Raises:
-        IndexFault: the data is broken, cut, or too large.
-    """
+    """Return decompressed bytes, at most `max_size`; data that is not compressed is unchanged."""
     decompressor: Any
     if data.startswith(GZIP):
         decompressor = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
@@ -243,12 +239,9 @@ _INDEX = msgspec.json.Decoder(Index)
 
 
 class Entry(NamedTuple):
-    """One record of an index.
+    """One record of an index, and its unknown keys, such as `spec.dependencies[].odd`.
 
-    Attributes:
-        is_binary: whether the mirror has a binary of it, or Spack installed it.
-        install: its prefix and time, in the index of an installation.
-        unknown: its unknown keys, such as `spec.dependencies[].odd`.
+    `is_binary` is true if the mirror has a binary of it, or Spack installed it.
     """
 
     node: Node
@@ -265,11 +258,10 @@ def read_entry(record: Any) -> Entry:
     for key in ("in_buildcache", "installed", "explicit"):
         if not isinstance(record.get(key), bool | None):
             raise ValueError(f"has {key} {record[key]!r:.60}, expected true or false")
-    in_buildcache, installed = record.get("in_buildcache"), record.get("installed")
+    is_binary, installed = record.get("in_buildcache"), record.get("installed")
     # Only some versions of indexes have `in_buildcache`.
-    is_binary = node.external is None and installed is not False
-    if in_buildcache is not None:
-        is_binary = in_buildcache
+    if is_binary is None:
+        is_binary = node.external is None and installed is not False
     return Entry(node, is_binary, _install(record) if installed else None, frozenset(unknown))
 
 
@@ -337,11 +329,7 @@ class SpecFile(NamedTuple):
 
 
 def read_spec_file(data: bytes, max_size: int) -> SpecFile:
-    """Return a spec file in any of its forms, decompressed to at most `max_size` bytes.
-
-    Raises:
-        LineFault: it cannot be read.
-    """
+    """Return a spec file in any of its forms, decompressed to at most `max_size` bytes."""
     text = without_signature(decompressed(data, max_size))
     require_text(text)
     with _whole("spec file", ", expected one of Spack's"):
