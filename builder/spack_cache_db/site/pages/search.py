@@ -8,11 +8,18 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.query.answers import notes_on
-from spack_cache_db.query.conditions import Conditions, OneOf, UnsupportedQuery, asked, only
+from spack_cache_db.query.conditions import (
+    Conditions,
+    OneOf,
+    Question,
+    UnsupportedQuery,
+    asked,
+    only,
+)
 from spack_cache_db.query.configurations import specs_beginning
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
@@ -52,6 +59,7 @@ from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import UnknownSpackVersion, todays_spec
 from spack_cache_db.spack.pasted_specs import PastedSpec, pasted_spec
 
+Result = TypeVar("Result")
 NO_TIME = "the reason why nothing matches takes too long to find: name a package"
 
 _SIGNS = re.compile(r"[@~%^=/]|(?<![\w+])\+")
@@ -122,6 +130,11 @@ class FindPage:
     install: Commands | None = None
 
     @property
+    def count(self) -> int:
+        """The number of configurations."""
+        return self.answer.count if self.answer else 0
+
+    @property
     def is_elsewhere(self) -> bool:
         """Whether the answer is another page, which `reading` names."""
         return self.reading is not None and self.answer is None and self.packages is None
@@ -153,14 +166,19 @@ def load_find(
     return replace(result, notes=(*pasted.notes_on(text), *result.notes))
 
 
-def reasons_of(lookups: Lookups, query: SpecQuery, scope: Conditions) -> tuple[str, ...]:
-    """Return why nothing satisfies a query, or `NO_TIME` if that takes too long."""
+def _in_time(explain: Callable[[], Result], otherwise: Result) -> Result:
+    """Return an explanation; `otherwise` if it takes too long."""
     try:
-        return why_not(Candidates(lookups), query, scope).reasons()
+        return explain()
     except sqlite3.OperationalError as error:
         if not is_interrupted(error):
             raise
-        return (NO_TIME,)
+        return otherwise
+
+
+def reasons_of(lookups: Lookups, query: SpecQuery, scope: Conditions) -> tuple[str, ...]:
+    """Return why nothing satisfies a query, or `NO_TIME` if that takes too long."""
+    return _in_time(lambda: why_not(Candidates(lookups), query, scope).reasons(), (NO_TIME,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +195,7 @@ class _Search:
         if not text.strip():
             return FindPage()
         word = _ONE_WORD.fullmatch(text)
-        specs = specs_beginning(self.lookups.conn, word[1], MOST_CANDIDATES) if word else {}
-        hashes = tuple(specs.values())
-        if word and hashes and word[1] not in self.lookups.packages:
+        if word and word[1] not in self.lookups.packages and (hashes := self._hashes(word[1])):
             return FindPage(prefix=word[1], hashes=hashes)
         name = read_spellings(self.lookups).canonical("package", text)
         count = package_counts(self.lookups).get(name.strip())
@@ -212,28 +228,19 @@ class _Search:
             if result and result.answer is None and (is_known or result.packages is None):
                 return result
         prefix = asked(question.conditions, "hash")
-        hashes = ()
-        if prefix is not None and is_hash_prefix(prefix):
-            specs = specs_beginning(self.lookups.conn, prefix, MOST_CANDIDATES)
-            hashes = tuple(specs.values())
-        results = kept_matching(self.lookups, question.conditions)
-        answer = self._answer(results, query)
-        if answer.count == 1 and len(hashes) == 1:
-            return FindPage(prefix=prefix, hashes=hashes)
+        result = replace(self._found(question, query), asked=spec_text(query), prefix=prefix)
+        if prefix is not None and is_hash_prefix(prefix) and result.count == 1:
+            hashes = self._hashes(prefix)
+            if len(hashes) == 1:
+                return FindPage(prefix=prefix, hashes=hashes)
         compiler = self._compiled(query)
-        result = FindPage(
-            asked=spec_text(query),
-            prefix=prefix,
-            answer=answer,
-            notes=(*spelled, *notes_on(self.lookups, question)),
-            compiler=compiler,
-            install=self._install(answer),
-        )
-        if answer.count:
-            return result
-        if compiler is not None:
+        if compiler is not None and not result.count:
             return FindPage(reading=Reading(compiler))
-        return self._explained(result, why_not, query, self.scope)
+        result = replace(result, compiler=compiler, notes=(*spelled, *result.notes))
+        return result if result.count else self._explained(result, why_not, query, self.scope)
+
+    def _hashes(self, prefix: str) -> tuple[str, ...]:
+        return tuple(specs_beginning(self.lookups.conn, prefix, MOST_CANDIDATES).values())
 
     def _is_spec_of_package(self, text: str) -> bool:
         """Return whether a text is a spec of a package of the database, such as `Hdf5+mpi`."""
@@ -266,15 +273,8 @@ class _Search:
         except (QuerySyntaxError, UnsupportedQuery):
             # A word is a part of a spec that is not valid alone, such as `^[virtuals=c,cxx]`.
             return None
-        answer = self._answer(kept_matching(self.lookups, question.conditions), query)
-        result = FindPage(
-            reading=reading,
-            asked=reading.spec,
-            answer=answer,
-            notes=notes_on(self.lookups, question),
-            install=self._install(answer),
-        )
-        return result if answer.count else self._explained(result, why_not, query, scope)
+        result = replace(self._found(question, query), reading=reading, asked=reading.spec)
+        return result if result.count else self._explained(result, why_not, query, scope)
 
     def _of_words(self, words: Sequence[str], nouns: Sequence[str] | None = None) -> FindPage:
         """Return the packages that words name or describe."""
@@ -285,14 +285,6 @@ class _Search:
         """Return the packages that the words of a spec may mean."""
         return self._of_words(plain_words(" ".join(_WORD.findall(text))))
 
-    def _install(self, answer: Answer) -> Commands | None:
-        """Return the commands for the first row."""
-        if answer.window.page > 1 or not answer.rows or not answer.rows[0].hashes:
-            return None
-        row, release = answer.rows[0], asked(self.scope, "release")
-        name = self.lookups.releases[release].name if release is not None else None
-        return install_binary(self.lookups.conn, row.configuration.package, row.hashes[0], name)
-
     def _explained(
         self,
         result: FindPage,
@@ -301,13 +293,9 @@ class _Search:
         scope: Conditions,
     ) -> FindPage:
         """Return a page without rows, with the reason unless that takes too long."""
-        try:
-            why = explain(Candidates(self.lookups), query, scope)
-        except sqlite3.OperationalError as error:
-            if not is_interrupted(error):
-                raise
-            return replace(result, notes=(*result.notes, NO_TIME))
-        return replace(result, why=why)
+        late = replace(result, notes=(*result.notes, NO_TIME))
+        candidates = Candidates(self.lookups)
+        return _in_time(lambda: replace(result, why=explain(candidates, query, scope)), late)
 
     def _compiled(self, query: SpecQuery) -> str | None:
         """Return a spec of the binaries that a compiler built, if the query is only a compiler."""
@@ -318,20 +306,21 @@ class _Search:
         question = question_of(self.lookups, parse(built), self.scope)
         return built if matching(self.lookups, question.conditions).ids else None
 
-    def _answer(self, results: ResultSet, query: SpecQuery) -> Answer:
-        """Return the configurations that satisfy a query, newest versions first."""
+    def _found(self, question: Question, query: SpecQuery) -> FindPage:
+        """Return the configurations that answer a question, and the commands for the first row."""
+        lookups, results = self.lookups, kept_matching(self.lookups, question.conditions)
         window = paginated(len(results.ids), self.page, PAGE_ROWS)
-        configurations = counted_part(self.lookups, results, window.rows)
+        configurations = counted_part(lookups, results, window.rows)
         variants = shared_variants(configurations) if window.page_count == 1 else ()
-        return Answer(
-            count=len(results.ids),
-            rows=table_rows(
-                self.lookups, configurations, variants, results.conditions, self.opened
-            ),
-            common_variants=variants,
-            window=window,
-            facets=facets_of(self.lookups, results, query),
-        )
+        rows = table_rows(lookups, configurations, variants, results.conditions, self.opened)
+        facets = facets_of(lookups, results, query)
+        install, release = None, asked(self.scope, "release")
+        if window.page == 1 and rows and rows[0].hashes:
+            name = lookups.releases[release].name if release is not None else None
+            package = rows[0].configuration.package
+            install = install_binary(lookups.conn, package, rows[0].hashes[0], name)
+        answer = Answer(len(results.ids), rows, variants, window, facets)
+        return FindPage(answer=answer, notes=notes_on(lookups, question), install=install)
 
 
 def page_filters(lookups: Lookups, text: str, narrowing: Narrowing) -> list[tuple[str, str]] | None:
