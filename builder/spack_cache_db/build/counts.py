@@ -6,8 +6,6 @@ Only binaries are counted, not specs that are in no release.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -183,30 +181,38 @@ def _release_packages(numbered: Numbered, in_releases: Pairs) -> Frame:
     )
 
 
-_Cells = tuple[Numbers, Numbers, Numbers, Numbers]
-"""Parallel arrays: release (0 for all), package, value, and the number of specs."""
-
-
 def _facet_counts(numbered: Numbered, in_releases: Pairs, in_stacks: Pairs) -> list[FacetCount]:
     """Return the counts by release, facet and value, sorted; those of all releases come first."""
-    ids = numbered.ids
+    ids, listings, package_of = numbered.ids, numbered.listings, numbered.configurations["package"]
     names_of_facet = {facet: ids[CONFIGURATION[facet]] for facet in FACETS}
     names_of_facet["stack"] = ids["stacks"]
     values = sorted((facet, name) for facet, names in names_of_facet.items() for name in names)
     codes = {value: code for code, value in enumerate(values)}
-    code_of = {
-        facet: numbers([0, *(codes[facet, name] for name in names)])
-        for facet, names in names_of_facet.items()
-    }
     specs = np.zeros((len(ids["releases"]) + 1) * len(values), dtype=np.int64)
     packages = np.zeros_like(specs)
-    for release, package, value, counts in chain(
-        _stack_cells(numbered, in_stacks, code_of["stack"]),
-        _configuration_cells(numbered, in_releases, code_of),
-    ):
-        key = release * len(values) + value
-        specs += summed(key, counts, len(specs))
-        packages += np.bincount(pairs(key, package).first, minlength=len(packages))
+
+    def add(facet: str, release: Numbers, package: Numbers, value: Numbers, count: Numbers) -> None:
+        """Add the specs of a package with a value in a release (0 for all releases)."""
+        code = numbers([0, *(codes[facet, name] for name in names_of_facet[facet])])
+        key = release * len(values) + code[value]
+        specs[:] += summed(key, count, len(specs))
+        packages[:] += np.bincount(pairs(key, package).first, minlength=len(packages))
+
+    everywhere = np.zeros_like(in_stacks.first)
+    add("stack", everywhere, package_of[in_stacks.first], in_stacks.second, in_stacks.counts)
+    most = len(ids["packages"]) + 1
+    release_and_package = listings["release"] * most + package_of[listings["configuration"]]
+    sets = pairs(release_and_package, listings["stacks"])
+    index, stack = numbered.stack_members.of(sets.second)
+    add("stack", *np.divmod(sets.first[index], most), stack, sets.counts[index])
+    spec_counts = np.bincount(numbered.specs["configuration"][numbered.specs["is_listed"] > 0])
+    used = np.flatnonzero(spec_counts)
+    configuration = np.concatenate([used, in_releases.first])
+    release = np.concatenate([np.zeros_like(used), in_releases.second])
+    counts = np.concatenate([spec_counts[used], in_releases.counts])
+    for facet in FACETS:
+        value = numbered.configurations[facet][configuration]
+        add(facet, release, package_of[configuration], value, counts)
     return [
         (
             key // len(values) or None,
@@ -216,36 +222,3 @@ def _facet_counts(numbered: Numbered, in_releases: Pairs, in_stacks: Pairs) -> l
         )
         for key in np.flatnonzero(packages).tolist()
     ]
-
-
-def _configuration_cells(
-    numbered: Numbered, in_releases: Pairs, code_of: dict[str, Numbers]
-) -> Iterator[_Cells]:
-    """Yield the cells of each facet that is a column of configurations."""
-    binaries = numbered.specs["configuration"][numbered.specs["is_listed"] > 0]
-    specs = np.bincount(binaries)
-    used = np.flatnonzero(specs)
-    configuration = np.concatenate([used, in_releases.first])
-    release = np.concatenate([np.zeros_like(used), in_releases.second])
-    package = numbered.configurations["package"][configuration]
-    counts = np.concatenate([specs[used], in_releases.counts])
-    for facet in FACETS:
-        yield (
-            release,
-            package,
-            code_of[facet][numbered.configurations[facet][configuration]],
-            counts,
-        )
-
-
-def _stack_cells(numbered: Numbered, in_stacks: Pairs, codes: Numbers) -> Iterator[_Cells]:
-    """Yield the cells of the stacks; `codes` has the value of each stack's id."""
-    package_of, listings = numbered.configurations["package"], numbered.listings
-    configuration, stack, specs = in_stacks
-    yield np.zeros_like(configuration), package_of[configuration], codes[stack], specs
-    packages = len(numbered.ids["packages"]) + 1
-    release_and_package = listings["release"] * packages + package_of[listings["configuration"]]
-    stack_sets = pairs(release_and_package, listings["stacks"])
-    index, stack = numbered.stack_members.of(stack_sets.second)
-    release, package = np.divmod(stack_sets.first[index], packages)
-    yield release, package, codes[stack], stack_sets.counts[index]

@@ -13,6 +13,7 @@ import json
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from io import StringIO
 from typing import Any
@@ -143,13 +144,12 @@ def _json(text: str) -> Any:
         if not is_lock and not text.lstrip().startswith("[{"):
             return None
         expected = "expected a whole spack.lock" if is_lock else _EXPECTED
-        if not isinstance(error, json.JSONDecodeError):
-            # A number of thousands of digits.
-            raise LineFault(0, f"broken JSON: {error}, {expected}") from None
-        # The end of a text may be a line behind its last one.
-        line = min(error.lineno, text.removesuffix("\n").count("\n") + 1)
-        message = f"broken JSON at column {error.colno}: {error.msg}, {expected}"
-        raise LineFault(line, message) from None
+        line, problem = 0, f": {error}"
+        if isinstance(error, json.JSONDecodeError):  # Else it is a number of thousands of digits.
+            # The end of a text may be a line behind its last one.
+            line = min(error.lineno, text.removesuffix("\n").count("\n") + 1)
+            problem = f" at column {error.colno}: {error.msg}"
+        raise LineFault(line, f"broken JSON{problem}, {expected}") from None
 
 
 def _json_kind(data: Any) -> str:
@@ -207,10 +207,8 @@ def opened(files: Mapping[str, str], path: str) -> bytes | dict[str, bytes] | No
     if inside:
         return inside
     name, home = posixpath.basename(path), posixpath.dirname(next(iter(files)))
-    same_names = [candidate for candidate in files if posixpath.basename(candidate) == name]
-    beside = [
-        candidate for candidate in same_names if posixpath.dirname(candidate) == home
-    ] or same_names
+    same_names = [other for other in files if posixpath.basename(other) == name]
+    beside = [other for other in same_names if posixpath.dirname(other) == home] or same_names
     return files[beside[0]].encode() if len(beside) == 1 else None
 
 
@@ -224,10 +222,7 @@ _ATTEMPT = re.compile(r"([\w-]+)\s*[@+~%^=/]", re.ASCII)
 # Headings of Spack's output: the architecture and compiler of the specs below (`cmd/__init__.py`).
 _SECTION = re.compile(r"-- (?P<arch>[^/]+?) / (?P<compiler>\S.*?) -{2,}")
 _OTHER_SECTION = re.compile(r"-{2,} \S.*? -{2,}")
-_NOTHING = ("no arch", "no compiler", "no compilers")
 _RULE = re.compile(r"[-=]{4,}")
-_ROOT_SPECS = "root specs"
-_DEFAULT_GROUP = "default"
 _INPUT = ("Input spec", "Normalized")
 _TITLES = (*_INPUT, "Concretized")
 _HASH = re.compile(r"/[a-z2-7]{7}(?=[a-z2-7]{25}\b|\b)")
@@ -309,7 +304,6 @@ class _PastedText:
         return Environment(tuple(specs), (*notes, *legacy_notes(specs)), others=tuple(other_lines))
 
     def _notes(self, other_lines: list[str]) -> Iterator[str]:
-        """Yield notes on the lines that are not specs."""
         if self._below:
             are = "lines are dependencies" if self._below > 1 else "line is a dependency"
             yield f"{self._below:,} {are} of other specs in a tree, and skipped"
@@ -340,7 +334,6 @@ class _PastedText:
         return True
 
     def _begin(self) -> None:
-        """Reset the state for the lines below a heading."""
         self._is_output, self._is_input = True, False
         self._heading, self._group, self._margin = "", "", None
 
@@ -348,15 +341,18 @@ class _PastedText:
         """Apply a heading of an architecture and compilers, or of a group."""
         self._begin()
         self._margin = -1
-        if arch == _ROOT_SPECS:
-            self._group = compilers if compilers != _DEFAULT_GROUP else ""
+        if arch == "root specs":
+            self._group = compilers if compilers != "default" else ""
             return
         constraints = []
         for part, constraint in ((arch, f"arch={arch}"), (compilers, f"%{compilers.lstrip('%')}")):
-            if part not in _NOTHING and _is_constraint(constraint):
-                constraints.append(constraint)
-            elif part not in _NOTHING:
-                self._headings[part] = None
+            if part in ("no arch", "no compiler", "no compilers"):
+                continue
+            with suppress(QuerySyntaxError):
+                if parse_legacy_query(constraint).name is None:
+                    constraints.append(constraint)
+                    continue
+            self._headings[part] = None
         self._heading = " ".join(constraints)
 
     def _read(self, number: int, line: str) -> None:
@@ -393,7 +389,6 @@ class _PastedText:
         return _NAME.fullmatch(spec.text) is not None
 
     def _add_spec(self, pasted: PastedSpec, spec: UserSpec) -> None:
-        """Add a spec, and count a dependency."""
         if pasted.is_dependency:
             self._below += 1
         elif pasted.left_out:
@@ -424,21 +419,11 @@ class _PastedText:
         return pasted.is_certain or is_printed or is_known or is_visible(query)
 
 
-def _is_constraint(text: str) -> bool:
-    """Return whether a text is a spec without a name."""
-    try:
-        return parse_legacy_query(text).name is None
-    except QuerySyntaxError:
-        return False
-
-
 def _listed(texts: Iterable[str], separator: str) -> str:
-    """Return the first texts and the number of the others."""
     all_texts = [*texts]
     more = f" and {len(all_texts) - MOST_NAMED:,} more" if len(all_texts) > MOST_NAMED else ""
     return f"{separator.join(all_texts[:MOST_NAMED])}{more}"
 
 
 def _short(text: str) -> str:
-    """Return a text in quotes, shortened if it is long."""
     return repr(text if len(text) <= LONGEST_NAMED else f"{text[: LONGEST_NAMED - 1]}…")

@@ -41,9 +41,7 @@ class Matrix:
     """A matrix: each of its specs combines one item of each row.
 
     Attributes:
-        rows: the items of each row.
         exclude: specs whose combinations are left out.
-        line: its first line.
         count: the number of combinations before exclusion; never 0.
         signs: the signs `%` or `^` of references. The last one is put before the first item in
             every use of the matrix, as in Spack 1.2.
@@ -98,10 +96,9 @@ class SpecLists:
                 items += self.items(part)
                 self._require_few(items, line_of(part))
         except LineFault:
-            items = []
+            self._definitions[name] = ()
             raise
-        finally:
-            self._definitions[name] = tuple(items)
+        self._definitions[name] = tuple(items)
 
     def items(self, node: yaml.Node) -> tuple[Item, ...]:
         """Return the items of a list with references replaced, and matrices not yet combined.
@@ -169,16 +166,14 @@ class SpecLists:
             return (UserSpec(text, line, error=f"{text} is defined in a missing file"),)
         if name not in self._definitions:
             raise LineFault(line, f"{text} names a list that is not defined above it")
-        items = self._definitions[name]
-        if not sign:
-            return items
-        for item in items:
+        items: list[Item] = []
+        for item in self._definitions[name]:
             if isinstance(item, Matrix):
-                item.signs.append(sign)
-        return tuple(
-            item if isinstance(item, Matrix) else UserSpec(sign + item.text, line, error=item.error)
-            for item in items
-        )
+                item.signs.extend([sign] if sign else [])
+            elif sign:
+                item = UserSpec(sign + item.text, line, error=item.error)
+            items.append(item)
+        return tuple(items)
 
     def _matrix(self, node: yaml.Node) -> tuple[Item, ...]:
         """Return a matrix, empty if one of its rows is."""
@@ -217,7 +212,7 @@ class SpecLists:
                 for chosen, spec in combinations
                 for item in items
             ]
-        excluded = [self._required(self._spec(spec)) for spec in matrix.exclude]
+        excluded = [_required(self._spec(spec)) for spec in matrix.exclude]
         if excluded:
             combinations = [
                 (chosen, spec)
@@ -234,24 +229,19 @@ class SpecLists:
         for item in items:
             if isinstance(item, Matrix):
                 for chosen, _ in self._combinations(item):
-                    text = " ".join(spec_text(self._required(spec)) for spec in chosen)
+                    text = " ".join(spec_text(_required(spec)) for spec in chosen)
                     specs.append(self._spec(UserSpec(text, item.line)))
             else:
                 specs.append(self._spec(item))
         for spec in specs:
-            self._required(spec)
+            _required(spec)
         return specs
-
-    def _required(self, spec: UserSpec) -> SpecQuery:
-        if spec.query is None:
-            raise LineFault(spec.line, f"{spec.text!r} {spec.error}")
-        return spec.query
 
     def _signed(self, chosen: tuple[UserSpec, ...], matrix: Matrix) -> _Combination:
         """Return a combination with the matrix's sign before its first item."""
-        text = matrix.signs[-1] + spec_text(self._required(chosen[0]))
+        text = matrix.signs[-1] + spec_text(_required(chosen[0]))
         first = self._spec(UserSpec(text, matrix.line))
-        joined = UserSpec(first.text, matrix.line, self._required(first))
+        joined = UserSpec(first.text, matrix.line, _required(first))
         for item in chosen[1:]:
             joined = self._both(joined, item)
         return (first, *chosen[1:]), joined
@@ -269,3 +259,9 @@ class SpecLists:
             message = too_long(len(query.text), self._longest)
             return UserSpec(f"{query.text[:40]}…", first.line, error=message)
         return UserSpec(query.text, first.line, query)
+
+
+def _required(spec: UserSpec) -> SpecQuery:
+    if spec.query is None:
+        raise LineFault(spec.line, f"{spec.text!r} {spec.error}")
+    return spec.query
