@@ -146,11 +146,11 @@ def summed(groups: Numbers, weights: Numbers, size: int = 0) -> Numbers:
     return np.bincount(groups, weights, size).astype(np.int64)
 
 
-def group_starts(keys: Numbers) -> Numbers:
-    """Return the index at which each run of equal keys starts."""
+def groups(keys: Numbers) -> tuple[Numbers, Numbers]:
+    """Return the index at which each run of equal keys starts, and the run of each key."""
     starts = np.ones(len(keys), bool)
     np.not_equal(keys[1:], keys[:-1], out=starts[1:])
-    return np.flatnonzero(starts)
+    return np.flatnonzero(starts), np.cumsum(starts) - 1
 
 
 def varying(groups: Numbers, values: Numbers, largest: int) -> Mask:

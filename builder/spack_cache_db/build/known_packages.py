@@ -35,13 +35,11 @@ class PackageCatalogue:
         packages: the merged facts of all files; versions are in Spack's order, oldest first.
         facts: the facts of each file, the richest form first.
         dependents: the packages that depend on a name, with the types if they are known.
-        descriptions: the descriptions of names, without blanks at the end.
     """
 
     packages: Mapping[str, PackageFacts]
     facts: Mapping[str, tuple[PackageFacts, ...]]
     dependents: Mapping[str, Mapping[str, tuple[str, ...]]]
-    descriptions: Mapping[str, str]
 
 
 def distinct_facts(facts: Iterable[PackageFacts]) -> tuple[list[PackageFacts], list[Refusal]]:
@@ -73,7 +71,7 @@ def package_catalogue(facts: Iterable[PackageFacts]) -> PackageCatalogue:
     for name, package in packages.items():
         for dependent in {*package.dependents} & packages.keys():
             dependents[name].setdefault(dependent, ())
-    return PackageCatalogue(packages, groups, dependents, _descriptions(packages))
+    return PackageCatalogue(packages, groups, dependents)
 
 
 def _merged(facts: Sequence[PackageFacts]) -> PackageFacts:
@@ -221,14 +219,14 @@ def _providers(catalogue: PackageCatalogue) -> list[tuple[str, str]]:
     The packages site gives a virtual package the description of one of its providers. A name that
     depends on others is a package, even if it has no file.
     """
-    by_description: dict[str, list[str]] = defaultdict(list)
+    descriptions = _descriptions(catalogue.packages)
+    packages: dict[str, list[str]] = defaultdict(list)
     for name in catalogue.packages:
-        if name in catalogue.descriptions:
-            by_description[catalogue.descriptions[name]].append(name)
+        packages[descriptions.get(name, "")].append(name)
     depending = {name for package in catalogue.packages.values() for name in package.dependents}
     virtuals = catalogue.dependents.keys() - catalogue.packages.keys() - depending
-    described = ((name, catalogue.descriptions.get(name, "")) for name in sorted(virtuals))
-    candidates = ((name, by_description.get(text, ())) for name, text in described if text)
+    described = ((name, descriptions.get(name)) for name in sorted(virtuals))
+    candidates = ((name, packages[text]) for name, text in described if text)
     return [(name, names[0]) for name, names in candidates if len(names) == 1]
 
 

@@ -25,7 +25,7 @@ from spack_cache_db.build.frames import (
     Frame,
     Numbers,
     first_places,
-    group_starts,
+    groups,
     joined,
     numbers,
     of_documents,
@@ -116,8 +116,8 @@ class Merge:
     """Collects the columns of units; `merged` joins them at the end."""
 
     def __init__(self) -> None:
+        # The units without their tables and texts.
         self._units: list[Columns] = []
-        """The units without their tables and texts."""
         self._documents: list[Document] = []
         self._texts = Texts()
         self._parts: dict[str, list[Frame]] = {
@@ -234,11 +234,9 @@ def _of_documents(stated: Frame, listings: Frame, documents: Sequence[Document])
     The listings of pages are kept. A listing of an index is kept if its size or tarball differs
     from the folded listing; its stack is known anyway. `stated` is in the order of `listings`.
     """
-    starts = group_starts(packed(stated["release"], stated["spec"]))
-    sizes = np.diff(np.append(starts, len(stated)))
-    is_shared = np.repeat(sizes > 1, sizes)
-    shared = stated.where(is_shared)
-    folded = listings.where(np.repeat(np.arange(len(starts)), sizes)[is_shared])
+    _, group = groups(packed(stated["release"], stated["spec"]))
+    is_shared = (np.bincount(group) > 1)[group]
+    shared, folded = stated.where(is_shared), listings.where(group[is_shared])
     is_page = np.array([False, *(document.page is not None for document in documents)])
     is_stated = is_page[shared["document"]]
     for name in OPTIONAL:
@@ -253,11 +251,10 @@ def fold(listings: Frame, stack_sets: Interned[Stacks]) -> tuple[Frame, list[Dif
     A listing has the stacks of all documents; its size and its tarball are from the first document
     that has them. The listings are in the order of release, spec and document.
     """
-    starts = group_starts(packed(listings["release"], listings["spec"]))
+    starts, group = groups(packed(listings["release"], listings["spec"]))
     rows = np.arange(len(listings))
     if len(starts) == len(rows):
         return listings, []
-    group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
     folded = listings.where(starts)
     folded = folded.having(stacks=_unions(stack_sets, listings["stacks"], starts))
     differences = []
@@ -311,7 +308,7 @@ def _specs(
     varies = varying(rows["spec"], rows["stacks"], len(texts.hashes))
     different = rows.where(varies[rows["spec"]])
     spec_of_set, sets, _ = pairs(different["spec"], different["stacks"])
-    stacks[varies[spec]] = _unions(texts.stack_sets, sets, group_starts(spec_of_set))
+    stacks[varies[spec]] = _unions(texts.stack_sets, sets, groups(spec_of_set)[0])
     return Frame(
         spec=spec,
         document=document,
@@ -434,8 +431,8 @@ def _other_records(merged: Merged) -> Iterator[tuple[int, Problem]]:
     """
     records, texts = merged.records, merged.texts
     records = records.where(np.lexsort((records["document"], records["spec"])))
-    starts = group_starts(records["spec"])
-    first = records.where(np.repeat(starts, np.diff(np.append(starts, len(records)))))
+    starts, group = groups(records["spec"])
+    first = records.where(starts[group])
     odd = (records["node"] != first["node"]) | (records["build_spec"] != first["build_spec"])
     nodes = lru_cache(maxsize=4096)(lambda number: _node_values(texts.nodes.things[number - 1]))
 
