@@ -47,10 +47,8 @@ def build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Repo
     """Build `output` (see `spack_cache_db.build.build`)."""
     clock = _Clock()
     sqlite_file.require_replaceable(output, inputs.every_path, force=force)
-    # If it is a folder, only the inspect file cannot be written, and `publish` reports that.
-    inspect_path = sqlite_file.inspect_path(output)
-    if not os.path.isdir(inspect_path):  # noqa: PTH112 - Path.is_dir raises for a long name
-        sqlite_file.require_replaceable(inspect_path, inputs.every_path, force=force)
+    inspect_file = sqlite_file.inspect_path(output)
+    sqlite_file.require_replaceable(inspect_file, inputs.every_path, force=force)
     mark = None
     if inputs.snapshots.day:
         inputs = inputs._replace(paths=_begun(inputs, output))

@@ -283,8 +283,7 @@ def _cannot_write(output: Path, error: Exception) -> OutputError:
 def publish(built: Path, output: Path, record: Mapping[str, Any]) -> tuple[str, bool]:
     """Move a finished database to `output`, then write its inspect file, with a build record.
 
-    Return the sha256 in hex, and whether the old file has the same bytes and stays. A folder with
-    the name of the inspect file is an OutputError.
+    Return the sha256 in hex, and whether the old file has the same bytes and stays.
     """
     inspected = inspect(built)
     inspected[NAME] |= {"file": output.name, RECORD: record}
@@ -295,11 +294,7 @@ def publish(built: Path, output: Path, record: Mapping[str, Any]) -> tuple[str, 
     is_same = output.exists() and sha256_of(output) == sha256
     if not is_same:
         put_in_place(built, output)
-    try:
-        temporary(inspect_file).replace(inspect_file)
-    except OSError as error:
-        message = f"cannot be written: {error.strerror}; the database itself is complete"
-        raise OutputError(f"{inspect_file}: {message}") from None
+    temporary(inspect_file).replace(inspect_file)
     return sha256, is_same
 
 
