@@ -121,7 +121,7 @@ class _Maker:
         self._recipes = None if is_dense else recipes(names)
         self._parameters = {name: _parameters(name) for name in names}
         self._arch = json.dumps(_arch(environment), separators=(",", ":"))
-        compiler, _, version = environment.compiler_since_a.partition("@")
+        compiler, _, version = (environment.renamed or environment.compiler).partition("@")
         self._add(compiler, version, [], in_buildcache=False)
 
     def make(self, name: str) -> None:

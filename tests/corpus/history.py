@@ -1,33 +1,49 @@
 """An invented history of the build cache: which binaries exist, and which release lists which.
 
-Owns the proportions that the real site has: about 1,250 packages, weekly snapshots in which about
-a quarter of the hashes are new, a `develop` that keeps half a year of hashes, ten to twenty specs
-in one configuration there. Knows nothing of pages and how they are written. Everything is drawn
-from generators seeded by name, so the same scale always gives the same history.
+It has the proportions of the real site: about 1,250 packages, weekly snapshots in which a quarter
+of the hashes are new, a `develop` that keeps half a year of hashes, ten to twenty specs in one
+configuration there. Everything is drawn from generators seeded by name, so the same scale always
+gives the same history. Weeks are counted from the first snapshot; those before it are negative.
 """
 
 from __future__ import annotations
 
 from base64 import b32encode
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from hashlib import blake2b
 from math import log
 from random import Random
 
 from tests.corpus import vocabulary
-from tests.corpus.releases import Release, first_week_of_era_a, releases
 from tests.corpus.vocabulary import Environment
 
 PACKAGES = 1_275
 SNAPSHOTS = 80
 MAX_PACKAGE_FACTOR = 5.0
 """Beyond this scale the history grows longer instead: Spack has some 8,000 packages, not 80,000."""
-
 TURNOVER = 0.253
 MEAN_SLOTS = 11.15
 MAX_SLOTS = 60
+DEVELOP_WEEKS = 30
+"""How long `develop` keeps a hash after its last snapshot."""
+
+LAST_SNAPSHOT = date(2025, 7, 13)
+ERA_B_FROM = date(2025, 1, 1)
+ERA_A_FROM = date(2025, 4, 20)
+NAMED_RELEASES = (
+    ("v0.18", date(2022, 5, 28)),
+    ("v0.19", date(2022, 11, 11)),
+    ("v0.20", date(2023, 5, 21)),
+    ("v0.21", date(2023, 11, 11)),
+    ("v0.22", date(2024, 5, 12)),
+    ("v0.22.1", date(2024, 7, 4)),
+    ("v0.23", date(2024, 11, 13)),
+    ("v0.23.1", date(2025, 2, 19)),
+    ("v2025.06.0", date(2025, 6, 22)),
+)
+LAST_ERA_C_RELEASE = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +63,23 @@ VARIETIES = {
 
 
 @dataclass(frozen=True, slots=True)
+class Release:
+    """One release: the week it was made in, and for how many weeks back it keeps hashes."""
+
+    name: str
+    era: str
+    week: int
+    weeks_kept: int = 1
+
+    @property
+    def is_named(self) -> bool:
+        """Whether this is a `v…` release rather than the branch or a snapshot of it."""
+        return self.name.startswith("v")
+
+
+@dataclass(frozen=True, slots=True)
 class Configuration:
-    """What a person sees of a spec; `variants` is written as in era C, sorted by name."""
+    """The configuration of a spec; `variants` is written as in era C, sorted by name."""
 
     package: str
     version: str
@@ -87,7 +118,7 @@ class Slot:
     births: tuple[int, ...]
 
     def generations(self, release: Release) -> range:
-        """The numbers of the hashes that `release` lists, oldest first."""
+        """Return the numbers of the hashes that `release` lists, oldest first."""
         newest = bisect_right(self.births, release.week) - 1
         oldest = bisect_right(self.births, release.week - release.weeks_kept + 1) - 1
         return range(max(oldest, 0), newest + 1)
@@ -95,11 +126,10 @@ class Slot:
     def listing(self, package: Package, generation: int, week: int) -> Listing:
         """Return the spec that this slot's hash number `generation` names."""
         digest = blake2b(f"{self.key}/{generation}".encode(), digest_size=20).digest()
-        stacks = self.stacks
         # One week in eight a stack's pipeline is behind, and its index lacks the spec.
-        if len(stacks) > 1 and (digest[0] + week) % 8 == 0:
-            stacks = stacks[:-1]
+        is_behind = len(self.stacks) > 1 and (digest[0] + week) % 8 == 0
         configuration = package.configuration(self.recipe, self.births[generation])
+        stacks = self.stacks[:-1] if is_behind else self.stacks
         return Listing(b32encode(digest).decode().lower(), configuration, stacks)
 
 
@@ -116,27 +146,20 @@ class Package:
     known: dict[tuple[int, int, bool], Configuration]
 
     def configuration(self, recipe: Recipe, week: int) -> Configuration:
-        """Return what `recipe` gave in `week`; one object for every equal answer."""
+        """Return the configuration of `recipe` in `week`; one object for every equal answer."""
         bump = max(bisect_right(self.bumps, week) - recipe.version_lag, 0)
         key = (id(recipe), bump, week >= self.renamed)
-        found = self.known.get(key)
-        if found is None:
+        if key not in self.known:
             where = recipe.environment
-            compiler = where.compiler_since_a if week >= self.renamed else where.compiler
-            found = Configuration(
-                self.name,
-                self.versions[bump],
-                compiler,
-                where.os,
-                where.platform,
-                where.target,
-                recipe.variants,
+            compiler = (week >= self.renamed and where.renamed) or where.compiler
+            place = (where.os, where.platform, where.target)
+            self.known[key] = Configuration(
+                self.name, self.versions[bump], compiler, *place, recipe.variants
             )
-            self.known[key] = found
-        return found
+        return self.known[key]
 
     def listings(self, release: Release) -> list[Listing]:
-        """Return what `release` lists of this package, in the order of the slots."""
+        """Return the listings of this package in `release`, in the order of the slots."""
         if release.week < self.first_week:
             return []
         return [
@@ -154,32 +177,52 @@ class History:
     packages: tuple[Package, ...]
 
     def spec_count(self) -> int:
-        """Count the distinct hashes that any release lists."""
+        """Return the number of distinct hashes that any release lists."""
         return sum(
-            len({number for release in self._with(package) for number in slot.generations(release)})
+            len(
+                {
+                    number
+                    for release in self.releases
+                    if release.week >= package.first_week
+                    for number in slot.generations(release)
+                }
+            )
             for package in self.packages
             for slot in package.slots
         )
-
-    def _with(self, package: Package) -> Iterator[Release]:
-        return (release for release in self.releases if release.week >= package.first_week)
 
 
 def history(scale: float, variety: Variety = VARIETIES["usual"]) -> History:
     """Invent the history of a site `scale` times the size of the real one."""
     factor = min(scale, MAX_PACKAGE_FACTOR)
     snapshots = round(SNAPSHOTS * scale / factor)
-    made = releases(snapshots)
+    first = LAST_SNAPSHOT - timedelta(weeks=snapshots - 1)
+    releases = _releases(first, snapshots)
     names = vocabulary.package_names(max(round(PACKAGES * factor), 1))
     sizes = list(range(len(names)))
     Random("sizes").shuffle(sizes)
-    weeks = range(min(release.week for release in made), snapshots)
-    renamed = first_week_of_era_a(snapshots)
+    weeks = range(min(release.week for release in releases), snapshots)
+    renamed = (ERA_A_FROM - first).days // 7
     packages = tuple(
         _package(name, (rank + 0.5) / len(names), weeks, renamed, variety)
         for name, rank in zip(names, sizes, strict=True)
     )
-    return History(made, packages)
+    return History(releases, packages)
+
+
+def _releases(first: date, snapshots: int) -> tuple[Release, ...]:
+    """Return the branch, its snapshots and the named releases, sorted by name."""
+    days = [first + timedelta(weeks=week) for week in range(snapshots)]
+    found = [Release(f"develop-{day}", _era(day), week) for week, day in enumerate(days)]
+    found.append(Release("develop", "A", snapshots - 1, DEVELOP_WEEKS))
+    for number, (name, day) in enumerate(NAMED_RELEASES):
+        era = "C" if number <= LAST_ERA_C_RELEASE else _era(max(day, ERA_B_FROM))
+        found.append(Release(name, era, (day - first).days // 7))
+    return tuple(sorted(found, key=lambda release: release.name))
+
+
+def _era(day: date) -> str:
+    return "C" if day < ERA_B_FROM else "B" if day < ERA_A_FROM else "A"
 
 
 def _package(name: str, rank: float, weeks: range, renamed: int, variety: Variety) -> Package:
@@ -187,26 +230,10 @@ def _package(name: str, rank: float, weeks: range, renamed: int, variety: Variet
     # Sizes are quantiles, not draws, so that a corpus of 12 packages has the shape of a large one.
     slots = min(round(0.6 - (MEAN_SLOTS - 0.6) * log(1 - rank)) or 1, MAX_SLOTS)
     kind = vocabulary.kind(name, random)
-    recipes = _recipes(kind, max(round(slots / variety.slots_per_recipe), 1), random)
-    most_versions = len(weeks) // variety.weeks_per_version
-    return Package(
-        name,
-        _first_week(random, weeks) if kind != "none" else renamed,
-        versions=vocabulary.versions(most_versions + 3, random),
-        bumps=tuple(_births(random, weeks, 1 / variety.weeks_per_version, most_versions)),
-        renamed=renamed,
-        slots=tuple(
-            _slot(f"{name}/{n}", recipes[n % len(recipes)], weeks, variety.stack_counts)
-            for n in range(slots)
-        ),
-        known={},
-    )
-
-
-def _recipes(kind: str, count: int, random: Random) -> list[Recipe]:
+    count = max(round(slots / variety.slots_per_recipe), 1)
     template = vocabulary.variants(kind, random)
     environments = vocabulary.environments(kind, count, random)
-    return [
+    recipes = [
         Recipe(
             random.choice(environments),
             vocabulary.flipped(template, random),
@@ -214,12 +241,22 @@ def _recipes(kind: str, count: int, random: Random) -> list[Recipe]:
         )
         for _ in range(count)
     ]
+    most_versions = len(weeks) // variety.weeks_per_version
+    return Package(
+        name,
+        _first_week(random, weeks) if kind != "none" else renamed,
+        versions=vocabulary.versions(most_versions + 3, random),
+        bumps=tuple(_births(random, weeks, 1 / variety.weeks_per_version, most_versions)),
+        renamed=renamed,
+        slots=tuple(_slot(f"{name}/{n}", recipes[n % count], weeks, variety) for n in range(slots)),
+        known={},
+    )
 
 
-def _slot(key: str, recipe: Recipe, weeks: range, stack_counts: Sequence[int]) -> Slot:
+def _slot(key: str, recipe: Recipe, weeks: range, variety: Variety) -> Slot:
     random = Random(f"slot {key}")
     pool = recipe.environment.stacks
-    stacks = tuple(random.sample(pool, min(len(pool), random.choice(stack_counts))))
+    stacks = tuple(random.sample(pool, min(len(pool), random.choice(variety.stack_counts))))
     return Slot(key, recipe, stacks, (weeks.start, *_births(random, weeks, TURNOVER, len(weeks))))
 
 

@@ -1,32 +1,34 @@
-"""Write a corpus of pages at the size of the site: `python -m tests.corpus.pages OUT --scale 0.05`.
+"""Pages of an invented history, in the folder structure and the formats of the real site.
 
-The same scale gives the same bytes on every machine. Pages are made and written one at a time, in
-the order of their paths.
+Era A sorts everything and marks multi-valued variants with `:=`; era B still writes compilers
+with `@=`; era C keeps insertion order, lists specs unsorted and names their tarballs.
 """
 
 from __future__ import annotations
 
-import io
-import tarfile
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
-from typing import IO, Any, cast
 
 import click
-import zstandard
 
-from tests.corpus import history, spelling
+from tests.corpus import history
+from tests.corpus.history import Configuration, Listing, Release
+from tests.corpus.vocabulary import MULTI_VALUED
+from tests.pagetexts import page_of
 
 SCALE = click.FloatRange(0.01, 10.0)
 VARIETY = click.Choice([*history.VARIETIES])
+ROOT = "root"
 
 
 @dataclass(slots=True)
 class Totals:
-    """What was written."""
+    """Numbers of a corpus."""
 
     pages: int = 0
     page_bytes: int = 0
@@ -34,77 +36,113 @@ class Totals:
     specs: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """One page of the corpus and the place where it lies."""
-
-    path: str
-    data: bytes
-    listings: int
-
-
-def pages(site: history.History) -> Iterator[Page]:
-    """Yield every page of the site, by release and package."""
-    for release in site.releases:
-        for package in site.packages:
-            listings = package.listings(release)
-            if listings:
-                path = f"_cache/{release.name}/{package.name}/specs.md"
-                data = spelling.page(package.name, release, listings)
-                yield Page(path, data, len(listings))
-
-
-def write(out: Path, scale: float, variety: str = "usual", *, tar: bool = False) -> Totals:
-    """Write a corpus into the folder `out`, or as the archive `out`."""
+def write(out: Path, scale: float, variety: str = "usual") -> Totals:
+    """Write a corpus into a folder: the same bytes for the same scale, on every machine."""
     site = history.history(scale, history.VARIETIES[variety])
     totals = Totals(specs=site.spec_count())
-    written = _to_archive(pages(site), out) if tar else _to_folder(pages(site), out)
-    for page in written:
+    for path, data, listings in pages(site):
+        (out / path).parent.mkdir(parents=True, exist_ok=True)
+        (out / path).write_bytes(data)
         totals.pages += 1
-        totals.page_bytes += len(page.data)
-        totals.listings += page.listings
+        totals.page_bytes += len(data)
+        totals.listings += listings
     return totals
 
 
-def _to_folder(found: Iterator[Page], out: Path) -> Iterator[Page]:
-    for page in found:
-        path = out / page.path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(page.data)
-        yield page
+def pages(site: history.History) -> Iterator[tuple[str, bytes, int]]:
+    """Yield path, bytes and number of listings of every page, by release and package."""
+    for release in site.releases:
+        for package in site.packages:
+            if listings := package.listings(release):
+                path = f"_cache/{release.name}/{package.name}/specs.md"
+                yield path, _page(package.name, release, listings), len(listings)
 
 
-def _to_archive(found: Iterator[Page], out: Path) -> Iterator[Page]:
-    with ExitStack() as stack:
-        raw = cast("IO[bytes]", stack.enter_context(out.open("wb")))
-        if out.suffix == ".zst":
-            compressor = zstandard.ZstdCompressor(level=3)
-            raw = cast("IO[bytes]", stack.enter_context(compressor.stream_writer(raw)))
-        mode: Any = "w|gz" if out.suffix == ".gz" else "w|"
-        archive = stack.enter_context(tarfile.open(fileobj=raw, mode=mode))
-        for page in found:
-            entry = tarfile.TarInfo(page.path)
-            entry.size = len(page.data)
-            archive.addfile(entry, io.BytesIO(page.data))
-            yield page
+def _page(package: str, release: Release, listings: Sequence[Listing]) -> bytes:
+    if release.era != "C":
+        listings = sorted(listings, key=attrgetter("hash"))
+    stacks = [_stacks(listing, release) for listing in listings]
+    meta = _meta(release, [listing.configuration for listing in listings], stacks)
+    write_spec = _insertion_order if release.era == "C" else _sorted_keys
+    pairs = zip(listings, stacks, strict=True)
+    specs = ", ".join(write_spec(listing, names, release) for listing, names in pairs)
+    return page_of(package, release.name, json.dumps(meta), f"[{specs}]")
 
 
-@click.command()
-@click.argument("out", type=click.Path(path_type=Path))
-@click.option("--scale", type=SCALE, default=1.0, show_default=True)
-@click.option("--variety", type=VARIETY, default="usual", show_default=True)
-@click.option("--tar", is_flag=True, help="Write OUT as an archive: .tar, .tar.gz or .tar.zst.")
-def main(out: Path, scale: float, variety: str, tar: bool) -> None:
-    """Write an invented build cache, SCALE times the size of the real one, to OUT."""
-    if out.exists():
-        raise click.ClickException(f"{out} exists: name a new folder or file, or remove it")
-    started = time.perf_counter()
-    totals = write(out, scale, variety, tar=tar)
-    click.echo(
-        f"{totals.pages:,} pages, {totals.page_bytes / 1e6:,.1f} MB, {totals.listings:,} listings,"
-        f" {totals.specs:,} specs in {time.perf_counter() - started:.1f} s"
+def _stacks(listing: Listing, release: Release) -> tuple[str, ...]:
+    if release.era != "C":
+        return tuple(sorted((*listing.stacks, ROOT)))
+    return listing.stacks if release.is_named else (ROOT, *listing.stacks)
+
+
+def _meta(
+    release: Release, found: Sequence[Configuration], stacks: Sequence[tuple[str, ...]]
+) -> dict[str, object]:
+    by_stack = Counter(name for names in stacks for name in names)
+    meta: dict[str, object] = {
+        "versions": sorted({each.version for each in found}),
+        "compilers": sorted({_compiler(each.compiler, release.era) for each in found}),
+        "oss": sorted({each.os for each in found}),
+        "platforms": sorted({each.platform for each in found}),
+        "targets": sorted({each.target for each in found}),
+        "stacks": sorted(by_stack),
+        "num_specs": len(found),
+        "num_specs_by_stack": dict(by_stack),
+    }
+    if release.era == "C":
+        return meta
+    meta["num_specs_by_stack"] = dict(sorted(by_stack.items()))
+    return dict(sorted(meta.items()))
+
+
+def _sorted_keys(listing: Listing, stacks: tuple[str, ...], release: Release) -> str:
+    before, between, after = _sorted_parts(listing.configuration, release.era)
+    return f"{before}{listing.hash}{between}{_texts(stacks)}{after}"
+
+
+def _insertion_order(listing: Listing, stacks: tuple[str, ...], release: Release) -> str:
+    prefix = f"releases/{release.name}" if release.is_named else "develop"
+    between, tarball = _insertion_parts(listing.configuration, prefix)
+    return (
+        f'{{"hash": "{listing.hash}{between}{_texts(stacks)}, "size": "-", '
+        f'"tarball": "{tarball}{listing.hash}.spack"}}'
     )
 
 
-if __name__ == "__main__":
-    main()
+@lru_cache(maxsize=4096)
+def _sorted_parts(each: Configuration, era: str) -> tuple[str, str, str]:
+    variants = tuple(_variant(text, era) for text in each.variants)
+    return (
+        f'{{"compiler": "{_compiler(each.compiler, era)}", "hash": "',
+        f'", "os": "{each.os}", "platform": "{each.platform}", "size": "-", "stacks": ',
+        f', "target": "{each.target}", "variants": {_texts(variants)}, '
+        f'"versions": ["{each.version}"]}}',
+    )
+
+
+@lru_cache(maxsize=4096)
+def _insertion_parts(each: Configuration, prefix: str) -> tuple[str, str]:
+    where = f"{each.platform}-{each.os}-{each.target}"
+    compiler = each.compiler.replace("@", "-")
+    named = f"{each.package}-{each.version}"
+    folder = f"https://binaries.spack.io/{prefix}/build_cache/{where}/{compiler}/{named}"
+    return (
+        f'", "compiler": "{_compiler(each.compiler, "C")}", "versions": ["{each.version}"], '
+        f'"os": "{each.os}", "platform": "{each.platform}", "target": "{each.target}", '
+        f'"variants": {_texts(each.variants)}, "stacks": ',
+        f"{folder}/{where}-{compiler}-{named}-",
+    )
+
+
+@lru_cache(maxsize=4096)
+def _texts(texts: tuple[str, ...]) -> str:
+    return json.dumps(texts)
+
+
+def _compiler(name: str, era: str) -> str:
+    return name if era == "A" else name.replace("@", "@=")
+
+
+def _variant(text: str, era: str) -> str:
+    name, equals, value = text.partition("=")
+    return f"{name}:={value}" if era == "A" and equals and name in MULTI_VALUED else text

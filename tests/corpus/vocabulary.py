@@ -62,11 +62,7 @@ class Environment:
     target: str
     platform: str = "linux"
     renamed: str = ""
-
-    @property
-    def compiler_since_a(self) -> str:
-        """The compiler's name in specs that were concretized in era A."""
-        return self.renamed or self.compiler
+    """The compiler's name in specs that were concretized in era A, if it is another."""
 
 
 def _environment(line: str) -> Environment:
@@ -98,26 +94,18 @@ gcc@10.2.1 centos7 x86_64_v3 linux - developer-tools-manylinux2014 bootstrap-x86
 
 def package_names(count: int) -> list[str]:
     """Return `count` distinct package names, sorted; the first few are famous ones."""
-    names = list(dict.fromkeys([*_spread(_FAMOUS, count), *_invented()]))
-    return sorted(names[:count])
-
-
-def _spread(names: Sequence[str], count: int) -> Sequence[str]:
     # A small corpus still needs a Python package and a CMake one: take names from all over.
-    step = max(len(names) // max(count, 1), 1)
-    return names[::step]
-
-
-def _invented() -> list[str]:
-    prefixes = ("", "py-", "py-", "lib", "r-", "py-flow-", "perl-", "py-io-", "rust-", "go-")
-    tail = ("", "-ng", "-mpi", "-data", "-tools", "2", "-legacy", "-plus")
-    names = [f"{a}{b}" for a, b in product(_FIRST, _SECOND)]
+    famous = _FAMOUS[:: max(len(_FAMOUS) // max(count, 1), 1)]
+    names = [f"{first}{second}" for first, second in product(_FIRST, _SECOND)]
     Random("names").shuffle(names)
-    return [
+    prefixes = ("", "py-", "py-", "lib", "r-", "py-flow-", "perl-", "py-io-", "rust-", "go-")
+    ends = ("", "-ng", "-mpi", "-data", "-tools", "2", "-legacy", "-plus")
+    invented = [
         f"{prefixes[(row + turn * 3) % len(prefixes)]}{name}{end}"
-        for turn, end in enumerate(tail)
+        for turn, end in enumerate(ends)
         for row, name in enumerate(names)
     ]
+    return sorted([*dict.fromkeys([*famous, *invented])][:count])
 
 
 def kind(name: str, random: Random) -> str:
