@@ -24,7 +24,6 @@ from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.versions import newest_version
 
-_BINARIES = "SELECT newest_version, spec_count FROM packages WHERE name = :name"
 _VERSIONS = """
 SELECT version, deprecated, kind FROM known_versions WHERE package = :name
 ORDER BY position DESC
@@ -68,14 +67,14 @@ SELECT known_packages.name, coalesce(description, ''), dependent_count
 FROM known_packages_fts JOIN known_packages ON known_packages.id = known_packages_fts.rowid
 WHERE known_packages_fts MATCH :match
 """
-_STATUS_COLUMNS = """
-package_status.name, package_status.description, package_status.homepage,
-package_status.latest_version, newest_version, package_status.versions_behind, spec_count
-"""
-_PACKAGE = f"""
-SELECT id, build_system, recipe, dependent_count, {_STATUS_COLUMNS}
-FROM known_packages JOIN package_status ON package_status.name = known_packages.name
-WHERE known_packages.name = :name
+_PACKAGE = """
+SELECT known_packages.id, build_system, recipe, dependent_count, asked.name, description, homepage,
+  latest_version, newest_version, versions_behind, coalesce(packages.spec_count, 0)
+FROM (SELECT :name AS name) AS asked
+LEFT JOIN known_packages ON known_packages.name = asked.name
+LEFT JOIN packages ON packages.name = asked.name
+LEFT JOIN versions ON versions.package = packages.id AND versions.name = packages.newest_version
+WHERE known_packages.id IS NOT NULL OR packages.id IS NOT NULL
 """
 _USUAL_LENGTH = 170
 """Characters of an average description in Spack."""
@@ -83,7 +82,10 @@ _WORD = re.compile(r"[^\W_]+")
 _SENTENCE_END = re.compile(r"[.!?] ")
 _SMALL = frozenset(("a", "an", "and", "for", "from", "in", "of", "on", "or", "the", "to", "with"))
 MOST_WORDS = 12
-_STATUS = f"SELECT {_STATUS_COLUMNS} FROM package_status ORDER BY name"
+_STATUS = """
+SELECT name, description, homepage, latest_version, newest_version, versions_behind, spec_count
+FROM package_status ORDER BY name
+"""
 _BEHIND = """
 SELECT packages.name, versions.name, versions_behind, latest_version FROM versions
 JOIN packages ON packages.id = versions.package
@@ -241,17 +243,7 @@ def package_names(file: AnyPath) -> tuple[str, ...]:
 
 
 def read_package(conn: sqlite3.Connection, name: str) -> PackageData | None:
-    """Return the package data of a package, or only its binaries; None if there is neither."""
-    if (data := read_package_data(conn, name)) is not None:
-        return data
-    for newest, count in select(conn, _BINARIES, name=name):
-        status = PackageStatus(name, None, None, None, newest, None, count)
-        return PackageData(status, None, None, None, (), (), (), ())
-    return None
-
-
-def read_package_data(conn: sqlite3.Connection, name: str) -> PackageData | None:
-    """Return the package data of a package; None if the database has none."""
+    """Return the package data and the binaries of a package; None if the database has neither."""
     row = next(select(conn, _PACKAGE, name=name), None)
     if row is None:
         return None
@@ -283,7 +275,7 @@ def _is_of_the_web(url: str | None) -> bool:
 def recipe_notes(lookups: Lookups, query: SpecQuery) -> tuple[str, ...]:
     """Return the versions and variants of a query that Spack does not have, or no binary has."""
     name = query.name
-    data = None if name is None else read_package_data(lookups.conn, name)
+    data = None if name is None else read_package(lookups.conn, name)
     if data is None:
         return ()
     package = lookups.packages.get(data.status.name, 0)

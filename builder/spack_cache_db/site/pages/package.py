@@ -24,7 +24,7 @@ from spack_cache_db.query.database import Lookups, Release, Stack, select
 from spack_cache_db.query.graph import Node, dependent_packages, read_nodes
 from spack_cache_db.query.installation import Commands, install_binary
 from spack_cache_db.query.names import KnownName, UnknownNameError, known_name, scope_of
-from spack_cache_db.query.packages import PackageData, VariantNote, read_package_data, recipe_links
+from spack_cache_db.query.packages import PackageData, VariantNote, read_package, recipe_links
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
@@ -172,7 +172,9 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
     window = paginated(len(matching), page_number(filters.page), PAGE_ROWS)
     page_rows = matching[window.rows]
     choices = choices_of(lookups, filters, anywhere, in_scope, releases)
-    data = read_package_data(conn, name)
+    data = read_package(conn, name)
+    if data is not None and data.dependent_count is None:
+        data = None
     notes = data.variant_notes(_variants(page_rows, choices)) if data is not None else {}
     defaults = {text for text, note in notes.items() if note.is_default}
     rows = table_rows(lookups, page_rows, common, scope or (), opened=filters.open)
