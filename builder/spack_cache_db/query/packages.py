@@ -419,11 +419,6 @@ def compared_with_spack(
     return [*_within(lookups, scope, packages)] if scope else packages
 
 
-def has_package_data(conn: sqlite3.Connection) -> bool:
-    """Return whether a database has package data."""
-    return next(select(conn, "SELECT 1 FROM known_packages"), None) is not None
-
-
 def known_packages(conn: sqlite3.Connection) -> Iterator[tuple[str, str, int, str]]:
     """Yield the packages of the package data: name, latest version, dependents, summary."""
     for name, latest, dependents, description in select(conn, _KNOWN):

@@ -13,8 +13,8 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup
 
 from spack_cache_db.query.conditions import COLUMNS as CONFIGURATION_COLUMNS
-from spack_cache_db.query.database import Lookups, Release, Stack, select
-from spack_cache_db.query.packages import has_package_data, known_packages, versions_behind
+from spack_cache_db.query.database import Lookups, Release, Stack, filled_tables, select
+from spack_cache_db.query.packages import known_packages, versions_behind
 from spack_cache_db.query.totals import PACKAGES, Count, count_by, releases_with
 from spack_cache_db.site.pages.filters import (
     PLACES,
@@ -239,7 +239,7 @@ def load_packages(lookups: Lookups, filters: ListFilters) -> ListPage:
     if not filters.behind and not filters.missing:
         return page
     fault = None
-    if not has_package_data(lookups.conn):
+    if "known_packages" not in filled_tables(lookups.conn):
         fault = "This database has no package data: it cannot be compared with Spack."
     elif filters.missing and (filters.behind or filters.lacks):
         other = "behind" if filters.behind else "lacks"

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from spack_cache_db.query.database import Lookups
+from spack_cache_db.query.database import Lookups, filled_tables
 from spack_cache_db.query.installation import Origin, read_origin
-from spack_cache_db.query.packages import has_package_data
 from spack_cache_db.query.totals import newest_snapshot
 from spack_cache_db.site.pages.filters import hosts_of, value_of
 
@@ -60,7 +59,7 @@ def read_choices(lookups: Lookups) -> FormChoices:
         systems=tuple(sorted(lookups.words["os"].values())),
         hosts=hosts_of(lookups.families),
         has_trees=bool(lookups.trees()),
-        has_package_data=has_package_data(lookups.conn),
+        has_package_data="known_packages" in filled_tables(lookups.conn),
     )
 
 
