@@ -96,7 +96,7 @@ def pale_in(page: Page) -> Iterator[tuple[Any, ...]]:
 
 def faults_of(visit: Visit, path: str) -> Iterator[tuple[Any, ...]]:
     """Open a page; yield what sticks out, what is pale, and what axe finds on our own pages."""
-    page = visit.page
+    page, is_own = visit.page, path not in (*OTHERS, *WRONG)
     page.set_viewport_size(WIDE)
     page.goto(path)
     # Widths are those of the page as it comes, before anything is unfolded.
@@ -104,17 +104,17 @@ def faults_of(visit: Visit, path: str) -> Iterator[tuple[Any, ...]]:
         page.set_viewport_size(size)
         if (width := page.evaluate("document.documentElement.scrollWidth")) > size["width"]:
             yield path, size, "sticks out", width
-        if path in OWN and (wide := page.evaluate(WIDE_TABLES)):
+        if is_own and (wide := page.evaluate(WIDE_TABLES)):
             yield path, size, "tables stick out", wide
     for size in SIZES:
         page.set_viewport_size(size)
-        if path not in OWN:
+        if not is_own:
             # Datasette 1.0 leaves a menu open above others.
             page.goto(path)
         page.evaluate(OPEN)
         for each in pale_in(page):
             yield path, size, *each
-        if size is WIDE and path in OWN:
+        if size is WIDE and is_own:
             page.emulate_media(color_scheme="dark")
             for each in axe_finds(page):
                 yield path, "axe", *each

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from tests.serving import Server
 from tests.site.browser.visitors import VISITORS, Visit
 from tests.site.cache import HOSTILE, MPI, spec_hash
 
@@ -29,22 +28,6 @@ def test_filters_can_be_switched(visit: Visit) -> None:
     page.get_by_label("mpi", exact=True).select_option("+mpi")
     page.get_by_role("button", name="Apply").click()
     expect(heading).to_contain_text("3 configurations that run on zen3, 9 binaries")
-
-
-@pytest.mark.parametrize("permissions", [["clipboard-read", "clipboard-write"]])
-def test_copies_the_install_command(
-    browser: Browser, server: Server, permissions: list[str]
-) -> None:
-    """A copy button puts the command in the clipboard, and says so."""
-    visit = Visit(browser, server, permissions=permissions)
-    visit.page.goto(f"/spec/{spec_hash(MPI)}")
-    visit.page.get_by_role("button", name="Copy all").click()
-    expect(visit.page.locator("#announce")).to_have_text("Copied")
-    copied = visit.page.evaluate("navigator.clipboard.readText()")
-    visit.context.close()
-
-    assert copied.splitlines()[-1] == f"spack install --cache-only hdf5/{spec_hash(MPI)[:7]}"
-    assert visit.faults == []
 
 
 @pytest.mark.parametrize("visit", [{"java_script_enabled": False}], indirect=True)
