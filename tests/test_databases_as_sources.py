@@ -176,19 +176,6 @@ def test_a_database_of_every_kind_of_source_gives_itself(tmp_path: Path) -> None
         assert same(file, again)
 
 
-def test_a_history_grows_in_place(tmp_path: Path) -> None:
-    """The output may be the database that is built on; the inspect file follows it."""
-    old = write(tmp_path / "old", a=page("zlib", "develop-2025-01-05", [spec(1)]))
-    new = write(tmp_path / "new", b=page("zlib", "develop-2025-01-12", [spec(2)]))
-    file = tmp_path / "x.db"
-    build(old, file)
-    assert run("build", file, new, "-o", file).exit_code == 0
-    build([old, new], tmp_path / "whole.db")
-    assert same(file, tmp_path / "whole.db")
-    inspected = json.loads((tmp_path / "x.inspect.json").read_text())
-    assert inspected["spack-cache"]["size"] == file.stat().st_size
-
-
 def test_databases_in_folders_are_left_out(tmp_path: Path) -> None:
     """A folder may have the output of an older build; only a database that is named is read."""
     folder = write(tmp_path / "in", a=page("zlib", "develop", [spec(1)]))

@@ -7,14 +7,12 @@ import json
 import os
 import shutil
 import sys
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from spack_cache_db.build import build, check
-from spack_cache_db.sources import archives
 from tests.indexes import edge, hash_of, index, node, record, write_blob, write_layout3
 from tests.pagetexts import page, spec
 from tests.processes import completed
@@ -103,54 +101,6 @@ def test_every_kind_in_every_place(kind: str, tmp_path: Path) -> None:
         report = build(tmp_path / "in", tmp_path / "x.db", keep_going=True)
         assert report.pages >= 1
         assert report.indexes >= (3 if name != "page" and not name.startswith("x.") else 4) - 1
-
-
-def _header(name: str, size: int, kind: bytes, data: bytes = b"") -> bytes:
-    """Return a header of tar, whatever it claims, and its data."""
-    header = bytearray(512)
-    header[0:100] = name.encode().ljust(100, b"\0")
-    header[100:136] = b"%07o\0%07o\0%07o\0%011o\0" % (0o644, 0, 0, size)
-    header[136:148] = b"%011o\0" % 0
-    header[156:157] = kind
-    header[257:265] = b"ustar  \0"
-    header[148:156] = b" " * 8
-    header[148:156] = b"%06o\0 " % sum(header)
-    return bytes(header) + data + bytes(-len(data) % 512)
-
-
-def _sparse_member(name: str, real_size: int) -> bytes:
-    """Return an old GNU sparse member without any data, which claims a size (GNU tar, `tar.h`)."""
-    header = bytearray(_header(name, 0, b"S"))
-    header[386:410] = b"%011o\0" % real_size + b"%011o\0" % 0
-    header[483:495] = b"%011o\0" % real_size
-    header[148:156] = b" " * 8
-    header[148:156] = b"%06o\0 " % sum(header)
-    return bytes(header)
-
-
-def test_sparse_members_are_refused_by_name(tmp_path: Path) -> None:
-    """Their size is only claimed: a thousand of them would unpack for hours."""
-    good = page()
-    data = _header("a.md", len(good), b"0", good)
-    data += b"".join(_sparse_member(f"s{number}.md", 2**25) for number in range(1000))
-    (tmp_path / "x.tar").write_bytes(data + bytes(1024))
-
-    faults, _ = check(tmp_path / "x.tar")
-
-    assert len(faults) == 1000
-    assert {each.message for each in faults} == {"is a sparse file, expected a regular file"}
-
-
-def test_the_directory_of_a_zip_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`zipfile` would make an object of each entry before anything could be refused."""
-    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
-        for number in range(200):
-            archive.writestr(f"{number}.md", b"")
-    monkeypatch.setattr(archives, "MAX_DIRECTORY", 1000)
-
-    ((fault,), _) = check(tmp_path / "x.zip")
-
-    assert fault.message.endswith("its directory has more than 1,000 bytes")
 
 
 @pytest.mark.slow

@@ -194,22 +194,6 @@ def test_a_message_repeats_little_of_the_file(place: str, tmp_path: Path) -> Non
     assert "kkk..." in told.message
 
 
-def test_a_key_of_many_records_is_told_once(tmp_path: Path) -> None:
-    """With the number of records that have it; the rest of them is kept."""
-    path = tmp_path / "index.json"
-    names = [f"a{number}" for number in range(20)]
-    path.write_bytes(index(*(record(node(name, odd=name), later=1) for name in names)))
-
-    faults, problems = check(path)
-
-    assert faults == ()
-    assert [each.message for each in problems] == [
-        "the key later is not known and left out: 20 records have it",
-        "the key spec.odd is not known and left out: 20 records have it",
-    ]
-    assert build(path, tmp_path / "x.db").listings == 20
-
-
 FILES: dict[str, dict[str, Any]] = {
     "specfile 5": {
         "spec": {"_meta": {"version": 5}, "nodes": [node("a", edge("b", "link")), node("b")]},
