@@ -9,8 +9,6 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from spack_cache_db.environments import (
     Environment,
@@ -125,46 +123,6 @@ def test_groups_with_packages_are_refused() -> None:
     text = manifest([group] * 1_001, packages={f"p{number}": {} for number in range(100)})
     with pytest.raises(UnreadableEnvironment, match="groups repeat more than 100,000 packages"):
         read_environment(text.encode(), "x")
-
-
-ROWS = st.recursive(
-    st.sampled_from(
-        ["x", "+a", "~a", "@1:4", "@2:", "%gcc", "^b", "$d", "$%d", "$e", "target=:zen3"]
-    ),
-    lambda item: st.fixed_dictionaries(
-        {"matrix": st.lists(st.lists(item, max_size=5), min_size=1, max_size=5)},
-        optional={"exclude": st.lists(st.sampled_from(["+a", "x@1", "%gcc"]), max_size=4)},
-    ),
-    max_leaves=40,
-)
-REQUIRED = st.lists(
-    st.fixed_dictionaries(
-        {
-            "one_of": st.lists(
-                st.sampled_from(["+a", "~a", "@1", "@2", "+a +b", "%gcc"]), min_size=1, max_size=12
-            )
-        },
-        optional={"when": st.sampled_from(["+a", "@2"])},
-    ),
-    max_size=6,
-)
-
-
-@pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=40)
-@given(st.lists(ROWS, max_size=6), st.lists(ROWS, max_size=6), st.lists(ROWS, max_size=6), REQUIRED)
-def test_any_nesting(
-    first: list[Any], second: list[Any], specs: list[Any], required: list[Any]
-) -> None:
-    """Whatever is nested, doubled and required, an environment has no more specs than it may."""
-    limits = Limits(specs=50)
-    text = manifest(
-        specs, [{"d": first}, {"e": ["$d", "$d", *second]}], {"all": {"require": required}}
-    )
-    found, size = peak(text, limits)
-
-    assert size <= MOST_MEMORY
-    assert found is None or len(found.specs) <= limits.specs
 
 
 def test_a_long_list_is_not_read_to_its_end() -> None:
