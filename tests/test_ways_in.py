@@ -33,8 +33,8 @@ found.
 
 WAYS_IN = {
     # The bounded readers: of files, YAML, archives, compressed indexes, and the network.
-    "bounded_files": "os.open os.read",
-    "bounded_yaml": "yaml.SafeLoader yaml.composer",
+    "bounded_files": "os.open",
+    "bounded_yaml": "yaml.CSafeLoader yaml.SafeLoader yaml.composer",
     "sources.archives": ".open gzip.GzipFile tarfile.open zipfile.ZipFile "
     "zstandard.ZstdDecompressor",
     "sources.indexes": ".decompress .decompressobj zlib.decompressobj zstandard.ZstdDecompressor",

@@ -51,20 +51,15 @@ class LargeFileFault(FileFault):
 
 def open_regular(path: str | Path) -> FileIO:
     """Open a regular file for reading; raises `FileFault` for other files, or `OSError`."""
-    descriptor, _ = _opened(path)
-    return FileIO(descriptor, closefd=True)
-
-
-def _opened(path: str | Path) -> tuple[int, int]:
-    """Return the descriptor of a regular file, open for reading, and its size in bytes."""
     # Without O_NONBLOCK, opening a pipe blocks.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(descriptor)
-        kind = KINDS.get(stat.S_IFMT(status.st_mode), "not a file")
-        raise FileFault(path, f"is {kind}, expected a regular file")
-    return descriptor, status.st_size
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return FileIO(descriptor)
+    os.close(descriptor)
+    raise FileFault(
+        path, f"is {KINDS.get(stat.S_IFMT(mode), 'not a file')}, expected a regular file"
+    )
 
 
 def read_wanted(path: str | Path, limit_of: Callable[[bytes], int | None]) -> bytes | None:
@@ -80,39 +75,35 @@ def read_wanted(path: str | Path, limit_of: Callable[[bytes], int | None]) -> by
         FileFault: it has holes, or is not a regular file.
         OSError: it cannot be read.
     """
-    descriptor, size = _opened(path)
-    try:
+    with open_regular(path) as stream:
+        size = os.fstat(stream.fileno()).st_size
         # Reading one byte more than the size confirms the end of the file.
-        data = more = os.read(descriptor, max(HEAD, min(size, _FIRST)) + 1)
+        data = more = stream.read(max(HEAD, min(size, _FIRST)) + 1)
         limit = limit_of(data)
         if limit is None:
             return None
         if len(data) < size <= limit:
+            _require_no_hole(stream, path, size)
             # Read again from the start, because joining two parts would double the memory.
-            data = more = _read_large(descriptor, path, size)
+            stream.seek(0)
+            data = more = stream.read(size + 1)
         # A file may grow or shrink while it is read, and files of the system may report size 0.
         while more and len(data) != size and size <= limit:
             size = max(size, len(data))
-            more = os.read(descriptor, size - len(data) + _FIRST)
+            more = stream.read(size - len(data) + _FIRST)
             data += more
-    finally:
-        os.close(descriptor)
-    if max(size, len(data)) > limit:
-        size = max(size, len(data))
+    if (size := max(size, len(data))) > limit:
         raise LargeFileFault(path, f"has {size:,} bytes, expected at most {limit:,}")
     return data
 
 
-def _read_large(descriptor: int, path: str | Path, size: int) -> bytes:
+def _require_no_hole(stream: FileIO, path: str | Path, size: int) -> None:
     hole = size
-    if size > LARGE:
-        # Not supported by every file system.
-        with suppress(OSError, AttributeError):
-            hole = os.lseek(descriptor, 0, os.SEEK_HOLE)
+    # Not supported by every file system.
+    with suppress(OSError, AttributeError):
+        hole = stream.seek(0, os.SEEK_HOLE) if size > LARGE else size
     if hole < size:
         raise FileFault(path, f"is a sparse file with a hole at byte {hole:,}, expected text")
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    return os.read(descriptor, size + 1)
 
 
 def read_file(path: str | Path, limit: int) -> bytes:
