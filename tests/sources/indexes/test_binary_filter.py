@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.sources.indexes import Address, IndexFault, Installs
+from spack_cache_db.sources.indexes import IndexFault, Installs
 from spack_cache_db.sources.indexes.binary_filter import BinaryFilter, Graph, parse_filter
 from tests.indexes import edge, hash_of, index, node, old_node, record
 from tests.paths import DATA
@@ -44,7 +44,7 @@ def test_what_is_left_out(
     include: tuple[str, ...], exclude: tuple[str, ...], left: tuple[str, ...]
 ) -> None:
     """A binary stays if some spec of `include_binary` fits, or none is there, and none excludes."""
-    given = BinaryFilter.parsed(Address("https://host", include, exclude))
+    given = BinaryFilter(parse_filter(include), parse_filter(exclude))
 
     assert given.left_out(RECORDS) == {*map(hash_of, left)}
 
@@ -52,7 +52,7 @@ def test_what_is_left_out(
 def test_a_version_of_a_virtual_package() -> None:
     """No index knows which version of a virtual package something provides."""
     for spec in ("^mpi@3", "mpi@3"):
-        given = BinaryFilter.parsed(Address("https://host", (spec,)))
+        given = BinaryFilter(parse_filter([spec]))
         with pytest.raises(IndexFault, match="mpi@3 has a version of a virtual package"):
             given.left_out(RECORDS)
 

@@ -221,13 +221,13 @@ FORMS: dict[str, Callable[[str], bytes]] = {
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_every_form_says_the_same(name: str, form: str) -> None:
     """JSON or YAML, clear-signed, packed: the same nodes, the binary's own first."""
-    found = read_spec_file(FORMS[form](json.dumps(FILES[name])), 2**20)
+    version, entries = read_spec_file(FORMS[form](json.dumps(FILES[name])), 2**20)
 
-    nodes = [entry.node for entry in found.entries]
+    nodes = [entry.node for entry in entries]
     assert [each.name for each in nodes] == ["a", "b"]
     assert nodes[0].edges[0].hash == hash_of("b")
-    assert found.version == int(name[-1])
-    assert [(each.is_binary, each.unknown) for each in found.entries] == [
+    assert version == int(name[-1])
+    assert [(each.is_binary, each.unknown) for each in entries] == [
         (True, frozenset()),
         (False, frozenset()),
     ]
@@ -236,9 +236,9 @@ def test_every_form_says_the_same(name: str, form: str) -> None:
 @pytest.mark.parametrize("path", sorted(MIRRORS.glob("v2*/build_cache/*")), ids=lambda p: p.name)
 def test_real_files_are_read(path: Path) -> None:
     """Of Spack 0.16 to 0.23: the hash in the file's name is that of the first node."""
-    found = read_spec_file(path.read_bytes(), 2**20)
+    _, entries = read_spec_file(path.read_bytes(), 2**20)
 
-    nodes = [entry.node for entry in found.entries]
+    nodes = [entry.node for entry in entries]
     assert nodes[0].hash in path.name
     ends = {edge.hash for each in nodes for edge in each.edges}
     assert ends <= {each.hash for each in nodes}

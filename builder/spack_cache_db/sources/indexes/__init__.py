@@ -321,15 +321,11 @@ class Installs(dict[str, Raw]):
         return entry
 
 
-class SpecFile(NamedTuple):
-    """The version and the nodes of a spec file; the node of the binary comes first."""
+def read_spec_file(data: bytes, max_size: int) -> tuple[int, list[Entry]]:
+    """Return the version and the nodes of a spec file; the node of the binary comes first.
 
-    version: int
-    entries: list[Entry]
-
-
-def read_spec_file(data: bytes, max_size: int) -> SpecFile:
-    """Return a spec file in any of its forms, decompressed to at most `max_size` bytes."""
+    The file may have any of its forms; it is decompressed to at most `max_size` bytes.
+    """
     text = without_signature(decompressed(data, max_size))
     require_text(text)
     with _whole("spec file", ", expected one of Spack's"):
@@ -337,7 +333,7 @@ def read_spec_file(data: bytes, max_size: int) -> SpecFile:
         return _spec_file(msgspec.json.decode(text) if is_json else load(text.decode(), _YAML))
 
 
-def _spec_file(file: Any) -> SpecFile:
+def _spec_file(file: Any) -> tuple[int, list[Entry]]:
     if isinstance(file, dict) and "concrete_specs" in file:
         raise IndexFault(A_LOCKFILE)
     unknown: set[str] = set()
@@ -362,7 +358,7 @@ def _spec_file(file: Any) -> SpecFile:
         require_hash(entry.node.hash)
         ends = (edge._replace(hash=hashes.get(edge.hash, edge.hash)) for edge in entry.node.edges)
         entries[at] = entry._replace(node=entry.node._replace(edges=tuple(ends)))
-    return SpecFile(version, entries)
+    return version, entries
 
 
 class SpecFileRecords(dict[str, Entry]):
@@ -370,10 +366,10 @@ class SpecFileRecords(dict[str, Entry]):
 
     is_installed = False
 
-    def __init__(self, files: Sequence[SpecFile], form: str) -> None:
+    def __init__(self, files: Sequence[list[Entry]], form: str) -> None:
         self.format = form
-        dependencies = (entry for file in reversed(files) for entry in file.entries[1:])
-        entries = [*dependencies, *(file.entries[0] for file in files)]
+        dependencies = (entry for entries in reversed(files) for entry in entries[1:])
+        entries = [*dependencies, *(entries[0] for entries in files)]
         super().__init__({entry.node.hash: entry for entry in entries})
 
     def entry(self, dag_hash: str) -> Entry:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import NamedTuple
 
-from spack_cache_db.sources.indexes import Address, Entry, IndexFault, IndexRecords
+from spack_cache_db.sources.indexes import Entry, IndexFault, IndexRecords
 from spack_cache_db.spack.constraints import (
     LEGACY_COMPILERS,
     Dependency,
@@ -34,13 +34,13 @@ _COMPILER = Use(("build",), LANGUAGES)
 
 
 def parse_filter(texts: Iterable[str]) -> tuple[SpecQuery, ...]:
-    """Return the parsed specs of a filter; `ValueError` names a spec that cannot be parsed."""
+    """Return the parsed specs of a filter; `IndexFault` names a spec that cannot be parsed."""
     specs = []
     for text in texts:
         try:
             specs.append(parse_query(text))
         except QuerySyntaxError as error:
-            raise ValueError(f"{text!r} is not a spec: {error}") from None
+            raise IndexFault(f"{text!r} is not a spec: {error}") from None
     return tuple(specs)
 
 
@@ -91,7 +91,7 @@ class Graph:
 
     def _ends(self, node: Node, query: Dependency) -> Iterator[Node]:
         """Yield the ends of the edges that match a query."""
-        name = _package(query.node.name)
+        name = LEGACY_COMPILERS.get(query.node.name or "", query.node.name)
         for edge, end in self._edges(node, is_direct=query.direct):
             is_virtual = name is not None and name != edge.name
             virtuals = {*query.virtuals, *([name] if is_virtual else [])}
@@ -123,7 +123,7 @@ class Graph:
 
     def _is_like(self, node: Node, query: SpecQuery) -> bool:
         """Return whether a node matches a query without its dependencies."""
-        name = _package(query.name)
+        name = LEGACY_COMPILERS.get(query.name or "", query.name)
         if name not in (None, node.name):
             if (name, node.name) in self.providers:
                 _require_no_version(query)
@@ -168,14 +168,6 @@ class BinaryFilter(NamedTuple):
     include: tuple[SpecQuery, ...] = ()
     exclude: tuple[SpecQuery, ...] = ()
 
-    @classmethod
-    def parsed(cls, address: Address) -> BinaryFilter:
-        """Return the filter in the address of a mirror; `IndexFault` if a spec cannot be read."""
-        try:
-            return cls(parse_filter(address.include_binary), parse_filter(address.exclude_binary))
-        except ValueError as error:
-            raise IndexFault(str(error)) from None
-
     def left_out(self, records: IndexRecords) -> frozenset[str]:
         """Return the hashes of the binaries of an index that are left out."""
         if not (self.include or self.exclude):
@@ -195,10 +187,6 @@ def _require_no_version(query: SpecQuery) -> None:
     if query.versions is not None:
         message = f"{query.name}@{query.versions.text} has a version of a virtual package"
         raise IndexFault(f"{message}, which no index has: leave the version out")
-
-
-def _package(name: str | None) -> str | None:
-    return None if name is None else LEGACY_COMPILERS.get(name, name)
 
 
 def _bare(name: str, version: str = "") -> Node:

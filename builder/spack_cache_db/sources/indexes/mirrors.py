@@ -66,7 +66,7 @@ from spack_cache_db.sources.indexes import (
     read_sizes,
     read_spec_file,
 )
-from spack_cache_db.sources.indexes.binary_filter import BinaryFilter
+from spack_cache_db.sources.indexes.binary_filter import BinaryFilter, parse_filter
 from spack_cache_db.spack.lexer import is_hash
 from spack_cache_db.spack.nodes import Node, compiler_of, configuration_of, require_hash
 
@@ -115,9 +115,9 @@ def open_file(file: RawFile, place: Place) -> OpenIndex:
             require_text(data)
             return _opened(*opened, file.path, Installs(data), file.location)
         # `_cache/<release>/<package>/spec-N.json`, as in the folders of pages.
-        spec_file = read_spec_file(data, MAX_INDEX)
+        version, entries = read_spec_file(data, MAX_INDEX)
         folders = file.path.split("/")[:-1]
-        records = SpecFileRecords([spec_file], f"{SPEC_FILE}{spec_file.version}")
+        records = SpecFileRecords([entries], f"{SPEC_FILE}{version}")
         return _opened(*opened, "/".join([*folders[-2:-1], "spec.json"]), records, None)
 
 
@@ -228,7 +228,8 @@ class _Mirror:
                 # A broken link exists, and opening it reports the error.
                 if os.path.lexists(folder / ADDRESS_FILE):
                     address = read_address(read_file(folder / ADDRESS_FILE, MAX_ADDRESS))
-                    self.filter = BinaryFilter.parsed(address)
+                    filters = address.include_binary, address.exclude_binary
+                    self.filter = BinaryFilter(*map(parse_filter, filters))
                     self.url = address.url
                 if os.path.lexists(folder / SIZES_FILE):
                     self._sizes = read_sizes(read_file(folder / SIZES_FILE, MAX_INDEX))
@@ -320,7 +321,7 @@ class _Mirror:
                     data = self._blob(read_manifest(read_file(path, MAX_MANIFEST)), SPEC)
                 else:
                     data = read_file(path, MAX_SPEC_FILE)
-                files.append(read_spec_file(data, MAX_SPEC_FILE))
+                files.append(read_spec_file(data, MAX_SPEC_FILE)[1])
             digest.update(hashlib.sha256(data).digest())
         if not files:
             raise IndexFault("the mirror has neither an index nor a spec file, expected one")
