@@ -401,9 +401,10 @@ def _respelled(lookups: Lookups, environment: Environment) -> tuple[list[UserSpe
     for index, spec in enumerate(specs):
         if spec.query is not None:
             query, changed = respelled(lookups, spec.query)
-            legacy = spec.legacy and respelled(lookups, spec.legacy)[0]
-            specs[index] = replace(spec, query=query, legacy=legacy)
-            notes |= dict.fromkeys(changed)
+            if changed:
+                legacy = spec.legacy and respelled(lookups, spec.legacy)[0]
+                specs[index] = replace(spec, query=query, legacy=legacy)
+                notes |= dict.fromkeys(changed)
     return specs, [*environment.notes, *notes]
 
 
@@ -435,9 +436,13 @@ class _Specs:
         else:
             key = spec.query, spec.legacy, spec.rules
             covered = self._candidates.once(key, lambda: self._covered(*key))
-        external = spec.external or covered.external
-        covered = replace(covered, spec=spec.text, external=external)
-        return replace(covered, line=spec.line, group=spec.group)
+        return replace(
+            covered,
+            spec=spec.text,
+            line=spec.line,
+            group=spec.group,
+            external=spec.external or covered.external,
+        )
 
     def _covered(
         self, query: SpecQuery, legacy: SpecQuery | None, rules: PackageRules
@@ -499,8 +504,9 @@ class _Specs:
             verdict = condition.asked
             if isinstance(verdict, Verdict) and verdict.unknown & ids:
                 unknown[condition.text] = verdict.unknown
-                verdict = Verdict((verdict.holds | verdict.unknown) & ids)
-            possible.append(replace(condition, asked=verdict))
+                holds = (verdict.holds | verdict.unknown) & ids
+                condition = replace(condition, asked=Verdict(holds))
+            possible.append(condition)
         conditions = tuple(possible)
         rows = [*misses_of(self._candidates, conditions).fitting()] if unknown else []
         if not rows:

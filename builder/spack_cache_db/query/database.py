@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
 from threading import RLock
 from typing import Any, Self, TypeVar, cast
@@ -110,7 +111,7 @@ def select_ids(
 ) -> frozenset[int]:
     """Return the first column of the rows of a statement; see `select_in` for `ids`."""
     rows = select(conn, sql, **parameters) if ids is None else select_in(conn, sql, ids)
-    return frozenset(row[0] for row in rows)
+    return frozenset(map(itemgetter(0), rows))
 
 
 def json_pieces(ids: Iterable[int | str | list[int]], limit: int | None = None) -> Iterator[str]:

@@ -191,7 +191,8 @@ def explained(candidates: Candidates, query: SpecQuery, conditions: Conditions) 
     if query.name is not None:
         known = known_name(lookups, query.name)
         providers = known.others if known.kind == "virtual" else ()
-        if not any(known_name(lookups, name).spec_count for name in (query.name, *providers)):
+        built = (known_name(lookups, provider).spec_count for provider in providers)
+        if not known.spec_count and not any(built):
             named, close = _near(candidates, known, query, without(conditions, "package"))
             return WhyNot(known=known, named=named, close=close, notes=notes)
     misses = misses_of(candidates, conditions)
