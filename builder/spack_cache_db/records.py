@@ -40,13 +40,9 @@ class Configuration(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """An inconsistency of a source.
+    """An inconsistency of a source, with its kind, and a message for people.
 
-    Attributes:
-        code: the kind of problem.
-        message: the problem, for people.
-        hash: the DAG hash of its binary, or None.
-        value: the value of the source that is not stored elsewhere, as JSON, or None.
+    `value` is the value of the source that is not stored elsewhere, as JSON.
     """
 
     code: str

@@ -200,8 +200,8 @@ def build(
         installations: pairs of a release and the path of an installation. An upstream has the
             release of the installation that uses it.
         modules: files and folders with lists of environment modules: Spack's `module-index.yaml`,
-            or what Lmod's `spider -o jsonSoftwarePage` prints. Of several installations, pairs of a
-            release and a path.
+            or what Lmod's `spider -o jsonSoftwarePage` prints. With several installations, pairs of
+            a release and a path.
         progress: called with (units read, units in all), in this process.
         executor: what reads the input, instead of processes that are started here. Its workers
             need the same versions of this package and of archspec, and the same paths.

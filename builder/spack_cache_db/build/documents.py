@@ -51,12 +51,12 @@ def dated(
     past: dict[str, list[int]] = {}
     present: dict[str, list[int]] = {}
     for number, document in enumerate(documents, start=1):
-        releases = past if number in old or not snapshots.day else present
-        releases.setdefault(document.release, []).append(number)
+        side = past if number in old or not snapshots.day else present
+        side.setdefault(document.release, []).append(number)
     replaced = {number for name in present for number in past.pop(name, ())}
     copies: dict[int, Document] = {}
     for name, found in present.items():
-        snapshot, known = f"{name}-{snapshots.day}", past | present
+        snapshot, releases = f"{name}-{snapshots.day}", past | present
         mirrors = [
             number
             for number in found
@@ -65,9 +65,9 @@ def dated(
         ]
         if not mirrors or release_kind(name) == "snapshot" or snapshot in present:
             continue
-        dates = snapshot_branches(known).get(name, ())
-        before = next((release for release in dates if release < snapshot), "")
-        then = [] if snapshot in past else known.get(before, [])
+        dates = snapshot_branches(releases).get(name, ())
+        before = next((date for date in dates if date < snapshot), "")
+        then = [] if snapshot in past else releases.get(before, [])
         if then and np.array_equal(_binaries(tables, mirrors), _binaries(tables, then)):
             continue
         replaced.update(past.pop(snapshot, ()))
@@ -151,17 +151,17 @@ def _belong_together(first: Document, second: Document) -> bool:
 
 def _not_alone(document: Document, first: Document) -> Refusal:
     """Return the refusal of a second page of a package, or a second index of a stack."""
-    what = after = ""
+    subject = after = ""
     if document.page:
-        what = f"page of {document.page.package} in"
+        subject = f"page of {document.page.package} in"
         after = ", expected one page per package and release"
     elif is_tree(document) and is_tree(first):
-        what = "installation called"
+        subject = "installation called"
         after = "; name each (--installation NAME=PATH), or both alike if one is an upstream"
     elif document.index_facts:
-        what = f"index of the stack {document.index_facts.stack} in"
+        subject = f"index of the stack {document.index_facts.stack} in"
         after = ", expected one index per release and stack (--release, --stack)"
-    return Refusal(document, first, f"another {what} {document.release} than", after)
+    return Refusal(document, first, f"another {subject} {document.release} than", after)
 
 
 def _among_trees(documents: Sequence[Document], chosen: list[int]) -> dict[int, Refusal]:
@@ -233,8 +233,8 @@ def in_order(
 def placed(modules: Iterable[ModuleFacts], trees: Collection[str]) -> list[ModuleFacts]:
     """Return the modules of these installations, each once; unnamed ones are of the only one."""
     only = next(iter(trees)) if len(trees) == 1 else None
-    named = {module._replace(release=module.release or only) for module in modules}
-    return [module for module in named if module.release in trees]
+    distinct = {module._replace(release=module.release or only) for module in modules}
+    return [module for module in distinct if module.release in trees]
 
 
 def unplaced(lists: Iterable[tuple[str | None, str]], trees: Collection[str]) -> Iterator[Fault]:

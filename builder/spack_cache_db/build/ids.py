@@ -213,7 +213,7 @@ def matched(numbered: Numbered, modules: Collection[ModuleFacts]) -> Modules:
     """Return which modules load which installed specs.
 
     A name and a version that several specs have are not guessed, unless the module's folder names
-    the compiler of one of them alone. Of several modules of a spec, one that has its hash is taken,
+    the compiler of one of them alone. A module with the hash of its spec is preferred to others,
     then one that is not hidden, then the shortest.
     """
     by_hash: dict[tuple[str, str], set[tuple[int, int]]] = defaultdict(set)
@@ -233,9 +233,9 @@ def matched(numbered: Numbered, modules: Collection[ModuleFacts]) -> Modules:
         release, package = str(module.release), module.package.rpartition("/")[2]
         loaded = by_hash.get((release, str(module.hash)), set())
         if module.hash is None:
-            named = by_name.get((release, _folded(package), module.version.lower()), {})
-            own = {place for place, compiler in named.items() if compiler == module.compiler}
-            loaded = own or {*named}
+            compilers = by_name.get((release, _folded(package), module.version.lower()), {})
+            same = {key for key, compiler in compilers.items() if compiler == module.compiler}
+            loaded = same or {*compilers}
         specs = {spec for spec, _ in loaded}
         unmatched += not specs
         if len(specs) > 1:
@@ -243,12 +243,12 @@ def matched(numbered: Numbered, modules: Collection[ModuleFacts]) -> Modules:
             problems.append((module.path, Problem("ambiguous_module", words)))
             continue
         rank = module.hash is None, module.is_hidden, len(module.name), number
-        best |= {place: min(best.get(place, rank), rank) for place in loaded}
+        best |= {key: min(best.get(key, rank), rank) for key in loaded}
     matching = len(ordered) - len(problems) - unmatched
     note = f"{matching:,} of {counted(len(ordered), 'module')} load an installed spec"
     note += f", {len(problems):,} may load one of several (see the table problems)" * bool(problems)
     note += f", {unmatched:,} load none" * bool(unmatched)
-    return Modules(ordered, {place: rank[-1] for place, rank in best.items()}, problems, note)
+    return Modules(ordered, {key: rank[-1] for key, rank in best.items()}, problems, note)
 
 
 def _folded(name: str) -> str:

@@ -109,11 +109,12 @@ def _descriptions(packages: Mapping[str, PackageFacts]) -> dict[str, str]:
 
 def package_problems(catalogue: PackageCatalogue) -> Iterator[tuple[PackageFacts, Problem]]:
     """Yield the problems of files, and contradictions between two files."""
-    for name, (richest, *others) in catalogue.facts.items():
-        for facts in (richest, *others):
+    for name, files in catalogue.facts.items():
+        richest = files[0]
+        for facts in files:
             for problem in facts.problems:
                 yield facts, problem
-        for facts in others:
+        for facts in files[1:]:
             for word, value, other in _contradictions(facts, richest):
                 code = f"package_{word.split()[-1]}"
                 subject = f"the package {name} has {word} here than in {richest.path}"

@@ -295,7 +295,7 @@ def _specs(
 ) -> Frame:
     """Return `Merged.specs`; the first row of a spec counts.
 
-    Of the specs that documents do not list, the frame with the most data comes first.
+    The unlisted frame with the most data comes first.
     """
     unlisted = joined(unlisted_frames)
     no_stacks = np.full_like(unlisted["spec"], texts.stack_sets[()])

@@ -232,7 +232,7 @@ def _as_databases(inputs: Input, origins: Sequence[Origin]) -> Input:
 def _agreed(option: str, values: Sequence[tuple[str, str]]) -> str:
     """Return the value of an option, of values and their databases; `InputError` if they differ."""
     value, location = values[0]
-    if other := next((place for different, place in values if different != value), None):
+    if other := next((path for different, path in values if different != value), None):
         message = f"was built with another {option}… than {location}; give that option"
         raise InputError([Fault(other, 0, message)])
     return value

@@ -75,8 +75,8 @@ def _frame_rows(numbered: Numbered, table: str, frame: Frame, **values: Sequence
         if name not in values:
             of = DICTIONARIES[name]
             ids = numbered.ids.get(of)
-            things = numbered.texts.things()[of] if ids is None else ids.values()
-            values[name] = [None, *things]
+            texts = numbered.texts.things()[of] if ids is None else ids.values()
+            values[name] = [None, *texts]
     return table, frame.rows(*(column.name for column in columns), **values)
 
 
@@ -195,9 +195,9 @@ def _record_rows(numbered: Numbered, mirrors: Numbers, modules: Modules) -> Iter
     yield "nodes", [(at, *node) for node, at in numbered.ids["nodes"].items()]
     records = numbered.records.having(mirror=mirrors[numbered.records["document"]])
     yield _frame_rows(numbered, "records", records)
-    names, things = ("spec", "mirror", "document", "install"), numbered.texts.installs.things
+    names, details = ("spec", "mirror", "document", "install"), numbered.texts.installs.things
     installs = [
-        (spec, mirror, *things[at - 1], modules.loading.get((spec, document)))
+        (spec, mirror, *details[at - 1], modules.loading.get((spec, document)))
         for spec, mirror, document, at in records.where(records["install"] > 0).rows(*names)
     ]
     yield "installs", installs

@@ -39,14 +39,9 @@ Row = Mapping[str, Any]
 
 
 class Difference(NamedTuple):
-    """A cell or a row that differs from the sources.
+    """A cell or a row that differs from the sources; `row` has names and hashes.
 
-    Attributes:
-        table: the table.
-        row: the row, by names and hashes.
-        column: the column; None if the whole row is missing or unexpected.
-        stored: the value in the database.
-        expected: the value from the sources.
+    The column is None if the whole row is missing or unexpected.
     """
 
     table: str

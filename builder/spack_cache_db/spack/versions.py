@@ -119,10 +119,10 @@ def newest_version(versions: Iterable[str]) -> str | None:
     return max(versions, key=preference, default=None)
 
 
-def count_newer(version: str, others: Iterable[str]) -> int:
+def count_newer(version: str, versions: Iterable[str]) -> int:
     """Return how many versions are newer, without those that are equal in Spack."""
     key = equality_key(version)
-    return sum(equality_key(other) > key for other in others)
+    return sum(equality_key(other) > key for other in versions)
 
 
 def _next_text(text: str) -> str:
