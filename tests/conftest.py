@@ -21,8 +21,6 @@ from tests.package_data import REAL as PACKAGE_DATA
 from tests.pagetexts import MORE_SAMPLES, SAMPLES, write
 from tests.shared import built_once
 
-pytest_plugins = ["tests.browser"]
-
 # No test runs on a terminal, whatever width whoever started the tests says that theirs has.
 os.environ.pop("COLUMNS", None)
 

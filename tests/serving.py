@@ -10,25 +10,26 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
+import psutil  # type: ignore[import-untyped]
 
 PATIENCE = 60
 
 
 class Server:
-    """A running server: its process, address and what it says."""
+    """A running server: its process, address and log."""
 
     def __init__(self, process: subprocess.Popen[str], port: int, log: Path) -> None:
         self.process, self.port, self.log = process, port, log
         self.address = f"http://127.0.0.1:{port}"
 
     def get(self, path: str, **headers: str) -> httpx.Response:
-        """Ask for a page on a connection of its own."""
-        # Unless told otherwise httpx reads the certificates of all authorities for each client.
+        """Request a page on a connection of its own."""
         return httpx.get(self.address + path, headers=headers, timeout=PATIENCE, verify=False)
 
     def visit(self, path: str, *, buffer: int | None = None) -> socket.socket:
@@ -52,35 +53,27 @@ class Server:
 
     def cpu_seconds(self) -> float:
         """Return the processor time that all its processes have used, ended ones too."""
-        ticks = 0
-        for folder in self._folders():
-            with suppress(OSError):
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-                # utime and stime, and those of children that have ended.
-                ticks += sum(map(int, fields[11:15]))
-        return ticks / os.sysconf("SC_CLK_TCK")
+        times = self._of_processes(lambda process: sum(process.cpu_times()[:4]))
+        return float(sum(times))
 
     def peak_megabytes(self) -> float:
         """Return the most memory that one of its processes has held."""
-        peaks: list[str] = []
-        for folder in self._folders():
-            with suppress(OSError):
-                status = (folder / "status").read_text()
-                peaks += re.findall(r"^VmHWM:\s*(\d+)", status, re.MULTILINE)
-        return max(map(int, peaks)) / 1024
-
-    def _folders(self) -> list[Path]:
-        folders = [Path(f"/proc/{self.process.pid}")]
-        for folder in folders:
-            for children in folder.glob("task/*/children"):
-                with suppress(OSError):
-                    folders += [Path(f"/proc/{each}") for each in children.read_text().split()]
-        return folders
+        paths = self._of_processes(lambda process: Path(f"/proc/{process.pid}/status"))
+        text = "".join(path.read_text() for path in paths if path.exists())
+        return max(map(int, re.findall(r"VmHWM:\s*(\d+)", text))) / 1024
 
     def workers(self) -> list[int]:
         """Return the server processes, without Python's tracker of semaphores."""
-        found = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
-        return [pid for pid in map(int, found.split()) if b"spawn_main" in _command(pid)]
+        pairs = self._of_processes(lambda process: (process.pid, " ".join(process.cmdline())))
+        return [pid for pid, command in pairs if "spawn_main" in command]
+
+    def _of_processes(self, look: Callable[[psutil.Process], Any]) -> list[Any]:
+        """Return a value of each process that has not ended."""
+        root, found = psutil.Process(self.process.pid), []
+        for process in (root, *root.children(recursive=True)):
+            with suppress(psutil.Error):
+                found.append(look(process))
+        return found
 
     def end(self, sig: int = signal.SIGTERM, within: float = PATIENCE) -> int:
         """Send a signal and return the exit status."""
@@ -128,26 +121,24 @@ def serving(
 
 @contextmanager
 def running(
-    command: list[str], port: int, cwd: Path | None = None, env: dict[str, str] | None = None
+    command: Sequence[str], port: int, cwd: Path | None = None, env: dict[str, str] | None = None
 ) -> Iterator[Server]:
-    """Run a server that will answer on a port, until the context ends."""
+    """Run a server from when it listens on a port until the context ends."""
     process = subprocess.Popen(
         command, cwd=cwd, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True
     )
-    server = Server(process, port, Path(os.devnull))
-    try:
-        eventually(
-            lambda: process.poll() is not None or answers(f"{server.address}/-/versions.json")
-        )
+
+    def is_up() -> bool:
         assert process.poll() is None, command
-        yield server
+        with socket.socket() as visitor:
+            return visitor.connect_ex(("127.0.0.1", port)) == 0
+
+    try:
+        eventually(is_up)
+        yield Server(process, port, Path(os.devnull))
     finally:
         process.terminate()
         process.wait(PATIENCE)
-
-
-def _command(pid: int) -> bytes:
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def answers(url: str) -> bool:

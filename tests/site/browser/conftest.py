@@ -7,20 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, expect, sync_playwright
 
-from tests.browser import started
+from benchmarks.chromium import FLAGS, find_chromium
+from tests.programs import needed
 from tests.serving import Server, serving
 from tests.site.browser.visitors import SECONDS, WIDE, Visit
 
 
 @pytest.fixture(scope="package")
-def browser(chromium: str) -> Iterator[Browser]:
-    """The browser itself; it has ended when tests with asyncio begin."""
-    # Five seconds are Playwright's own choice: too few where the machine has much else to do.
+def browser() -> Iterator[Browser]:
+    """The browser itself, while no test with asyncio runs: Playwright has its own event loop."""
+    # Five seconds are Playwright's own choice: too few if the machine has much else to do.
     expect.set_options(timeout=1_000 * SECONDS)
-    with started(chromium) as launched:
+    path = find_chromium() or needed("chromium", "chromium")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield launched
+        launched.close()
 
 
 @pytest.fixture

@@ -21,7 +21,8 @@ from spack_cache_db import build
 from spack_cache_db.query.installation import install_binary
 from spack_cache_db.site.static_site import export_static
 from tests.corpus import pages as corpus
-from tests.programs import needed, serving
+from tests.programs import needed
+from tests.serving import running
 
 pytestmark = pytest.mark.slow
 
@@ -88,7 +89,7 @@ def host(
     user = "user root;" if os.geteuid() == 0 else ""
     config = folder / "nginx.conf"
     config.write_text(NGINX.format(folder=folder, port=port, user=user))
-    with serving([program, "-e", f"{folder}/error.log", "-c", str(config)], port, folder / "log"):
+    with running([program, "-e", f"{folder}/error.log", "-c", str(config)], port):
         yield Host(f"http://127.0.0.1:{port}", folder)
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import httpx
 
 from benchmarks.server import free_port
-from tests.programs import needed, serving
+from tests.programs import needed
+from tests.serving import running
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
@@ -27,7 +28,7 @@ def registry(folder: Path, auth: str = "") -> Iterator[str]:
         f"version: 0.1\nstorage: {{filesystem: {{rootdirectory: {folder}/images}}}}\n"
         f"http: {{addr: '127.0.0.1:{port}'}}\n{auth}"
     )
-    with serving([command, "serve", str(config)], port, folder / "registry.log"):
+    with running([command, "serve", str(config)], port):
         yield f"127.0.0.1:{port}"
 
 
