@@ -300,45 +300,32 @@ def test_a_refusal_is_one_line(samples_file: Path, tmp_path: Path) -> None:
         assert len(loading) <= 1 and all(each.startswith("Loading ") for each in loading)
 
 
-def damaged(samples_file: Path, tmp_path: Path, how: str) -> Path:
-    """Return a copy of the samples' database that is damaged in one way."""
-    copy = tmp_path / "damaged.db"
-    shutil.copy(samples_file, copy)
-    data = bytearray(copy.read_bytes())
-    if how == "cut":
-        copy.write_bytes(data[:-3000])
-    elif how == "overwritten":
-        data[len(data) // 3 : len(data) // 2] = b"\xff" * (len(data) // 2 - len(data) // 3)
-        copy.write_bytes(data)
-    elif how == "no schema":
-        data[100:4096] = b"\0" * 3996
-        copy.write_bytes(data)
-    elif how == "no table":
-        with closing(sqlite3.connect(copy)) as connection:
-            connection.execute("DROP TABLE listings")
-            connection.commit()
-    return copy
+@pytest.mark.parametrize(
+    ("start", "new", "message"),
+    [
+        (-3000, b"", "is damaged: "),
+        (10_000, b"\xff" * 9_000, "is damaged: "),
+        (100, bytes(3996), "is damaged: "),
+        (0, b"something else", "expected a file made by build"),
+    ],
+)
+def test_a_damaged_file_is_refused(
+    start: int, new: bytes, message: str, samples_file: Path, tmp_path: Path
+) -> None:
+    """A file that is cut off, overwritten, or of another kind is refused before it is served."""
+    data, copy = samples_file.read_bytes(), tmp_path / "damaged.db"
+    copy.write_bytes(data[:start] + new + (data[start + len(new) :] if start > 0 else b""))
+    assert message in refusal(copy)
 
 
-@pytest.mark.parametrize("how", ["cut", "overwritten", "no schema", "no table"])
-def test_a_damaged_file_is_refused(samples_file: Path, tmp_path: Path, how: str) -> None:
-    """Before anything is served."""
-    copy = damaged(samples_file, tmp_path, how)
-    said = refusal(copy)
-    assert said.startswith(f"{copy}: is damaged: ")
-    assert said.endswith("; build it again")
-
-
-def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
-    """A missing file, a folder, another kind of file: each is told what it is."""
-    other = tmp_path / "other.db"
-    other.write_bytes(b"something else")
-    assert refusal(other).endswith(
-        "is not a spack-cache-db database; expected a file made by build"
-    )
+def test_a_file_without_a_table_is_refused(samples_file: Path, tmp_path: Path) -> None:
+    """A missing table, a folder and a missing file are reported as they are."""
+    copy = Path(shutil.copy(samples_file, tmp_path))
+    with closing(sqlite3.connect(copy)) as connection:
+        connection.execute("DROP TABLE listings")
+    assert refusal(copy).endswith("; build it again")
     assert refusal(tmp_path).endswith(": is a folder, expected a regular file")
-    missing = refusal(tmp_path / "missing.db")
-    assert "no such file; build one with: spack-cache-db build" in missing
+    assert "no such file; build one with: " in refusal(tmp_path / "missing.db")
 
 
 @pytest.mark.parametrize(

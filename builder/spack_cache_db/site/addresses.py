@@ -43,9 +43,9 @@ _TYPO = 0.65
 """Similarity from which an unknown field counts as a misspelled one (`difflib`)."""
 
 
-def near(name: str, known: Iterable[str]) -> str:
-    """Return a hint: the known name closest to this one, or all known names."""
-    return hint(name, known, f"known: {', '.join(known) or 'none'}")
+def near(name: str, names: Iterable[str]) -> str:
+    """Return a hint: the names closest to this one, or all names."""
+    return hint(name, names, f"known: {', '.join(names) or 'none'}")
 
 
 def check_fields(request: Request, fields: Collection[str]) -> None:

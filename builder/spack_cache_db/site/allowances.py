@@ -60,9 +60,9 @@ def read_allowances(config: Any) -> Allowances:
         StartupError: a key is unknown or has a wrong value; the message names the key.
     """
     _check(isinstance(config, dict), "", config, "a mapping")
-    known = Allowances.__dataclass_fields__
-    if unknown := sorted({*map(str, config)} - {*known}):
-        message = f"no key is called {unknown[0]!r}, expected {', '.join(known)}"
+    keys = Allowances.__dataclass_fields__
+    if unknown := sorted({*map(str, config)} - {*keys}):
+        message = f"no key is called {unknown[0]!r}, expected {', '.join(keys)}"
         raise StartupError(f"plugins: {NAME}: {message}")
     csp, in_server = config.get("csp") or {}, config.get("sql_in_server", False)
     _check(isinstance(csp, dict), "csp", csp, "a mapping of directives to lists of sources")

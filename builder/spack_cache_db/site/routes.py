@@ -101,8 +101,8 @@ def package(site: Site, request: Request, package: str) -> Answer:
         package_data = read_package(site.conn, package)
         if package_data is None:
             return missing(site, request, "package", package)
-        known = known_name(site.lookups, package)
-        return site.page(request, "unbuilt.html", data=package_data, known_name=known)
+        name = known_name(site.lookups, package)
+        return site.page(request, "unbuilt.html", data=package_data, known_name=name)
     links = package_links(site.settings.route, package, filters)
     feed = Topic(package=package).feed
     return site.page(request, "package.html", page=page, links=links, feed=feed)
@@ -227,7 +227,7 @@ def find(site: Site, request: Request) -> Answer:
     links = DataLinks.of_page("/find", query) if has_rows else None
     is_spec = page.answer is not None and page.reading is None
     topic = Topic(text, stack=narrowing.stack, host=narrowing.host)
-    others = [
+    other_names = [
         name
         for name in having(names, text)
         if name.kind != "package" and f"-{text.lower()}" in f"-{name.name.lower()}"
@@ -239,7 +239,7 @@ def find(site: Site, request: Request) -> Answer:
         search_text=text,
         links=links,
         narrowing=narrowing,
-        others=others,
+        others=other_names,
         feed=topic.feed if is_spec else None,
     )
 
@@ -400,12 +400,12 @@ def opensearch(site: Site, request: Request) -> Answer:
     return site.page(request, "opensearch.xml", kind="opensearch")
 
 
-def missing(site: Site, request: Request, what: str, text: str) -> Answer:
+def missing(site: Site, request: Request, kind: str, text: str) -> Answer:
     """Return a page about a name that does not exist, with similar names and the search."""
-    known, close = known_name(site.lookups, text), load_close(site.lookups, what, text)
-    known_package = known if what == "package" else None
+    name = known_name(site.lookups, text) if kind == "package" else None
+    close = load_close(site.lookups, kind, text)
     return site.page(
-        request, "missing.html", 404, what=what, text=text, close=close, known_name=known_package
+        request, "missing.html", 404, what=kind, text=text, close=close, known_name=name
     )
 
 

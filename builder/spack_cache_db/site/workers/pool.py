@@ -186,8 +186,8 @@ class Pool:
         content: Any
         name, content = INTERRUPTED
         if (seconds := min(most_seconds, budget.seconds)) > 0:
-            name, content, taken = await self._outcome(kind, call, arguments, seconds)
-            budget.seconds -= taken
+            name, content, used = await self._outcome(kind, call, arguments, seconds)
+            budget.seconds -= used
         if name == "Rows":
             columns, rows, is_cut = content
             return Rows(columns, [*map(tuple, rows)], is_cut)
