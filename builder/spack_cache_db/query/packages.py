@@ -42,7 +42,7 @@ SELECT name, latest_version, dependent_count, substr(description, 1, 400)
 FROM known_packages ORDER BY name
 """
 _SUMMARIZED = """
-SELECT packages.name, packages.spec_count, substr(known_packages.description, 1, 400)
+SELECT packages.name, substr(known_packages.description, 1, 400)
 FROM packages LEFT JOIN known_packages ON known_packages.name = packages.name
 WHERE packages.release_count > 0 ORDER BY packages.name
 """
@@ -425,10 +425,10 @@ def known_packages(conn: sqlite3.Connection) -> Iterator[tuple[str, str, int, st
         yield name, latest, dependents, summary_of(description or "")
 
 
-def summarized_packages(conn: sqlite3.Connection) -> Iterator[tuple[str, int, str]]:
-    """Yield the packages that have a binary: name, number of binaries, summary."""
-    for name, count, description in select(conn, _SUMMARIZED):
-        yield name, count, summary_of(description or "")
+def summarized_packages(conn: sqlite3.Connection) -> Iterator[tuple[str, str]]:
+    """Yield the packages that have a binary, with their summaries."""
+    for name, description in select(conn, _SUMMARIZED):
+        yield name, summary_of(description or "")
 
 
 def versions_behind(conn: sqlite3.Connection) -> dict[tuple[str, str], tuple[int, str]]:

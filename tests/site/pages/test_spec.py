@@ -24,7 +24,6 @@ from spack_cache_db.site.pages.spec import (
     TreeRow,
     load_candidates,
     load_spec,
-    read_others,
     spec_line,
     tree_rows,
     trees,
@@ -98,13 +97,13 @@ def test_one_page_of_them_the_current_first(built: Build) -> None:
         b=page("foo", "develop-2025-01-05", [spec(2), spec(1)]),
     )
 
-    found = read_others(conn, 1, pagetexts.spec_hash(1), 1)
+    found = load_spec(read_lookups(conn), pagetexts.spec_hash(1))
 
-    assert [(each.hash, each.last_seen) for each in found] == [
+    assert found is not None
+    assert [(each.spec.hash, each.spec.last_seen) for each in found.others] == [
         (pagetexts.spec_hash(9), None),
         (pagetexts.spec_hash(2), "2025-01-05"),
     ]
-    assert read_others(conn, 1, pagetexts.spec_hash(1), 2) == []
 
 
 def test_what_pages_tell_of_look_alikes_tells_them_apart(built: Build) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +12,10 @@ from spack_cache_db.query.configurations import Counted, specs_in_scope
 from spack_cache_db.query.database import Lookups, json_pieces, select
 from spack_cache_db.query.installation import command_of
 from spack_cache_db.query.names import close_names, package_counts
-from spack_cache_db.query.packages import described_packages, summary_of
+from spack_cache_db.query.packages import described_packages
 from spack_cache_db.query.selection import counted_part, matching
 from spack_cache_db.query.words import package_called, packages_providing
+from spack_cache_db.site.pages.names import load_names
 from spack_cache_db.spack.normal_forms import NO_COMPILER
 from spack_cache_db.spack.versions import newest_version
 
@@ -33,9 +33,6 @@ SHORTEST_PART, LONG = 3, 5
 """Lengths of words that are searched at the ends of a name, and inside a name."""
 NOWHERE = 4
 
-SUMMARIES = """
-SELECT name, description FROM known_packages WHERE name IN (SELECT value FROM json_each(:names))
-"""
 FIRST_RELEASES = """
 SELECT name FROM releases WHERE EXISTS (
   SELECT 1 FROM configuration_releases AS listed
@@ -195,11 +192,10 @@ def cards_of(lookups: Lookups, reasons: Mapping[str, str], scope: Conditions) ->
     first = {group[0].id: name for name, group in groups.items()}
     specs = specs_in_scope(lookups.conn, first, results.conditions)
     hashes = {first[key]: binaries[0].hash for key, binaries in specs.items()}
-    summaries = dict(select(lookups.conn, SUMMARIES, names=json.dumps([*reasons])))
+    summaries = {name: text for name, kind, text in load_names(lookups) if kind == "package"}
 
     def card(name: str, group: Sequence[Counted]) -> Card:
-        summary = summary_of(summaries.get(name) or "")
-        plain = Card(name, reasons[name], summary, counts[name])
+        plain = Card(name, reasons[name], summaries.get(name, ""), counts[name])
         if not group:
             return plain
         rows, dag_hash = [row.configuration for row in group], hashes.get(name)

@@ -47,7 +47,7 @@ def load_names(lookups: Lookups) -> tuple[Name, ...]:
 
 
 def _names(lookups: Lookups) -> Iterator[Name]:
-    for name, _, summary in summarized_packages(lookups.conn):
+    for name, summary in summarized_packages(lookups.conn):
         yield Name(name, "package", summary)
     for kind, records in (("release", lookups.releases), ("stack", lookups.stacks)):
         yield from (Name(record.name, kind) for record in records.values())

@@ -19,12 +19,14 @@ from spack_cache_db.query.configurations import (
     count_by_stack,
     counts_in_scope,
     releases_of,
+    specs_of_configurations,
 )
 from spack_cache_db.query.database import Lookups, Release, Stack, select
 from spack_cache_db.query.graph import Node, dependent_packages, read_nodes
 from spack_cache_db.query.installation import Commands, install_binary
 from spack_cache_db.query.names import KnownName, UnknownNameError, known_name, scope_of
 from spack_cache_db.query.packages import PackageData, VariantNote, read_package, recipe_links
+from spack_cache_db.query.records import explicitly
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
@@ -56,11 +58,6 @@ MOST_VERSIONS = 8
 PACKAGE = """
 SELECT id, name, spec_count, release_count, newest_version, last_seen
 FROM packages WHERE name = :name
-"""
-EXPLICIT = "SELECT EXISTS (SELECT 1 FROM installations WHERE package = :name AND explicit = 1)"
-KNOWN = """
-SELECT specs.id FROM configurations JOIN specs ON specs.configuration = configurations.id
-WHERE package = :package ORDER BY specs.id LIMIT :limit
 """
 MOST_KNOWN = 100
 
@@ -160,7 +157,8 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
         return None
     package = Package(*row)
     every = configurations_of_package(lookups, package.id)
-    releases = releases_of(conn, [row.id for row in every])
+    ids = [row.id for row in every]
+    releases = releases_of(conn, ids)
     anywhere = matches_of(every, filters.conditions())
     scope = _scope(lookups, filters)
     in_scope = anywhere.counted(lambda rows: _counted(lookups, scope, rows))
@@ -200,12 +198,12 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
         is_compiler=name in lookups.compilers,
         recipes=recipe_links(conn, name),
         needed_by=tuple(dependent_packages(conn, package.id)),
-        known=() if package.release_count else _known(lookups, package),
+        known=() if package.release_count else _known(lookups, every),
         known_name=known_name(lookups, name),
         changes=latest_changes(lookups, package=name),
         timeline=timeline_of(lookups, every, releases, None if is_whole else MOST_VERSIONS),
         data=data,
-        is_explicit=bool(lookups.trees() and next(select(conn, EXPLICIT, name=name))[0]),
+        is_explicit=bool(lookups.trees() and counts_in_scope(lookups, ids, explicitly(lookups))),
         notes=notes,
     )
 
@@ -222,9 +220,9 @@ def _others_first(variants: tuple[str, ...], defaults: Set[str]) -> tuple[str, .
     return tuple(sorted(variants, key=defaults.__contains__))
 
 
-def _known(lookups: Lookups, package: Package) -> tuple[Node, ...]:
-    rows = select(lookups.conn, KNOWN, package=package.id, limit=MOST_KNOWN)
-    nodes = read_nodes(lookups.conn, [spec for (spec,) in rows])
+def _known(lookups: Lookups, every: Iterable[Counted]) -> tuple[Node, ...]:
+    specs = specs_of_configurations(lookups.conn, [row.id for row in every])
+    nodes = read_nodes(lookups.conn, sorted(specs)[:MOST_KNOWN])
     return tuple(sorted(nodes.values(), key=lambda node: node.sort_key))
 
 

@@ -124,19 +124,11 @@ class Lane(NamedTuple):
     releases: int
 
 
-class VersionTimeline(NamedTuple):
-    """One version: a sentence about it, and its families, oldest first."""
-
-    version: str
-    sentence: str
-    lanes: tuple[Lane, ...]
-
-
 class Timeline(NamedTuple):
-    """The versions of a package, the newest first, and all releases, the oldest first."""
+    """The versions of a package, newest first, with their lanes; all releases, oldest first."""
 
     releases: tuple[str, ...]
-    versions: tuple[VersionTimeline, ...]
+    versions: tuple[tuple[str, tuple[Lane, ...]], ...]
     version_count: int
 
 
@@ -157,25 +149,13 @@ def timeline_of(
             families.setdefault(lookups.families[words.target], set()).update(listing)
     versions = []
     for key in sorted(lanes, reverse=True)[:most]:
-        families_of_version = [
+        lanes_of_version = (
             _lane(family, sorted(map(positions.__getitem__, ids)), oldest_first)
             for family, ids in lanes[key].items()
-        ]
-        families_of_version.sort(key=lambda lane: (lane.runs[0][0], lane.family))
-        sentence = _sentence(key[1], families_of_version)
-        versions.append(VersionTimeline(key[1], sentence, tuple(families_of_version)))
+        )
+        order = sorted(lanes_of_version, key=lambda lane: (lane.runs[0][0], lane.family))
+        versions.append((key[1], tuple(order)))
     return Timeline(tuple(release.name for release in oldest_first), tuple(versions), len(lanes))
-
-
-def _sentence(version: str, lanes: Sequence[Lane]) -> str:
-    first, *more = lanes
-    parts = [f"{version} since {first.since}"]
-    parts += [f"on {lane.family} since {lane.since}" for lane in more if lane.since != first.since]
-    if len({lane.until for lane in lanes}) == 1:
-        parts += [f"last in {first.until}"] if first.until else []
-    else:
-        parts += [f"on {lane.family} last in {lane.until}" for lane in lanes if lane.until]
-    return ", ".join(parts)
 
 
 def _lane(family: str, positions: Sequence[int], releases: Sequence[Release]) -> Lane:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -13,7 +12,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from spack_cache_db.query.comparison import differences
-from spack_cache_db.query.configurations import Spec, configurations_by_id
+from spack_cache_db.query.configurations import Spec, configurations_by_id, specs_in_scope
 from spack_cache_db.query.database import Lookups, select
 from spack_cache_db.query.graph import (
     Edge,
@@ -38,11 +37,6 @@ MOST_CANDIDATES = 50
 MOST_DEPENDENTS = 50
 """Dependents on the page of a spec."""
 
-OTHERS = """
-SELECT id, hash, stacks, first_seen, last_seen FROM specs
-WHERE configuration = :configuration AND hash != :hash AND release_count > 0
-ORDER BY id LIMIT :limit OFFSET :offset
-"""
 OTHERWISE = """
 SELECT source, message FROM problems WHERE hash = :hash AND code LIKE 'two_%' ORDER BY id
 """
@@ -175,8 +169,11 @@ def load_spec(
     )
     releases = [listing.release for listing in listings if listing.kind != INSTALLED]
     chosen = release if release in releases else None
-    other_count = counted.spec_count - bool(release_count)
-    others = read_others(conn, key, dag_hash, page)
+    # Current ones come first.
+    same = specs_in_scope(conn, [key], ()).get(key, [])
+    every_other = [other for other in same if other.id != spec]
+    window = paginated(len(every_other), page, MOST_OTHERS)
+    others = every_other[window.rows]
     roots = recorded_specs(conn, [spec, *(other.id for other in others)])
     graph = read_needs(lookups, roots, MOST_NODES)
     needing = read_nodes(conn, direct_dependents(conn, spec, MOST_DEPENDENTS + 1))
@@ -194,24 +191,15 @@ def load_spec(
         ),
         trees=_trees(lookups, graph, spec) if spec in graph.edges else None,
         needed_by=tuple(needing.values()),
-        other_count=other_count,
+        other_count=len(every_other),
         others=_compared(lookups, graph, spec, others),
-        window=paginated(other_count, page, MOST_OTHERS),
+        window=window,
         release=chosen,
         installed=installations_of(conn, configuration.package, dag_hash),
         install=install_listed(
             conn, configuration.package, dag_hash, [chosen] if chosen else releases
         ),
     )
-
-
-def read_others(
-    conn: sqlite3.Connection, configuration: int, dag_hash: str, page: int
-) -> list[Spec]:
-    """Return one page of the other binaries of a configuration, current ones first."""
-    window = {"limit": MOST_OTHERS, "offset": (page - 1) * MOST_OTHERS}
-    rows = select(conn, OTHERS, configuration=configuration, hash=dag_hash, **window)
-    return [*map(Spec._make, rows)]
 
 
 def _compared(
