@@ -179,7 +179,7 @@ def test_dependencies(tmp_path: Path) -> None:
         ("[+]  2feova4  py-mpi4py@4.0.1", "py-mpi4py@4.0.1 /2feova4", "read as"),
         ("py-mpi4py/4.0.1-gcc-11.4.0-2feova4", "py-mpi4py/2feova4", "read as 'py-mpi4py/2feova4'"),
         ("py-mpi4py-4.0.1-gcc-11.4.0-aaaaaaa", "py-mpi4py@4.0.1", "read as 'py-mpi4py@4.0.1'"),
-        ("py-mpi4py %gcc@11", "py-mpi4py %gcc@11", "one compiler per binary is known"),
+        ("py-mpi4py %gcc@11", "py-mpi4py %gcc@11", "one compiler per binary"),
     ],
 )
 def test_what_people_paste(pasted: str, spec: str, note: str, samples_file: Path) -> None:

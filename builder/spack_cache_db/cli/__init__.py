@@ -36,7 +36,7 @@ class Command(NamedTuple):
 
 
 COMMANDS: Mapping[str, Command] = {
-    "behind": Command("contents", "List packages of which Spack has newer versions."),
+    "behind": Command("contents", "List packages with binaries older than Spack's latest version."),
     "build": Command("build", "Build a database from pages, indexes and package data.", "build"),
     "check": Command("build", "Check pages, indexes and package data without building.", "build"),
     "cover": Command("cover", "Show which specs of an environment have a binary."),

@@ -50,7 +50,7 @@ from spack_cache_db.errors import counted, reason
     "ADDRESS",
     "Read the input on the Dask cluster with this scheduler, or on a new one: local.",
 )
-@flag("--keep-going", "Leave out faulty input and record the faults in the table problems.")
+@flag("--keep-going", "Skip faulty input, and list its faults in the table problems.")
 @flag("--force", "Replace FILE even if another program made it.")
 def build(
     paths: tuple[str, ...],
@@ -109,7 +109,7 @@ def build(
             why = "no mirror has other binaries than its newest snapshot"
             say(f"{output}: {f'snapshots: {names}' if names else f'no snapshot, because {why}'}")
         if (inspected := inspect_path(output)).is_file():
-            say(f"{inspected}: counts that let `serve` start sooner")
+            say(f"{inspected}: counts, with which `serve` starts sooner")
         if is_new:
             say_notes([f"{folder} is a new folder"])
 

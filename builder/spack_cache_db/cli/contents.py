@@ -54,7 +54,7 @@ def releases(file: Path, **options: Any) -> None:
 def stacks(file: Path, **options: Any) -> None:
     """List the stacks of a database.
 
-    The numbers count each spec once over all releases.
+    Each binary is counted once, also if several releases list it.
 
     Exit status: 0 if there is a stack, 1 if not, 2 for an error.
 
@@ -88,7 +88,7 @@ def deps(dag_hash: str, file: Path, **options: Any) -> None:
     dependencies come first, with their types; indirect link and run dependencies follow, without
     types.
 
-    Exit status: 0 if there is a dependency, 1 if not or if nothing is known of it, 2 for an error.
+    Exit status: 0 if there is a dependency, 1 if there is none or no data, 2 for an error.
 
     Example: spack-cache-db deps 2feova4 dist/spack-cache.db
     """
@@ -106,7 +106,7 @@ def dependents(dag_hash: str, file: Path, **options: Any) -> None:
     dependents come first, with their types; specs that link or run it indirectly follow, without
     types.
 
-    Exit status: 0 if there is a dependent, 1 if not or if nothing is known of it, 2 for an error.
+    Exit status: 0 if there is a dependent, 1 if there is none or no data, 2 for an error.
 
     Example: spack-cache-db dependents 2feova4 dist/spack-cache.db
     """
@@ -203,7 +203,7 @@ def _facts(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
 @file_argument
 @shared_options("release", "stack", "json", "csv", "markdown", "all")
 def behind(file: Path, release: str | None, stack: str | None, **options: Any) -> None:
-    """List packages of which Spack has newer versions.
+    """List packages with binaries older than Spack's latest version.
 
     FILE must be built with package data. Deprecated versions and branches do not count.
 
@@ -255,8 +255,8 @@ def retention(file: Path, release: str | None, **options: Any) -> None:
     A binary is kept if one of the rules --environment, --newest, --newer-than and --stack keeps it,
     or if a kept binary needs it at run time. FILE is a database of the mirror. Nothing is deleted.
 
-    Exit status: 0 if all that is needed is kept, 1 if not, 2 for an error. Nothing is printed if
-    nothing keeps some specs of an environment.
+    Exit status: 0 if every needed binary is kept, 1 if not, 2 for an error. Without
+    --allow-missing, nothing is printed if a spec of an environment has no binary.
 
     Example: spack-cache-db retention dist/spack-cache.db --newest 2 --environment envs/
     """

@@ -58,7 +58,8 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
     (both). If FILE was built from indexes or mirrors, the report names the dependencies that
     caused the rebuilds.
 
-    Exit status: 0 if nothing changed, 1 if something did or neither has a binary, 2 for an error.
+    Exit status: 0 if nothing changed, 1 if something did or neither side has a binary, 2 for
+    an error.
 
     Example: spack-cache-db diff develop-2025-04-20 develop dist/spack-cache.db
     """

@@ -33,7 +33,7 @@ def _limit(
 ) -> Callable[[F], F]:
     """Return a decorator that adds an option which is a field of `FetchLimits`."""
     default = getattr(FetchLimits(), name.strip("-").replace("-", "_"))
-    metavar = "SECONDS" if kind is _SECONDS else None
+    metavar = "SECONDS" if kind is _SECONDS else "BYTES" if isinstance(kind, ByteSize) else "N"
     more = {"default": default, "show_default": shown_default}
     return click.option(name, type=kind, metavar=metavar, help=text, **more)
 
@@ -79,8 +79,10 @@ def _limit(
 @flag("--plain-http", "Use HTTP for OCI registries on this machine.")
 @_limit("--jobs", click.IntRange(1), "Mirrors to download at the same time.")
 @_limit("--max-size", ByteSize(), "Refuse larger indexes (bytes, or 64M, 1G).", "1G")
-@_limit("--max-total", ByteSize(), "Most bytes to download in one run (or 64M, 1G).", "64G")
-@_limit("--max-mirrors", click.IntRange(1), "Most mirrors that the URLs may name.")
+@_limit(
+    "--max-total", ByteSize(), "Maximum number of bytes to download in one run (or 64M, 1G).", "64G"
+)
+@_limit("--max-mirrors", click.IntRange(1), "Maximum number of mirrors that the URLs may name.")
 @_limit("--timeout", _SECONDS, "Seconds without data before a connection is dropped.")
 @_limit("--deadline", _SECONDS, "Seconds for one file, including retries.")
 @_limit("--retries", click.IntRange(0), "Retries after a failure.")

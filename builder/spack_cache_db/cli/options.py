@@ -64,7 +64,7 @@ def value_option(name: str, metavar: str, text: str, **more: Any) -> Callable[[F
 baseline_option = value_option(
     "--baseline",
     "OLD.db",
-    "Fail only for specs that had a binary in this older database, and lost it.",
+    "Fail only for specs that lost the binary that they have in this older database.",
     type=GivenPath(path_type=Path),
 )
 junit_option = value_option(
@@ -244,18 +244,23 @@ def input_options(command: F) -> F:
         value_option(
             "--modules",
             "[NAME=]PATH",
-            "Module index of Spack, or JSON of Lmod's spider, of an installation. Repeatable.",
+            "Modules of an installation: Spack's module-index.yaml, or JSON of Lmod's spider. "
+            "Repeatable.",
             multiple=True,
             callback=_modules,
         ),
         value_option(
-            "--snapshot", "DATE", "Also list mirrors as snapshots of this day, 2026-11-25."
+            "--snapshot", "DATE", "Also list mirrors as snapshots of this day, such as 2026-11-25."
         ),
         value_option(
-            "--stack", "NAME", "Stack of the indexes and mirrors, instead of their folder."
+            "--stack",
+            "NAME",
+            "Stack of the indexes and mirrors; by default, the name of their folder.",
         ),
         value_option(
-            "--release", "NAME", "Release of the indexes and mirrors, instead of their folder."
+            "--release",
+            "NAME",
+            "Release of the indexes and mirrors; by default, the name of their folder.",
         ),
     ):
         command = option(command)
@@ -324,7 +329,7 @@ _SHARED = {
     "json": (None, "Print JSON."),
     "csv": (None, "Print CSV."),
     "markdown": (None, "Print Markdown."),
-    "all": (None, "Show all rows; a terminal shows 50."),
+    "all": (None, "Show all rows; by default, a terminal shows 50."),
 }
 """Options of several commands: metavar (None for a flag) and help."""
 _COMPLETED = ("release", "stack", "target", "host")

@@ -26,6 +26,7 @@ _BACKLOG = 2048
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
+    metavar="N",
     default=8001,
     show_default=True,
     help="Port to listen on; 0 picks a free one.",
@@ -58,6 +59,7 @@ _BACKLOG = 2048
 @click.option(
     "--workers",
     type=click.IntRange(1),
+    metavar="N",
     default=1,
     show_default=True,
     help="Number of server processes; one that hangs or dies is replaced.",

@@ -273,8 +273,8 @@ def needs_whole_patches(constraint: VariantConstraint) -> bool:
 def notes_on_pages(edges: Sequence[Dependency]) -> tuple[str, ...]:
     """Return notes on the compilers of an answer from pages."""
     notes = (
-        "one compiler per binary is known, the one for C where C is used; "
-        "compilers of other languages, and gcc or llvm used as a library, are not seen",
+        "pages show one compiler per binary, for C if C is used; other compilers, and gcc or llvm "
+        "used as a library, are not matched",
         "this database does not show which languages a package uses: "
         "%c,cxx=… is answered as % with the compiler alone",
     )
