@@ -10,11 +10,7 @@ import pytest
 from spack_cache_db.errors import InputError
 from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.columns import LISTED, PUBLISHED, PackageFacts
-from spack_cache_db.sources.packages import (
-    MAX_DESCRIPTION,
-    MAX_MEMBERS,
-    read_facts,
-)
+from spack_cache_db.sources.packages import MAX_DESCRIPTION, MAX_MEMBERS, read_facts
 from spack_cache_db.sources.readers import read_files
 from tests.indexes import index, node, real, record
 from tests.package_data import REAL, described, listed, published

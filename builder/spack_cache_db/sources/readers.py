@@ -29,13 +29,8 @@ from spack_cache_db.sources import (
 from spack_cache_db.sources.archives import MAX_PATH, read_archive
 from spack_cache_db.sources.columns import Columns, Writer
 from spack_cache_db.sources.databases import read_database
-from spack_cache_db.sources.indexes.mirrors import (
-    add_indexes,
-    files_to_read,
-    is_spacks,
-    open_file,
-    open_mirror,
-)
+from spack_cache_db.sources.indexes import add_indexes
+from spack_cache_db.sources.indexes.mirrors import files_to_read, is_spacks, open_file, open_mirror
 from spack_cache_db.sources.modules import read_modules
 from spack_cache_db.sources.packages import is_package_data, read_facts
 from spack_cache_db.sources.pages import PageReader, parse_page

@@ -201,7 +201,7 @@ FILES: dict[str, dict[str, Any]] = {
         "binary_cache_checksum": {"hash_algorithm": "sha256", "hash": "ab"},
     },
     "specfile 2": {
-        "spec": {"_meta": {"version": 2}, "nodes": [old_node("a", "6", "b"), old_node("b", "6")]},
+        "spec": {"_meta": {"version": 2}, "nodes": [old_node("a", "6", "b"), old_node("b", "6")]}
     },
     "specfile 1": {
         "spec": [old_node("a", "5", "b"), old_node("b", "5")],
