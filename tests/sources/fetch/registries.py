@@ -42,8 +42,8 @@ def push(host: str, name: str, layers: Sequence[bytes], tag: str = "index.spack"
             "mediaType": MANIFEST,
             "config": {"mediaType": "application/vnd.oci.image.config.v1+json", **config},
             "layers": [
-                {"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip", **each}
-                for each in described
+                {"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip", **layer}
+                for layer in described
             ],
         }
         answer = client.put(
@@ -54,7 +54,7 @@ def push(host: str, name: str, layers: Sequence[bytes], tag: str = "index.spack"
 
 def _pushed(client: httpx.Client, data: bytes) -> dict[str, object]:
     digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
-    place = httpx.URL(client.post("/blobs/uploads/").headers["Location"])
-    answer = client.put(place.copy_merge_params({"digest": digest}), content=data)
+    upload = httpx.URL(client.post("/blobs/uploads/").headers["Location"])
+    answer = client.put(upload.copy_merge_params({"digest": digest}), content=data)
     assert answer.status_code == 201, answer.text
     return {"digest": digest, "size": len(data)}

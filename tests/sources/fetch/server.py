@@ -19,7 +19,7 @@ from typing import Any
 
 
 @dataclass
-class Asked:
+class Request:
     """A request that came: its path and headers."""
 
     path: str
@@ -32,21 +32,21 @@ Answer = Callable[["Handler", bytes], None]
 
 @dataclass
 class Site:
-    """What a server serves, how, and what it was asked."""
+    """Files, behaviours and requests of a server."""
 
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
     answers: dict[str, list[Answer]] = field(default_factory=lambda: defaultdict(list))
     always: dict[str, Answer] = field(default_factory=dict)
-    asked: list[Asked] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
 
     def paths(self, ending: str = "") -> list[str]:
         """Return the paths that were asked for, in order, that end so."""
-        return [each.path for each in self.asked if each.path.endswith(ending)]
+        return [request.path for request in self.requests if request.path.endswith(ending)]
 
     def secrets(self) -> dict[str, str]:
         """Return the headers with a login that came."""
-        headers = (pair for each in self.asked for pair in each.headers.items())
+        headers = (pair for request in self.requests for pair in request.headers.items())
         return {
             name: value
             for name, value in headers
@@ -67,7 +67,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer a request."""
         site, path = self.site, self.path.partition("?")[0]
-        site.asked.append(Asked(self.path, {k.lower(): v for k, v in self.headers.items()}))
+        site.requests.append(Request(self.path, {k.lower(): v for k, v in self.headers.items()}))
         data = site.files.get(path, b"")
         if site.answers.get(path):
             answer = site.answers[path].pop(0)

@@ -69,7 +69,7 @@ def test_addresses_of_objects(url: str, endpoint: str | None, address: str) -> N
 
 
 def test_the_nearest_login() -> None:
-    """Of several mirrors above an address the nearest counts, and none that only begins so."""
+    """The nearest mirror above an address counts, and no mirror that only begins so."""
     outer, inner = Login("outer", "a"), Login("inner", "b")
     mirrors = [Mirror("oci://host/a", login=outer), Mirror("oci://host/a/b", login=inner)]
 
@@ -90,11 +90,11 @@ def test_a_bucket_with_a_login(
     signed_bucket(site, below("a%2Bb", layout_3(NEW)), session)
     monkeypatch.setenv("MY_SECRET", SECRET)
     monkeypatch.setenv("MY_SESSION", session)
-    given: dict[str, object] = {"url": "s3://bucket/a+b", "endpoint_url": site.url}
-    given |= {"access_pair": {"id": KEY, "secret_variable": "MY_SECRET"}}
-    given |= {"access_token_variable": "MY_SESSION"} if session else {}
+    mirror: dict[str, object] = {"url": "s3://bucket/a+b", "endpoint_url": site.url}
+    mirror |= {"access_pair": {"id": KEY, "secret_variable": "MY_SECRET"}}
+    mirror |= {"access_token_variable": "MY_SESSION"} if session else {}
 
-    reports = [bring_mine(output, **given) for _ in range(2)]
+    reports = [bring_mine(output, **mirror) for _ in range(2)]
 
     files = files_in(output / "mine" / "root", hidden=True)
     assert changes(reports) == [1, 0]
@@ -108,28 +108,28 @@ def test_a_bucket_with_a_login(
 def test_another_region(site: Site, output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bucket of another region is told with its region, and comes with it."""
     signed_bucket(site, layout_3(NEW), region="eu-north-1")
-    given = {"url": "s3://bucket", "endpoint_url": site.url, "access_pair": [KEY, SECRET]}
+    mirror = {"url": "s3://bucket", "endpoint_url": site.url, "access_pair": [KEY, SECRET]}
 
-    assert says(bring_mine(output, **given)) == (
+    assert says(bring_mine(output, **mirror)) == (
         "answers 400, expected 200 and the bucket's region, eu-north-1, in AWS_DEFAULT_REGION"
     )
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-north-1")
-    assert bring_mine(output, **given).faults == ()
+    assert bring_mine(output, **mirror).faults == ()
 
 
 @pytest.mark.slow
 def test_a_redirect_takes_no_signature_along(site: Site, output: Path) -> None:
-    """What a store leads on to, elsewhere or within it, learns neither signature nor session."""
+    """The target of a redirect, in the store or elsewhere, gets neither signature nor session."""
     with serve({"elsewhere": NEW}) as other:
         signed_bucket(site, layout_3(NEW), SESSION)
         site.always[f"/bucket/{blob_path(NEW)}"] = status(307, location="/inside")
         site.always["/inside"] = status(307, location=f"{other.url}/elsewhere")
-        given = {"url": "s3://bucket", "endpoint_url": site.url, "access_token": SESSION}
+        mirror = {"url": "s3://bucket", "endpoint_url": site.url, "access_token": SESSION}
 
-        assert bring_mine(output, access_pair=[KEY, SECRET], **given).faults == ()
+        assert bring_mine(output, access_pair=[KEY, SECRET], **mirror).faults == ()
 
-        assert [len(site.paths("/inside")), len(other.asked)] == [1, 1]
-        site.asked = [each for each in site.asked if each.path == "/inside"]
+        assert [len(site.paths("/inside")), len(other.requests)] == [1, 1]
+        site.requests = [request for request in site.requests if request.path == "/inside"]
         assert site.secrets() | other.secrets() == {}
 
 

@@ -1,4 +1,4 @@
-"""What was asked for: URLs, their releases and stacks, addresses that are others here."""
+"""URLs, their releases and stacks, maps of URLs, and manifests of releases."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ NO_URL, NO_SCHEME, QUERY = "is not a URL, ", "cannot be downloaded, ", "has a qu
     ],
 )
 def test_what_cannot_be_fetched(message: str, url: str) -> None:
-    """What is not a URL of a mirror is refused by what is wrong with it."""
+    """The message about a text that is not a URL of a mirror says what is wrong."""
     with pytest.raises(FetchFault) as caught:
         mirror_place(url)
 
@@ -86,14 +86,14 @@ def test_maps() -> None:
         ("s3://bucket/a", "https://other/x"),
         ("https://old", "http://new"),
     ]
-    for url, place in {
+    for url, address in {
         "s3://bucket": "https://host",
         "s3://bucket/ab/c": "https://host/ab/c",
         "s3://bucket/a/c/build_cache/index.json": "https://other/x/c",
         "https://old/a": "http://new/a",
         "https://older/a": "https://older/a",
     }.items():
-        assert mirror_place(url, maps)[0] == place
+        assert mirror_place(url, maps)[0] == address
 
 
 URL = "https://host/list.json"
@@ -109,23 +109,23 @@ PUBLIC = {
 def test_the_manifest_of_the_public_cache() -> None:
     """It names indexes of layout 2 and blobs of layout 3 in a store: each is a mirror."""
     maps = [("s3://bucket", "https://mirror")]
-    named = read_release_manifest(URL, json.dumps(PUBLIC).encode(), maps)
+    selected = read_release_manifest(URL, json.dumps(PUBLIC).encode(), maps)
 
-    assert named.faults == ()
-    assert named.mirrors == (
+    assert selected.faults == ()
+    assert selected.mirrors == (
         Mirror("https://mirror/develop", "develop", "root", manifest=URL),
         Mirror("https://mirror/develop/e4s", "develop", "e4s", manifest=URL),
         Mirror("https://mirror/v0.21.0", "v0.21.0", "root", manifest=URL),
     )
-    assert named.stacks == {("develop", "root"), ("develop", "e4s"), ("v0.21.0", "root")}
+    assert selected.stacks == {("develop", "root"), ("develop", "e4s"), ("v0.21.0", "root")}
 
 
 def test_stores_that_are_not_mapped() -> None:
     """However many stacks lie in a store, the advice to map it is one line."""
-    named = read_release_manifest(URL, json.dumps(PUBLIC).replace("s3://", "gs://").encode())
+    selected = read_release_manifest(URL, json.dumps(PUBLIC).replace("s3://", "gs://").encode())
 
-    assert named.mirrors == ()
-    assert {*map(str, named.faults)} == {
+    assert selected.mirrors == ()
+    assert {*map(str, selected.faults)} == {
         "gs://bucket: cannot be downloaded, expected https://, http://, oci://, s3://, file://, "
         "or --map gs://bucket=https://…"
     }
@@ -136,10 +136,10 @@ def test_names_of_a_manifest_that_lead_elsewhere() -> None:
     good, bad = {"label": "root", "url": "https://host/a"}, {"label": "../x", "url": "https://b/c"}
     manifest = {"develop": [good, bad], "..": [good]}
 
-    named = read_release_manifest(URL, json.dumps(manifest).encode())
+    selected = read_release_manifest(URL, json.dumps(manifest).encode())
 
-    assert [mirror.url for mirror in named.mirrors] == ["https://host/a"]
-    assert [(fault.path, fault.message.split()[0]) for fault in named.faults] == [
+    assert [mirror.url for mirror in selected.mirrors] == ["https://host/a"]
+    assert [(fault.path, fault.message.split()[0]) for fault in selected.faults] == [
         (URL, "'../x'"),
         (URL, "'..'"),
     ]

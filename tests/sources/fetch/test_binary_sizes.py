@@ -51,10 +51,10 @@ def stored(folder: Path, tmp_path: Path) -> dict[str, int | None]:
     return {package: None if size == "-" else int(size) for package, size in rows}
 
 
-def asked(site: Site) -> list[str]:
+def requested(site: Site) -> list[str]:
     """Return the packages whose manifests were asked for, and forget them."""
     names = [path.split("/")[-2] for path in site.paths(".spec.manifest.json")]
-    site.asked.clear()
+    site.requests.clear()
     return sorted(names)
 
 
@@ -62,16 +62,16 @@ def test_sizes_come_once(site: Site, tmp_path: Path) -> None:
     """Only new binaries are asked for; a run without the option keeps what is known."""
     command = ("fetch", f"{site.url}/m", "-o", tmp_path / "m", "--jobs", 1)
     assert run(*command).exit_code == 0
-    assert (asked(site), stored(tmp_path / "m", tmp_path)) == ([], {"aa": None, "bb": None})
+    assert (requested(site), stored(tmp_path / "m", tmp_path)) == ([], {"aa": None, "bb": None})
     assert ": 1 mirror, 1 changed, " in run(*command, "--sizes").stdout
-    assert (asked(site), stored(tmp_path / "m", tmp_path)) == (["aa", "bb"], SIZES)
+    assert (requested(site), stored(tmp_path / "m", tmp_path)) == (["aa", "bb"], SIZES)
     assert ": 1 mirror, 0 changed, " in run(*command, "--sizes").stdout
-    assert asked(site) == []
+    assert requested(site) == []
     site.serve(mirror(bb=70, cc=8))
     assert run(*command).exit_code == 0
     assert stored(tmp_path / "m", tmp_path) == {"bb": 70, "cc": None}
     assert run(*command, "--sizes").exit_code == 0
-    assert (asked(site), stored(tmp_path / "m", tmp_path)) == (["cc"], {"bb": 70, "cc": 8})
+    assert (requested(site), stored(tmp_path / "m", tmp_path)) == (["cc"], {"bb": 70, "cc": 8})
     sizes = json.loads((tmp_path / "m" / "m" / "root" / "sizes.json").read_text())
     assert sizes == {hash_of("bb"): 70, hash_of("cc"): 8}
 
@@ -91,8 +91,8 @@ def test_a_size_that_is_unknown(site: Site, tmp_path: Path) -> None:
     expected = {"aa": 5, "bb": None, "cc": None, "dd": None}
     assert stored(tmp_path / "m", tmp_path) == expected
     site.serve(mirror(**SIZES, cc=3, dd=4))
-    asked(site)
-    assert (run(*command).stderr, asked(site)) == ("", ["bb", "cc", "dd"])
+    requested(site)
+    assert (run(*command).stderr, requested(site)) == ("", ["bb", "cc", "dd"])
 
 
 def test_what_was_asked_for_is_kept_when_the_mirror_falls_silent(
@@ -105,8 +105,8 @@ def test_what_was_asked_for_is_kept_when_the_mirror_falls_silent(
     result = run(*command, "--retries", 0)
     assert (result.exit_code, "answers 503" in result.stderr) == (1, True)
     del site.always[path]
-    asked(site)
-    assert (run(*command).exit_code, asked(site)) == (0, ["bb"])
+    requested(site)
+    assert (run(*command).exit_code, requested(site)) == (0, ["bb"])
     assert stored(tmp_path / "m", tmp_path) == SIZES
 
 
@@ -115,7 +115,7 @@ def test_a_mirror_of_layout_2_has_no_sizes(site: Site, tmp_path: Path) -> None:
     site.serve(below("m", layout_2(index(record(node("aa"))))))
     result = run("fetch", f"{site.url}/m", "-o", tmp_path / "m", "--sizes")
     words = f"Note: {site.url}/m: a mirror of layout 2 does not record sizes\n"
-    assert (result.exit_code, result.stderr, asked(site)) == (0, words, [])
+    assert (result.exit_code, result.stderr, requested(site)) == (0, words, [])
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"a": "5"}', '{"a": -1}', '{"a": 1e30}'])

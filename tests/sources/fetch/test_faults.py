@@ -63,7 +63,7 @@ def test_an_index_comes_once_and_its_successor_replaces_it(
         files = LAYOUTS[layout](data)
         site.serve(below("m", files))
         assert changes([bring(site, output)]) == [1]
-        site.asked.clear()
+        site.requests.clear()
         before = times(output)
 
         assert changes([bring(site, output)]) == [0]
@@ -73,7 +73,7 @@ def test_an_index_comes_once_and_its_successor_replaces_it(
         assert fetched == {name: data for name, data in files.items() if name[-5:] != ".hash"}
         assert times(output) == before
         # The sum of layout 2 or 3 is enough, and layout 3 is looked for first.
-        last = [each for each in site.asked if each.path in (MANIFEST, INDEX, BLOB)][-1]
+        last = [request for request in site.requests if request.path in (MANIFEST, INDEX, BLOB)][-1]
         is_asked = layout == "2, without a sum"
         assert (last.path, "if-none-match" in last.headers) == (
             INDEX if is_asked else MANIFEST,
@@ -235,7 +235,7 @@ def read(url: str, limits: FetchLimits = QUICK) -> bytes:
 def test_pauses(site: Site, after: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each pause is twice as long as the one before, or as the server asks for; then it is enough.
 
-    What names no time changes nothing.
+    A header that names no time changes nothing.
     """
     pauses: list[float] = []
 

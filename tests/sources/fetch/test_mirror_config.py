@@ -68,7 +68,7 @@ E = {"endpoint": "https://e"}
     ],
 )
 def test_mirrors(tmp_path: Path, text: str, url: str, more: dict[str, Any]) -> None:
-    """What `fetch` has counts before what stands beside it, also if it is empty."""
+    """Keys below `fetch` count before keys beside it, also if they are empty."""
     assert mirror(tmp_path, text) == Mirror(url, "m", has_index="views" not in more, **more)
 
 
@@ -129,7 +129,7 @@ def test_faults(tmp_path: Path, text: str, message: str) -> None:
     """Every mirror that cannot be read is told, with its line; the others are read."""
     found = config(tmp_path, f"mirrors:\n  first: https://a\n  m: {text}\n")
 
-    assert [each.release for each in found.mirrors] == ["first"]
+    assert [mirror.release for mirror in found.mirrors] == ["first"]
     (fault,) = found.faults
     assert (fault.line, fault.message.startswith(f"the mirror m {message}")) == (3, True)
     assert "s3cret" not in str(fault)

@@ -66,7 +66,7 @@ def test_what_is_brought_can_be_built(
     site.serve({path: data})
     reports = [bring(site, output, path) for _ in range(2)]
     assert (changes(reports), reports[1].size) == ([1, 0], 0)
-    assert site.asked[-1].headers["if-none-match"]
+    assert site.requests[-1].headers["if-none-match"]
     assert files_of(output) == [brought]
     assert build([output], tmp_path / "x.db").package_entries == 2
     assert not verify(tmp_path / "x.db", [output]).differences

@@ -86,9 +86,10 @@ def test_a_token_goes_to_the_registry_alone(
 
         assert files_in(output / "mine" / "root")["index.json"] == NEW
         assert site.paths()[1] == "/token?service=a%2Cb&scope=repository%3Ax%3Apull"
-        sent = [each.headers.get("authorization") for each in (*site.asked, *store.asked)]
-        own = BASIC if login else None
-        assert sent == [None, own, "Bearer abc", "Bearer abc", None]
+        sent = [
+            request.headers.get("authorization") for request in (*site.requests, *store.requests)
+        ]
+        assert sent == [None, BASIC if login else None, "Bearer abc", "Bearer abc", None]
 
 
 @pytest.mark.parametrize(
@@ -200,7 +201,7 @@ def test_a_registry_that_redirects(
         f"redirects to {stranger.url}, which requires a login, "
         "but a login is sent only to the mirror's own server"
     )
-    assert [each.path for each in stranger.asked] == ["/x"]
+    assert [request.path for request in stranger.requests] == ["/x"]
     assert stranger.secrets() == {}
 
 
@@ -212,7 +213,10 @@ def test_a_realm_that_redirects(site: Site, stranger: Site, output: Path) -> Non
     message = says(bring_with_login(serve_image(site), output))
 
     assert message.startswith(f"redirects to {stranger.url}, which requires a login")
-    assert [each.headers.get("authorization", "")[:6] for each in site.asked] == ["", "Basic "]
+    assert [request.headers.get("authorization", "")[:6] for request in site.requests] == [
+        "",
+        "Basic ",
+    ]
     assert stranger.secrets() == {}
 
 
@@ -228,6 +232,6 @@ def test_a_password_in_a_url(
         site.always = {f"/{path}": leads_to(stranger)}
         fetch(url, output / str(number), limits=QUICK)
 
-    assert {each.headers["authorization"][:6] for each in site.asked} == {"Basic "}
-    assert len(stranger.asked) == 1 + len(files)
+    assert {request.headers["authorization"][:6] for request in site.requests} == {"Basic "}
+    assert len(stranger.requests) == 1 + len(files)
     assert stranger.secrets() == {}

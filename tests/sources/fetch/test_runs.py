@@ -31,7 +31,7 @@ from tests.sources.fetch.server import Handler, Site, missing, tag
 ONE, TWO = index("zlib"), index("hdf5")
 
 
-def named(site: Site, **releases: dict[str, str]) -> None:
+def serve_manifest(site: Site, **releases: dict[str, str]) -> None:
     """Serve a manifest of releases and stacks, whose mirrors lie at these paths."""
     manifest = {
         release: [{"label": stack, "url": f"s3://bucket/{path}"} for stack, path in stacks.items()]
@@ -63,7 +63,7 @@ def test_two_mirrors_for_one_folder(site: Site, output: Path) -> None:
 def test_a_stack_that_vanished(site: Site, output: Path) -> None:
     """A stack that its manifest names no longer stays; a broken manifest says nothing of it."""
     site.serve(below("a", layout_3(ONE)) | below("b", layout_3(TWO)))
-    named(site, develop={"root": "a"}, old={"root": "b"})
+    serve_manifest(site, develop={"root": "a"}, old={"root": "b"})
     fetch([f"{site.url}/b"], output, FetchOptions(release="mine"), QUICK)
     assert bring_named(site, output).faults == ()
     for text in (b"{}", b"{", b'{"develop": []}', None):
@@ -72,7 +72,7 @@ def test_a_stack_that_vanished(site: Site, output: Path) -> None:
         report = bring_named(site, output)
         assert (len(report.faults), report.vanished) == (1, ())
     del site.always["/list.json"]
-    named(site, develop={"root": "a"})
+    serve_manifest(site, develop={"root": "a"})
 
     report = bring_named(site, output)
 
@@ -114,23 +114,23 @@ def test_no_password_is_written_or_told(site: Site, output: Path) -> None:
 
     assert "secret" not in " ".join(faults(report, site))
     assert all(b"secret" not in data for data in files_in(output, hidden=True).values())
-    assert all(each.headers["authorization"] for each in site.asked)
+    assert all(request.headers["authorization"] for request in site.requests)
 
 
 @pytest.mark.slow
 def test_a_manifest_of_too_many_mirrors(site: Site, output: Path) -> None:
     """None of them is asked."""
-    named(site, v1={f"s{number}": f"s{number}" for number in range(20)})
+    serve_manifest(site, v1={f"s{number}": f"s{number}" for number in range(20)})
     limits = FetchLimits(pause=0.01, max_mirrors=19)
 
     (fault,) = fetch([f"{site.url}/list.json"], output, limits=limits).faults
 
     assert fault.message == "names 20 mirrors, expected at most 19 (--max-mirrors)"
-    assert len(site.asked) == 1
+    assert len(site.requests) == 1
 
 
 def test_a_folder_that_cannot_be_written(site: Site, output: Path) -> None:
-    """What the disk refuses is a fault of one mirror."""
+    """A folder that the disk refuses is a fault of one mirror."""
     site.serve(below("a", layout_3(ONE)) | below("b", layout_3(ONE)))
     output.mkdir()
     (output / "a").write_bytes(b"a file")
@@ -175,8 +175,8 @@ def test_nothing_of_others_is_removed(site: Site, output: Path) -> None:
     folder.mkdir(parents=True)
     for name in ("build_cache", "linked"):
         (folder / name).symlink_to(elsewhere)
-    own = (output.parent, output, output / "a", folder, elsewhere)
-    mine = [*(path / "mine" for path in own), elsewhere / "index.json"]
+    parents = (output.parent, output, output / "a", folder, elsewhere)
+    mine = [*(path / "mine" for path in parents), elsewhere / "index.json"]
     mine += [folder / ".film.mkv.part", folder / "v3" / ".index.json.part"]
     for path in mine:
         written(path.parent, {path.name: b"mine"})

@@ -44,11 +44,11 @@ def test_a_mirror_with_a_view(
     mirror: str, output: Path, view: str, names: list[str], is_in_fetch: bool
 ) -> None:
     """Only its view is fetched, as Spack reads it; that of `fetch` counts before the mirror's."""
-    given: dict[str, Any] = {"url": mirror, "view": view}
+    keys: dict[str, Any] = {"url": mirror, "view": view}
     if is_in_fetch:
-        given = {"url": "s3://nothing", "view": "no", "fetch": given}
+        keys = {"url": "s3://nothing", "view": "no", "fetch": keys}
 
-    assert changes([bring_mine(output, **given) for _ in range(2)]) == [1, 0]
+    assert changes([bring_mine(output, **keys) for _ in range(2)]) == [1, 0]
 
     manifests = [name for name in files_in(output / "mine/root") if name.startswith("v3/")]
     assert manifests == [f"{INDEX}/{view}/index.manifest.json"]
@@ -79,7 +79,7 @@ def test_a_view_that_is_missing(mirror: str, output: Path) -> None:
 
 
 def test_filters(mirror: str, output: Path) -> None:
-    """What a mirror leaves out is recorded, counted by `fetch` and `build`, and not listed."""
+    """Binaries that a mirror leaves out are counted by `fetch` and `build`, and not listed."""
     filters: dict[str, Any] = {"include_binary": ["tlib", "tapp"], "exclude_binary": ["^tprov"]}
     options = configured(
         output.parent,
