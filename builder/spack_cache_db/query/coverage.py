@@ -347,11 +347,11 @@ def cover_environment(
     if unchecked and not has_records(lookups.conn):
         notes.append(f"packages: {unchecked}: {UNCHECKED}")
     candidates = Candidates(lookups, scope)
-    specs, answers = _Specs(candidates, scope, roots), list[CoveredSpec]()
+    specs, answers = _Specs(candidates, roots), list[CoveredSpec]()
     for spec in asked_specs:
         answers.append(specs.answer(spec))
         after_each()
-    answers += _cover_lock(candidates, environment.locked, scope) if environment.locked else ()
+    answers += _cover_lock(candidates, environment.locked) if environment.locked else ()
     if not answers:
         notes.append("the environment has no specs")
     # The hash of the binary in each answer.
@@ -419,11 +419,9 @@ class _Match(NamedTuple):
 class _Specs:
     """Answers the specs of one environment; rows and records are read once."""
 
-    def __init__(self, candidates: Candidates, scope: Conditions, roots: Set[str]) -> None:
-        self._roots = roots
-        self._candidates = candidates
-        self._lookups = candidates.lookups
-        self._scope = scope
+    def __init__(self, candidates: Candidates, roots: Set[str]) -> None:
+        self._candidates, self._lookups = candidates, candidates.lookups
+        self._scope, self._roots = candidates.scope, roots
         self._records = SpecRecords(candidates.lookups)
         self._unknown = 0
 
@@ -588,11 +586,9 @@ class _Specs:
         return explained(self._candidates, match.query, match.conditions)
 
 
-def _cover_lock(
-    candidates: Candidates, locked: tuple[LockedSpec, ...], scope: Conditions
-) -> Iterator[CoveredSpec]:
+def _cover_lock(candidates: Candidates, locked: tuple[LockedSpec, ...]) -> Iterator[CoveredSpec]:
     """Yield the answers for the nodes of a lockfile, in their order."""
-    lookups, hashes = candidates.lookups, [node.hash for node in locked]
+    lookups, scope, hashes = candidates.lookups, candidates.scope, [node.hash for node in locked]
     conn, provided, release = lookups.conn, graph.externals(lookups), asked(scope, "release")
     pieces = json_pieces(hashes, HASHES_AT_ONCE)
     rows = (select(conn, OF_HASHES, hashes=piece) for piece in pieces)
