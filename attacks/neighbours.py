@@ -275,7 +275,7 @@ HEAVY: Attacks = {
     "a long cookie": (_getting("/", Cookie='a="' + "\\" * 30_000), 4),
     "pages of many cells": (_getting(f"{SQL}?{field('sql', CELLS)}"), 4),
     "pages of many cells, for ten": (_getting(f"{SQL}?{field('sql', CELLS)}"), 10),
-    # 9,800 cells, if the database has so many rows; larger pages are refused.
+    # A page has 300 rows at most.
     "pages of many rows, for ten": (_getting("/spack-cache/builds?_size=700"), 10),
     "broad searches, for ten": (_getting("/find?q=*"), 10),
     "names that are not there": (_unknown_names, 4),
