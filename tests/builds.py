@@ -1,7 +1,5 @@
 """Builds of a few dozen pages, and what they give."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 import sqlite3

@@ -1,7 +1,5 @@
 """The command line as the tests call it, and what it must leave behind when it refuses."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

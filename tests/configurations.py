@@ -1,7 +1,5 @@
 """Configurations for tests: whoever does not say a part gets a usual one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from spack_cache_db.records import Configuration

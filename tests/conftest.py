@@ -1,7 +1,5 @@
 """What many test modules share: the database of the sample pages, and a quick way to build."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

@@ -1,7 +1,5 @@
 """Random pages and indexes that contradict each other, and random specs to ask of them."""
 
-from __future__ import annotations
-
 import sqlite3
 import tempfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What a reader of the documents types, and what it is to print: the fenced blocks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

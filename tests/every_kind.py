@@ -1,7 +1,5 @@
 """Small sources of every kind, from which every table of a database has rows."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

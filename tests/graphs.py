@@ -1,7 +1,5 @@
 """The graph of the real index, read from its JSON: a second answer to questions about it."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Indexes for tests: a real one of Spack 1.1, and small ones of each version of the database."""
 
-from __future__ import annotations
-
 import copy
 import gzip
 import json

@@ -1,7 +1,5 @@
 """A file in which tables, views and queries have more rows than one answer may hold."""
 
-from __future__ import annotations
-
 from datetime import date, timedelta
 from pathlib import Path
 

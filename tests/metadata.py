@@ -1,7 +1,5 @@
 """metadata.yml, read once for all tests, and its canned queries."""
 
-from __future__ import annotations
-
 import sqlite3
 from typing import Any
 

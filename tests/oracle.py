@@ -1,12 +1,10 @@
 """The naive answer to every question, from what the sources list: tests compare answers with it."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from spack_cache_db.query.conditions import (
     VIRTUALS,
@@ -228,7 +226,7 @@ class Walk:
     mute: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, drawn: Sources, conn: sqlite3.Connection) -> Walk:
+    def of(cls, drawn: Sources, conn: sqlite3.Connection) -> Self:
         """Return a walk over what was drawn; the first of several records of a spec counts."""
         rows = conn.execute("SELECT hash, configuration, release_count FROM specs").fetchall()
         found = configurations_by_id(read_lookups(conn), [each for _, each, _ in rows])

@@ -1,7 +1,5 @@
 """Package data for tests: real files of Spack 1.1, and small ones."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small pages for tests, written the way the source writes them."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Where things stand in a checkout."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -1,7 +1,5 @@
 """Programs that tests run to their end, none of which may hang."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess

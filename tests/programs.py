@@ -1,7 +1,5 @@
 """Programs and limits of the machine that tests need."""
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil

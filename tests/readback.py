@@ -1,7 +1,5 @@
 """Pages, read back from a database by its public views and tables, as values in normal form."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from typing import Any

@@ -1,7 +1,5 @@
 """`spack-cache-db serve` as a real process, and visitors who misbehave."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Databases that are built once for all processes of a run of the tests."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Callable

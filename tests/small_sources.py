@@ -1,7 +1,5 @@
 """Small sources that contradict each other, at random or made up, and the files of them."""
 
-from __future__ import annotations
-
 import sqlite3
 import tempfile
 from collections.abc import Iterator

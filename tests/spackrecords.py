@@ -1,7 +1,5 @@
 """The 905 records of Spack's recorded answers, as pages: one per package and release `cache`."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

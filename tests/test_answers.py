@@ -5,8 +5,6 @@ in other releases, and within one. The answers of `find`, of SQL and of the site
 what a loop over the sources finds.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from typing import Any
@@ -151,9 +149,7 @@ def answer_of(found: list[Found]) -> Answer:
 def sql_finds_what_find_finds(conn: sqlite3.Connection, expected: Oracle, text: str) -> None:
     """`spec_match` of hashes and of configurations."""
     every = {dag_hash for some in expected.answer(text).values() for dag_hash in some}
-
     by_hash = conn.execute("SELECT hash FROM builds WHERE spec_match(?, hash)", [text])
-
     assert {row[0] for row in by_hash} == every, text
     if not is_of_specs(expected, text):
         by_id = "SELECT sum(spec_count) FROM configurations WHERE spec_match(?, id)"
@@ -197,7 +193,6 @@ def an_environment_has_what_find_finds(
         return
     answer = expected.answer(text, **place)
     (covered,) = cover(conn, [text], **place).specs
-
     count = sum(map(len, answer.values()))
     assert (covered.configurations, covered.spec_count) == (len(answer), count), (text, place)
     assert (covered.status == "binary") == bool(answer)

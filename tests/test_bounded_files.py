@@ -1,7 +1,5 @@
 """The one opener of files: regular files alone, whole, within bounds, without waiting."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Callable

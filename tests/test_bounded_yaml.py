@@ -1,7 +1,5 @@
 """bounded_yaml: nodes with their lines, values, and what is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -84,7 +82,6 @@ def test_lines_are_those_of_the_file(broken: str) -> None:
     ((_, items),) = node.value
     first, second = items.value
     (b, x), (c, d) = second.value
-
     assert x is first
     for each, word in ((first, "'"), (b, "b:"), (c, "c:"), (d, "d\n")):
         assert line_of(each) == text[: text.index(word)].count("\n") + 1
@@ -94,7 +91,6 @@ def test_merged_keys() -> None:
     """Own keys count before merged ones, and earlier mappings before later ones."""
     node = compose("a: &a {x: 1, y: 1}\nb: &b {y: 2, z: 2}\nc: {<<: [*a, *b], x: 3}", BOUNDS)
     assert node is not None
-
     assert text_value(node)["c"] == {"x": "3", "y": "1", "z": "2"}
 
 

@@ -1,7 +1,5 @@
 """Every row of the views and every count, over sources that contradict each other."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections import Counter
@@ -194,7 +192,6 @@ def facets_follow_the_rule(conn: sqlite3.Connection, expected: Oracle) -> None:
             for each in expected.counting(release, stack).values():
                 counts[release, "stack", stack] += 1
                 packages.setdefault((release, "stack", stack), set()).add(each.package)
-
     assert {*conn.execute(FACETS)} == {
         (*key, count, len(packages[key])) for key, count in counts.items()
     }

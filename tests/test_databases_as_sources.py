@@ -1,7 +1,5 @@
 """A built database is a source: nothing that a build reads is lost in its database."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The documents say what is true of the code."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import tomllib

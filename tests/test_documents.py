@@ -1,7 +1,5 @@
 """The documents are true: commands are typed in a reader's order, every example has its rows."""
 
-from __future__ import annotations
-
 import doctest
 import json
 import os

@@ -1,7 +1,5 @@
 """A file in DuckDB, and as Parquet: the documented commands give the rows that SQLite gives."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -96,7 +94,6 @@ def test_parquet_holds_every_row(folder: Path, sqlite: sqlite3.Connection) -> No
     frame = polars.read_parquet(folder / "listings" / "**" / "*.parquet", hive_partitioning=True)
     found = sqlite.execute("SELECT * FROM build_listings")
     names = [each[0] for each in found.description]
-
     assert {*frame.columns} == {*names}
     assert Counter(frame.select(names).iter_rows()) == Counter(found)
     releases = {path.name for path in (folder / "listings").iterdir()}

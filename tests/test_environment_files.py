@@ -1,7 +1,5 @@
 """environment_files: what an environment includes is found beside it, and safely opened."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -41,9 +39,7 @@ def test_files_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (scope / "include.yaml").write_text("include: [{path: ../more.yaml, when: target == 'zen3'}]")
     (scope / "other.yaml").write_text("packages: {all: {require: [+wrong]}}")
     (tmp_path / "configs" / "more.yaml").write_text("packages: {all: {require: [target=zen3]}}")
-
     found, notes = required(environment(tmp_path / "e", "'../$PLACE/${os}/', $env/no.yaml"))
-
     assert found == ["zlib os=rhel8 target=zen3"]
     assert notes[0].startswith("one include is missing; their requirements are unknown: $env/no")
     with pytest.raises(UnreadableEnvironment, match="one include is missing"):
@@ -54,7 +50,6 @@ def test_the_command_reads_includes(tmp_path: Path, samples_file: Path) -> None:
     """`cover` says what is not here, and fails for it if asked to."""
     path = environment(tmp_path, "https://host/a.yaml")
     said = "one include is missing; their requirements are unknown: https://host/a.yaml"
-
     found = run("cover", path, samples_file)
     assert (found.exit_code, said in found.stderr) == (1, True)
     strict = run("cover", "--strict", path, samples_file)

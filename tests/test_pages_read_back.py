@@ -1,7 +1,5 @@
 """Nothing in a page is lost: every page can be read back from the database, in normal form."""
 
-from __future__ import annotations
-
 import sqlite3
 import tempfile
 from pathlib import Path

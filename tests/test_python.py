@@ -1,7 +1,5 @@
 """The package from Python: arguments, records, tables, errors, a database that stays open."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle
@@ -97,7 +95,6 @@ def test_a_record_is_what_json_prints(samples_file: Path) -> None:
     found = spack_cache_db.find(samples_file, SPEC, with_hashes=True)
     printed = json.loads(run("find", SPEC, samples_file, "--json").stdout)
     hashes = json.loads(run("find", SPEC, samples_file, "--json", "--hashes").stdout)
-
     dicts = [each.as_dict() for each in found]
     assert found
     assert json.loads(json.dumps(dicts)) == printed
@@ -114,7 +111,6 @@ def test_a_result_is_a_data_frame(samples_file: Path, library: str) -> None:
     frames = pytest.importorskip(library, reason=f"{library} is beside Datasette 1.0")
     found = spack_cache_db.find(samples_file, "py-mpi4py")
     frame = frames.DataFrame(found)
-
     assert len(frame) == len(found) > 3
     assert [*frame.columns][:-1] == [*found[0].as_dict()]
     assert [*frame["version"]] == [each.version for each in found]
@@ -127,7 +123,6 @@ def test_a_notebook_shows_a_table(samples_file: Path) -> None:
     found = spack_cache_db.find(samples_file, "*")
     many = spack_cache_db.FoundList([*found] * 10)
     odd = spack_cache_db.Found("<b>", "1", "gcc", "os", "linux", "t", (), 1, (), (), None, None)
-
     assert found._repr_html_().count("<tr>") == len(found) + 1
     assert many._repr_html_().count("<tr>") < len(many)
     assert "<th>last_seen</th>" in many._repr_html_()
@@ -200,7 +195,6 @@ def test_an_error_is_the_same_in_another_process(samples_file: Path, tmp_path: P
         with pytest.raises(getattr(spack_cache_db, name)) as error:
             call()
         raised.append(error.value)
-
     for each in raised:
         each.add_note("in a worker")
         for other in (pickle.loads(pickle.dumps(each)), copy.copy(each)):

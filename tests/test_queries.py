@@ -1,7 +1,5 @@
 """metadata.yml's queries: the rows of each are those of a second answer, made from the sources."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -156,7 +154,6 @@ def test_dependencies_of_hash(real_index: sqlite3.Connection) -> None:
     """All that a spec links to or runs or uses directly, each once, and how it uses it itself."""
     for dag_hash in HASHES:
         found = run(real_index, "dependencies_of_hash", hash=dag_hash)
-
         assert len(found) == len(dependencies(dag_hash))
         assert shown(found) == named(dependencies(dag_hash))
         for row in found:
@@ -169,7 +166,6 @@ def test_dependents_of_hash(real_index: sqlite3.Connection) -> None:
         found = run(real_index, "dependents_of_hash", hash=dag_hash)
         through = {each for each in installs() if dag_hash in run_time(each)} - {dag_hash}
         directly = {each: to[dag_hash] for each, to in edges().items() if dag_hash in to}
-
         assert len(found) == len(through | directly.keys())
         assert shown(found) == named(through | directly.keys())
         assert all(types_of(row) == directly.get(row["hash"], set()) for row in found)
@@ -180,7 +176,6 @@ def test_dependencies_without_binary(real_index: sqlite3.Connection) -> None:
     for dag_hash in HASHES:
         found = run(real_index, "dependencies_without_binary", hash=dag_hash)
         lacking = {each for each in run_time(dag_hash) if kind(each) != "binary"}
-
         assert shown(found) == named(lacking)
         assert {(row["release"], row["release_count"]) for row in found} <= {("develop", 0)}
 

@@ -1,7 +1,5 @@
 """releases: the kind, the date and the order of releases."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable
 from datetime import date, timedelta

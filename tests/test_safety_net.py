@@ -1,7 +1,5 @@
 """Faults are one line; a bug of ours is one as well, and everything else goes on."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import NoReturn
@@ -69,9 +67,7 @@ def test_tracebacks_are_shown_on_demand(folder: Path, monkeypatch: pytest.Monkey
 def test_a_bug_of_a_command_ends_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Status 1, one line, and how to see more."""
     monkeypatch.setattr("spack_cache_db.cli.serve.site_folder", lambda: 1 / 0)
-
     result = run("site")
-
     assert result.exit_code == 1
     assert result.stderr == (
         "Error: unexpected ZeroDivisionError: division by zero; "

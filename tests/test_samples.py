@@ -1,7 +1,5 @@
 """The sample pages of every era, held against their database; pages beside an index of the same."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -66,7 +64,6 @@ def test_pages_and_an_index_of_the_same_hashes_do_not_contradict(tmp_path: Path)
     pages = write_records(tmp_path / "pages")
     build(pages, tmp_path / "pages.db")
     report = build([pages, REAL_FILE], tmp_path / "x.db", release="cache", stack="e4s")
-
     assert (report.indexes, report.problems, report.records) == (1, 0, len(records()))
     found = []
     for name in ("pages", "x"):

@@ -1,7 +1,5 @@
 """The schema: a built database is as it is declared and described."""
 
-from __future__ import annotations
-
 import sqlite3
 import tomllib
 from importlib.resources import files

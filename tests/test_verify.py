@@ -1,7 +1,5 @@
 """`verify` reports every cell and every row that is not what the sources give, and nothing else."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from collections import Counter
@@ -172,7 +170,6 @@ def test_options_that_a_database_records_are_taken_from_it(tmp_path: Path) -> No
     }
     build(sources, tmp_path / "x.db", keep_going=True, without_paths=True, **options)
     assert verify(tmp_path / "x.db", sources).differences == ()
-
     sql = "UPDATE origin SET value = 'v7' WHERE name = 'first'"
     file = changed(tmp_path / "x.db", lambda conn: conn.execute(sql))
     differences = map(str, verify(file, sources).differences)

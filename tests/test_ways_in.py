@@ -1,7 +1,5 @@
 """Files, texts and bytes of others come into the package through its bounded readers alone."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -112,9 +110,7 @@ def test_aliases_that_double_take_no_memory(
     path.write_text(f"{DOUBLING}\n{text}\n" if text != "---" else f"---\n{DOUBLING}\n---\n")
     places = {"folder": tmp_path, "samples_file": samples_file, "path": path}
     words = [each.format(**places) for each in arguments]
-
     status, megabytes, output = peak_memory(*words, *([] if str(path) in words else [path]))
-
     assert status in (1, 2)
     assert "aliases" in output
     assert "Traceback" not in output

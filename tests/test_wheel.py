@@ -1,7 +1,5 @@
 """What is published, the wheel and the sdist, is whole: each works alone, far from the checkout."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -148,7 +146,6 @@ def test_the_wheel_works_alone(published: tuple[Path, Path], tmp_path: Path) -> 
     assert Path(site).is_relative_to(tmp_path / "environment")
     assert said_there == said_here
     assert (there / FILE).read_bytes() == (here / FILE).read_bytes()
-
     with _serving(there, bin_folder / "spack-cache-db", "serve", FILE) as address:
         _every_kind_of_page(address)
     with _serving(there, bin_folder / "datasette", site, "-i", FILE) as address:

@@ -1,7 +1,5 @@
 """Installed trees for tests: what the index of an installation says."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

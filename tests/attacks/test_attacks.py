@@ -1,7 +1,5 @@
 """The attacks: a moment of each kind holds, and what does not hold is reported."""
 
-from __future__ import annotations
-
 import math
 import shutil
 from pathlib import Path
@@ -46,7 +44,6 @@ def test_a_short_attack_holds(samples_file: Path, tmp_path: Path) -> None:
             if name not in OTHERS
         }
     outcomes |= {name: attack(0.3) for name, attack in BUILT.items()}
-
     assert {*outcomes} == {*KINDS} - OTHERS
     assert {name: each.faults for name, each in outcomes.items() if each.faults} == {}
     assert [name for name, each in outcomes.items() if not each.tried] == []
@@ -57,7 +54,6 @@ def test_the_command_reports_what_it_tried(samples_file: Path) -> None:
     """A row for each kind that was chosen, and status 0 where all of them held."""
     arguments = ["readers", "--seconds", "0.1", "--file", str(samples_file)]
     done = CliRunner().invoke(main, arguments)
-
     assert done.exit_code == 0, done.output
     assert "| readers" in done.stdout
 

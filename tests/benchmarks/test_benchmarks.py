@@ -1,7 +1,5 @@
 """The benchmarks: invented indexes that build, and tables of measured numbers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -14,11 +12,9 @@ from spack_cache_db.build import build
 def test_the_set_builds_and_the_floor_reads_all_of_it(tmp_path: Path) -> None:
     """A dozen stacks and one of all; records and edges are as many as the file has."""
     indexes.write(tmp_path / "set", 240)
-
     root = tmp_path / "set" / indexes.RELEASE / "root" / "index.json"
     whole = build(tmp_path / "set", tmp_path / "x.db")
     alone = build(root, tmp_path / "y.db")
-
     assert (whole.indexes, whole.problems, alone.problems) == (13, 0, 0)
     assert whole.specs == alone.specs < alone.records
     records, edges = index_floor.decode_all(root)

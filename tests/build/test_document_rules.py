@@ -1,7 +1,5 @@
 """build.documents: what has one page, or one index, has no second one."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from contextlib import closing
@@ -63,10 +61,8 @@ def write_index(folder: Path, *names: str) -> Path:
 def test_two_indexes_of_one_stack_are_refused_by_both_names(tmp_path: Path) -> None:
     """Nothing says which is right, so the fault names both, and what tells them apart."""
     one, two = write_index(tmp_path / "one", "a"), write_index(tmp_path / "two", "a", "b")
-
     with pytest.raises(InputError) as error:
         build([two, one], tmp_path / "x.db")
-
     (fault,) = error.value.faults
     assert str(fault) == (
         f"{two}: another index of the stack root in root than {one}, expected one index per "
@@ -79,9 +75,7 @@ def test_the_same_bytes_again_are_one_index(tmp_path: Path) -> None:
     """A copy is passed over, as a copy of a page is, and the file holds both."""
     one = write_index(tmp_path / "one", "a", "b")
     shutil.copytree(tmp_path / "one", tmp_path / "two")
-
     report = build([tmp_path / "one", tmp_path / "two" / "index.json"], tmp_path / "x.db")
-
     assert (report.indexes, report.records, report.faults) == (1, 2, ())
     assert info(tmp_path / "x.db")["indexes"] == 1
     for path in (tmp_path / "one", tmp_path / "two", one):
@@ -91,6 +85,5 @@ def test_the_same_bytes_again_are_one_index(tmp_path: Path) -> None:
 def test_indexes_of_one_mirror_belong_together(tmp_path: Path, layout3: Path) -> None:
     """A mirror's own index and its views may all be asked into one stack."""
     report = build(layout3, tmp_path / "x.db", release="v1", stack="mine")
-
     assert report.indexes == 3
     assert verify(tmp_path / "x.db", layout3, release="v1", stack="mine").differences == ()

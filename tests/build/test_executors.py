@@ -1,7 +1,5 @@
 """build.workers: any number of workers of any kind give the same file, or one line of error."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

@@ -1,7 +1,5 @@
 """build.sqlite_file: full-text indexes are whole, and what others use to search finds them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """build.documents: a facility's nights become snapshots, and the branch is the mirror of today."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import tempfile

@@ -1,7 +1,5 @@
 """Which rows a build writes, in which order, and which contradictions it records."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """`import spack_cache_db` is quick, and a script needs no guard for processes."""
 
-from __future__ import annotations
-
 import sys
 from importlib.metadata import version
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A build, killed at any moment, it leaves a whole file and no process."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

@@ -1,7 +1,5 @@
 """build.known_packages: what files say of one package, and how it compares with binaries."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 from typing import Any

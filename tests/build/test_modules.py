@@ -1,7 +1,5 @@
 """Modules of an installation: read from Spack's and Lmod's lists, and what they load."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterable

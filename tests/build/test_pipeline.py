@@ -1,7 +1,5 @@
 """build.pipeline: the same pages give the same bytes, and a kill never leaves half a file."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import random

@@ -1,7 +1,5 @@
 """What indexes say of one spec that contradicts others, or that no record says."""
 
-from __future__ import annotations
-
 import json
 import random
 import sqlite3

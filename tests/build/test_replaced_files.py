@@ -1,7 +1,5 @@
 """build.sqlite_file: a database replaces an old one or takes a new name, and harms nothing else."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -87,7 +85,6 @@ def test_a_file_of_another_program_is_not_replaced(name: str, tmp_path: Path) ->
     assert "use --force" in result.stderr
     assert other.read_text() == "precious"
     assert names(tmp_path) == {"in", name}
-
     result = run("build", folder, "-o", tmp_path / "README.md", "--force")
     assert result.exit_code == 0, result.output
     assert build(folder, tmp_path / "README.md").pages == 1

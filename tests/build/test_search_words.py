@@ -1,7 +1,5 @@
 """build.rows: words find what docs/site.md says that they mean, and no more."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 

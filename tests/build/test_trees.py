@@ -1,7 +1,5 @@
 """Installed trees: known by their content, first in every list, with prefixes and times."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterable

@@ -6,8 +6,6 @@ configuration there. Everything is drawn from generators seeded by name, so the 
 gives the same history. Weeks are counted from the first snapshot; those before it are negative.
 """
 
-from __future__ import annotations
-
 from base64 import b32encode
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -123,7 +121,7 @@ class Slot:
         oldest = bisect_right(self.births, release.week - release.weeks_kept + 1) - 1
         return range(max(oldest, 0), newest + 1)
 
-    def listing(self, package: Package, generation: int, week: int) -> Listing:
+    def listing(self, package: "Package", generation: int, week: int) -> Listing:
         """Return the spec that this slot's hash number `generation` names."""
         digest = blake2b(f"{self.key}/{generation}".encode(), digest_size=20).digest()
         # One week in eight a stack's pipeline is behind, and its index lacks the spec.

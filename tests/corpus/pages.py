@@ -4,8 +4,6 @@ Era A sorts everything and marks multi-valued variants with `:=`; era B still wr
 with `@=`; era C keeps insertion order, lists specs unsorted and names their tarballs.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Thousands of pages of every era: nothing is lost, and questions take few steps."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing

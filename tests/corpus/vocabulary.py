@@ -1,7 +1,5 @@
 """The names that the invented history is made of: packages, versions, variants, environments."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product

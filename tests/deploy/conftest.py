@@ -1,7 +1,5 @@
 """A real nginx, with the project's configuration, in front of two tiny servers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass

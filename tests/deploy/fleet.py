@@ -1,7 +1,5 @@
 """Servers that `deploy/swap.sh` can restart: each shows the database that it found at its start."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field

@@ -7,8 +7,6 @@ stand-in for systemd (`manager.py`); nginx starts with the configuration in the 
 Debian's, and keeps what it receives there.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

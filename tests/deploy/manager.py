@@ -1,7 +1,5 @@
 """In place of systemd: what `systemctl` asks for, done with real processes in their sandboxes."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import subprocess

@@ -8,8 +8,6 @@ are those that `systemd-analyze syscall-filter` names. Users, namespaces and con
 applied.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

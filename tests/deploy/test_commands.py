@@ -3,8 +3,6 @@
 `machine.py` says what is replaced.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -195,19 +193,16 @@ def served(folder: Path) -> Iterator[str]:
 def a_timer_brings_what_the_mirror_has(reader: Reader, mirror: Path) -> None:
     """Every night; with a mirror that is gone, what it gave last is built and stays published."""
     assert reader.get("/package/py-mpi4py", "8001").status_code == 200
-
     with served(mirror.parent) as address:
         # With few retries, because the mirror is gone later.
         reader.type(NIGHTLY.replace(EXAMPLE, address).replace("--retries 8", "--retries 1"))
         assert reader.get("/package/hdf5", "8001").status_code == 200
         assert reader.get("/package/py-mpi4py", "8001").status_code == 404
         first = reader.published()
-
         write_layout3(mirror, {None: index(record(node("hdf5")), record(node("zlib")))})
         reader.type("systemctl start spack-cache-update")
         assert reader.get("/package/zlib", "8002").status_code == 200
         second = reader.published()
-
     reader.type("systemctl start spack-cache-update")
     assert (reader.published(), second == first) == (second, False)
 

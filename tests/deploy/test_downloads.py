@@ -1,7 +1,5 @@
 """The whole database, as nginx sends it from the disk while databases are swapped."""
 
-from __future__ import annotations
-
 import os
 import socket
 import time

@@ -1,7 +1,5 @@
 """`deploy/build.sh`: a facility's installation and mirror become a database, night after night."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from subprocess import CompletedProcess

@@ -1,7 +1,5 @@
 """What `deploy/nginx/spack-cache.conf` passes on and keeps, with a real nginx."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

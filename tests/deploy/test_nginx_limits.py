@@ -1,7 +1,5 @@
 """What `deploy/nginx/spack-cache.conf` lets one visitor, and all together, take of the servers."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """deploy/spack-cachedb: a command of Spack, found and called as Spack's documentation says."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import json
@@ -55,7 +53,6 @@ def test_it_answers_as_the_program_does(
     monkeypatch.setenv("PATH", str(tmp_path))
     status = call(command, "find", SPEC, str(samples_file), "--json", "--hashes")
     found = capfd.readouterr().out
-
     assert status == 0
     assert json.loads(found) == json.loads(
         run("find", SPEC, samples_file, "--json", "--hashes").stdout

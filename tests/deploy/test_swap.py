@@ -1,7 +1,5 @@
 """`deploy/swap.sh` publishes a database whole, whatever happens to it on the way."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The units of `deploy/systemd`: valid, shut in, and what they start runs under their filters."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Commands and servers in place of the machine's own."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A tiny server in place of the site's: it records requests, and fails on demand."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

@@ -1,7 +1,5 @@
 """Where there are no processes and no module `resource`, answers and pages are the same."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sysconfig
@@ -61,7 +59,6 @@ print(json.dumps(answers))
 def test_answers_and_pages_are_the_same(samples_file: Path, tmp_path: Path) -> None:
     """`find` and `cover` give the same answers, pages are shown, and statements end in time."""
     answers = _answers(samples_file, tmp_path)
-
     found = [each.as_dict() for each in find(samples_file, SPEC)]
     assert answers["find"] == json.loads(json.dumps(found)) != []
     covered = cover(samples_file, SPECS, host="zen3").as_dict()

@@ -1,7 +1,5 @@
 """spack.constraints: what each constraint means, one by one."""
 
-from __future__ import annotations
-
 import pytest
 
 from spack_cache_db.spack.constraints import (
@@ -31,7 +29,6 @@ LONG = "3fbfe46" + "0" * 57
 def test_a_compiler(name: str | None, versions: str | None, compiler: str, is_so: bool) -> None:
     """Name and version as printed in any era, old names for new ones; no name is any compiler."""
     ranges = None if versions is None else VersionRanges.parse(versions)
-
     assert compiler_matches(CompilerConstraint(name, ranges), compiler) is is_so
 
 
@@ -54,5 +51,4 @@ def test_a_compiler(name: str | None, versions: str | None, compiler: str, is_so
 def test_a_variant(asked: str, printed: str, is_so: bool) -> None:
     """At least these values, with a colon these alone; patches by what is printed of them."""
     (constraint,) = parse_query(asked).variants
-
     assert variant_matches(constraint, parse_variant(printed)) is is_so

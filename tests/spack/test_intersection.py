@@ -1,7 +1,5 @@
 """spack.intersection: two queries as one, and what excludes what."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -85,7 +83,6 @@ def test_versions_of_both(first: str, second: str, version: str) -> None:
     ranges = [parse_query(f"@{each}").versions for each in (first, second)]
     both = merged(f"@{first}", f"@{second}")
     found = both is not None and version_matches(parse_query(both).versions, version)
-
     assert found == all(version_matches(each, version) for each in ranges)
 
 
@@ -96,7 +93,6 @@ def test_targets_of_both(first: str, second: str, target: str) -> None:
     """A target satisfies the merged query if and only if it satisfies both."""
     both = merged(f"target={first}", f"target={second}")
     found = both is not None and target_matches(parse_query(both).target, target)
-
     assert found == (target_matches(first, target) and target_matches(second, target))
 
 
@@ -107,7 +103,6 @@ def test_variants_of_both(first: str, second: str, printed: str) -> None:
     both = merged(first, second)
     variant = parse_variant(printed)
     found = both is not None and variant_matches(parse_query(both).variants[0], variant)
-
     assert found == all(variant_matches(each, variant) for each in asked)
 
 
@@ -122,7 +117,6 @@ def test_what_both_ask_reads_as_the_same(first: list[str], second: list[str]) ->
     except (QuerySyntaxError, UnsatisfiableSpec):
         return
     read = parse_query(both.text)
-
     assert by_kind(read) == by_kind(both)
     assert constrained(read, SpecQuery()).text == both.text
 

@@ -1,7 +1,5 @@
 """Specs as Spack before 1.0 reads them."""
 
-from __future__ import annotations
-
 import re
 from random import Random
 
@@ -54,7 +52,6 @@ def test_the_documentation_shows_the_rules() -> None:
     text = (ROOT / "docs" / "spack-semantics.md").read_text()
     section = text.partition("## Specs written before Spack 1.0")[2].partition("## ")[0]
     rows = re.findall(r"^\| `(.+)` \| `(.+)` \|$", section, re.MULTILINE)
-
     assert len(rows) > 6
     for written, meant in rows:
         assert parse_legacy_query(written) == parse_query(spec_text(parse_query(meant)))

@@ -1,7 +1,5 @@
 """spack.nodes: nodes of every version, in the words that Spack prints."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from typing import Any

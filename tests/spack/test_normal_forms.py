@@ -107,7 +107,6 @@ def test_normal_form(text: str, normal: str) -> None:
 def test_normal_form_is_one(variant: Variant) -> None:
     """The normal form is its own normal form, and means the same values."""
     normal = normal_variant(variant.text)
-
     assert normal_variant(normal) == normal
     assert parse_variant(normal).name == variant.name
     assert sorted(parse_variant(normal).values) == sorted(variant.values)

@@ -29,7 +29,6 @@ def variant(text: str) -> tuple[str, tuple[str, ...], str, bool, bool]:
 def test_names(text: str, name: str | None, namespace: str | None) -> None:
     """Names, namespaces and the anonymous star are told apart."""
     query = parse_query(text)
-
     assert (query.name, query.namespace) == (name, namespace)
 
 
@@ -51,7 +50,6 @@ def test_names(text: str, name: str | None, namespace: str | None) -> None:
 def test_versions(text: str, versions: str) -> None:
     """Each form of a version list is taken whole, and ends where the next option begins."""
     found = parse_query(text).versions
-
     assert found is not None
     assert found.text == versions
 
@@ -103,14 +101,12 @@ def test_variants(text: str, expected: tuple[str, tuple[str, ...], str, bool, bo
 def test_architecture(text: str, platform: str | None, os: str | None, target: str | None) -> None:
     """Given whole or in parts; None and nothing are no part, and a star is any."""
     query = parse_query(text)
-
     assert (query.platform, query.os, query.target) == (platform, os, target)
 
 
 def test_flags_and_hash() -> None:
     """Compiler flags keep their text, and a hash is a prefix without its slash."""
     query = parse_query("zlib cflags='-O2 -g' ldflags==-Wl,-z /abc123")
-
     assert query.flags == (Flag("cflags", "-O2 -g", False, 5), Flag("ldflags", "-Wl,-z", True, 21))
     assert query.hash == "abc123"
 
@@ -148,7 +144,6 @@ def test_dependencies(text: str, expected: list[Edge]) -> None:
 def test_options_after_a_compiler_belong_to_it() -> None:
     """Every option after `%gcc` is asked of gcc, as in Spack."""
     query = parse_query("zlib %gcc target=zen3 +x")
-
     assert query.target is None
     assert query.dependencies[0].node.target == "zen3"
     assert query.dependencies[0].node.variants[0].name == "x"
@@ -157,7 +152,6 @@ def test_options_after_a_compiler_belong_to_it() -> None:
 def test_a_compiler_after_a_dependency_belongs_to_it() -> None:
     """In `a ^b %gcc` the compiler is b's, and a second one stays with b."""
     (edge,) = parse_query("a ^b %gcc %cmake").dependencies
-
     assert [inner.node.name for inner in edge.node.dependencies] == ["gcc", "cmake"]
 
 
@@ -165,7 +159,6 @@ def test_conditions_of_edges_are_specs() -> None:
     """The condition of a dependency is read as a spec, commas and quotes included."""
     (edge,) = parse_query("x %%[when='+x %y'] z").dependencies
     (other,) = parse_query("""x ^[when="k=a,b cflags='-g -O2'"] z""").dependencies
-
     assert edge.when is not None and other.when is not None
     assert (spec_text(edge.when), edge.propagate) == ("+x %y", True)
     assert spec_text(other.when) == "k=a,b cflags='-g -O2'"
@@ -217,7 +210,6 @@ def test_errors(text: str, column: int, expected: str) -> None:
     """A text that is no spec is refused where it goes wrong, with what should stand there."""
     with pytest.raises(QuerySyntaxError) as caught:
         parse_query(text)
-
     assert caught.value.column == column
     assert expected in caught.value.expected
 
@@ -226,7 +218,6 @@ def test_the_caret_stands_under_the_fault() -> None:
     """The message shows the query and a caret under the column that is named."""
     with pytest.raises(QuerySyntaxError) as caught:
         parse_query("hdf5\t+mpi ~mpi")
-
     first, query, caret, last = str(caught.value).splitlines()
     assert first.endswith("column 11")
     assert query[caret.index("^") :] == "~mpi"

@@ -1,7 +1,5 @@
 """Specs as people copy them: the spec is found, and what is around it is told."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -138,7 +136,6 @@ def test_modules_are_read(module: str, spec: str | None) -> None:
     """A module is read by its hash if that is known, else by name and version."""
     known = KnownNames({"hdf5", "py-2to3"}.__contains__, {"nekvq6z"}.__contains__)
     found = pasted_spec(module, known)
-
     assert found.spec == (spec or module)
     assert found.is_certain == bool(spec)
     row = pasted_line(f"module load {module}  {module} (D)", known)
@@ -151,7 +148,6 @@ def test_the_documentation_shows_what_is_read() -> None:
     text = (ROOT / "docs" / "spec-language.md").read_text()
     section = text.partition("## Copy a spec")[2].partition("## ")[0]
     rows = re.findall(r"^\| (`.+`) \| `(.+)` \|$", section, re.MULTILINE)
-
     assert len(rows) > 5
     for texts, spec in rows:
         for copied in re.findall(r"`([^`]+)`", texts):

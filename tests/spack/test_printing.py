@@ -1,7 +1,5 @@
 """spack.constraints: text that reads as the query that it was made of, and any other text."""
 
-from __future__ import annotations
-
 import os
 import time
 from dataclasses import replace
@@ -61,7 +59,6 @@ def test_any_text(text: str) -> None:
 def test_any_repetition(fragments: list[str]) -> None:
     """A piece repeated up to the longest query costs no more than its length."""
     unit = "".join(fragments) or "x"
-
     parses_quickly((unit * MAX_LENGTH)[:MAX_LENGTH])
     parses_quickly(((unit + " ") * MAX_LENGTH)[:MAX_LENGTH])
 
@@ -101,7 +98,6 @@ def test_a_query_in_words(typed: str, printed: str | None) -> None:
     except QuerySyntaxError:
         assert printed is None
         return
-
     assert printed is None or text == printed
     assert without_places(parse_query(text)) == without_places(parse_query(typed))
 
@@ -124,7 +120,6 @@ def test_what_is_printed_reads_as_the_same(parts: list[str]) -> None:
         query = parse_query(" ".join(parts))
     except QuerySyntaxError:
         return
-
     text = spec_text(query)
     assert without_places(parse_query(text)) == without_places(query)
     assert spec_text(parse_query(text)) == text

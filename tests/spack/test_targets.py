@@ -1,7 +1,5 @@
 """spack.targets: families, what runs where, target constraints, and this machine."""
 
-from __future__ import annotations
-
 from typing import NoReturn
 
 import archspec.cpu
@@ -92,9 +90,7 @@ def test_names_of_macos(monkeypatch: pytest.MonkeyPatch, release: str, name: str
     """A release of macOS has Spack's name, or none and a reason."""
     monkeypatch.setattr("platform.system", lambda: "Darwin")
     monkeypatch.setattr("platform.mac_ver", lambda: (release, ("", "", ""), ""))
-
     found = this_machine()
-
     assert (found.os, found.platform) == (name, "darwin")
     assert bool(found.unknown) is (name is None)
 

@@ -36,21 +36,18 @@ def lies_in(version: str, ranges: str) -> bool:
 def test_order_is_spacks() -> None:
     """A list in reverse comes back in Spack's own order."""
     backwards = SPACK["sorted"][::-1]
-
     assert sorted(backwards, key=version_key) == SPACK["sorted"]
 
 
 def test_equal_groups_are_spacks() -> None:
     """Exactly the versions that Spack calls equal have the same equality key."""
     groups = [list(group) for _, group in groupby(SPACK["sorted"], key=equality_key)]
-
     assert [group for group in groups if len(group) > 1] == SPACK["equal_groups"]
 
 
 def test_satisfies_is_spacks() -> None:
     """Each recorded answer of Spack about a version and a range is given again."""
     wrong = [row for row in SPACK["satisfies"] if lies_in(row[0], row[1]) is not row[2]]
-
     assert wrong == []
 
 
@@ -86,7 +83,6 @@ def test_very_long_numbers(digits: str) -> None:
 def test_total_order(a: str, b: str, c: str) -> None:
     """Any two versions compare one way only, and the order is transitive."""
     ka, kb, kc = version_key(a), version_key(b), version_key(c)
-
     assert (ka < kb) + (kb < ka) + (a == b) == 1
     assert not (ka < kb and kb < kc) or ka < kc
 
@@ -95,7 +91,6 @@ def test_total_order(a: str, b: str, c: str) -> None:
 def test_ranges_agree_with_the_order(version: str, bound: str) -> None:
     """A version is at or after a bound, or before it; equal versions satisfy the same ranges."""
     at_or_after = equality_key(version) >= equality_key(bound)
-
     assert lies_in(version, f"{bound}:") is at_or_after
     assert lies_in(version, f"={bound}") is (equality_key(version) == equality_key(bound))
     assert lies_in(bound, bound)
