@@ -339,11 +339,7 @@ class Walk:
 
 def _edge(one: dict[str, Any]) -> dict[str, Any]:
     how = one.get("parameters", {"deptypes": one.get("type", ()), "virtuals": ()})
-    return {
-        "hash": one["hash"],
-        "types": {*how["deptypes"]},
-        "virtuals": {*how["virtuals"]},
-    }
+    return {"hash": one["hash"], "types": {*how["deptypes"]}, "virtuals": {*how["virtuals"]}}
 
 
 def left_out(notes: tuple[str, ...]) -> int:

@@ -60,10 +60,7 @@ def test_questions_between_two_binaries(samples_file: Path) -> None:
 @pytest.fixture
 def mirror(tmp_path: Path) -> Path:
     """A file of two stacks of one release: apps, and what each needs."""
-    records = {
-        "one": ["app", "lib", "tool", "other"],
-        "two": ["app", "other"],
-    }
+    records = {"one": ["app", "lib", "tool", "other"], "two": ["app", "other"]}
     nodes: dict[str, dict[str, Any]] = {
         "app": node("app", edge("lib", "link"), edge("tool", "build"), edge("libc", "link")),
         "lib": node("lib", edge("gone", "run")),

@@ -239,10 +239,7 @@ def rebuilt(*dependencies: Spec) -> list[Spec]:
             [*OLD[:3], spec("hdf5", "b", ("zlib", "a"), package_hash="other")],
             [("hdf5: its recipe", 1)],
         ),
-        (
-            [*OLD[:3], spec("hdf5", "b", ("zlib", "a"), ("png", "a"))],
-            [("png: now needed", 1)],
-        ),
+        ([*OLD[:3], spec("hdf5", "b", ("zlib", "a"), ("png", "a"))], [("png: now needed", 1)]),
         ([*OLD[:3], spec("hdf5", "b")], [("zlib: no longer needed", 1)]),
         (OLD, []),
     ],

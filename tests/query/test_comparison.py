@@ -9,12 +9,7 @@ from typing import Any
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.comparison import (
-    Differences,
-    differences,
-    distinctions,
-    read_facts,
-)
+from spack_cache_db.query.comparison import Differences, differences, distinctions, read_facts
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.graph import read_needs
 from tests.graphs import run_time, used

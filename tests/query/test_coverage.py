@@ -139,8 +139,7 @@ def test_in_python(samples_file: Path, tmp_path: Path) -> None:
 def test_the_nearest_may_be_elsewhere(built: Build) -> None:
     """Where not even two conditions suffice that are left out, the nearest misses the place too."""
     conn = built(
-        a=page("bar", "develop", [spec(1)]),
-        b=page("baz", "v1.0", [spec(2, stacks=["ml"])]),
+        a=page("bar", "develop", [spec(1)]), b=page("baz", "v1.0", [spec(2, stacks=["ml"])])
     )
     (answer,) = cover(conn, [f"bar/{spec_hash(2)}"], release="v1.0", stack="ml").specs
 

@@ -34,10 +34,7 @@ ARCH = {"platform": "linux", "platform_os": "debian12", "target": "x86_64_v3"}
 def conn(built: Build) -> sqlite3.Connection:
     """A connection to a file of hdf5, its own hash and others, in two releases."""
     same = [spec(number, **WORDS) for number in range(1, 8)]
-    own = spec(
-        0,
-        **WORDS,
-    ) | {"hash": hash_of("hdf5"), "stacks": ["ml", "root"]}
+    own = spec(0, **WORDS) | {"hash": hash_of("hdf5"), "stacks": ["ml", "root"]}
     return built(
         a=page("hdf5", "develop", same),
         b=page("hdf5", "v1.0", [own, same[0]]),

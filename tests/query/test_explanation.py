@@ -15,11 +15,7 @@ from spack_cache_db.query.answers import find
 from spack_cache_db.query.conditions import Conditions, UnsupportedQuery
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.database import read_lookups
-from spack_cache_db.query.explanation import (
-    WhyNot,
-    why_corrected,
-    why_not,
-)
+from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
 from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.records import question_of
 from spack_cache_db.query.selection import Candidates, matching
@@ -231,21 +227,12 @@ def found_texts(cache: sqlite3.Connection, text: str, names: dict[str, Any]) -> 
 @pytest.mark.parametrize(
     ("text", "sentences"),
     [
-        (
-            "py-mpi4py target=zen4",
-            ["with target=:zen4: 4 configurations; x86_64_v3 runs on zen4"],
-        ),
+        ("py-mpi4py target=zen4", ["with target=:zen4: 4 configurations; x86_64_v3 runs on zen4"]),
         (
             "py-mpi4py@99",
-            [
-                "no version 99 of py-mpi4py: newest 4.0.1",
-                "without @99: 7 configurations",
-            ],
+            ["no version 99 of py-mpi4py: newest 4.0.1", "without @99: 7 configurations"],
         ),
-        (
-            "py-mpi4py@4 +cuda",
-            ["without +cuda: 6 configurations; none has a variant cuda"],
-        ),
+        ("py-mpi4py@4 +cuda", ["without +cuda: 6 configurations; none has a variant cuda"]),
         (
             "py-mpi4py@3.1 os=sequoia",
             [

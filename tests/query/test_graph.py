@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.query.database import read_lookups
-from spack_cache_db.query.graph import (
-    Edge,
-    Needs,
-    Reach,
-    read_needs,
-    read_nodes,
-)
+from spack_cache_db.query.graph import Edge, Needs, Reach, read_needs, read_nodes
 from tests.conftest import Build
 from tests.graphs import installs, used
 from tests.indexes import edge, hash_of, index, node, record
