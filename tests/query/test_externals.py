@@ -18,9 +18,10 @@ from spack_cache_db.build.verification import verify
 from spack_cache_db.query.answers import binaries, find
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.database import opened
+from spack_cache_db.query.packages import newest_binary
 from spack_cache_db.query.retention import retention
 from spack_cache_db.site.pages.filters import Filters
-from spack_cache_db.site.pages.package import load_badge, load_package
+from spack_cache_db.site.pages.package import load_package
 from tests.commands import run
 from tests.indexes import edge, hash_of, index, node, record
 from tests.trees import installed, write_tree
@@ -93,8 +94,8 @@ def test_find_says_what_to_load(both: Path) -> None:
 def test_an_external_is_no_binary(both: Path, tmp_path: Path) -> None:
     """Of a badge, an environment, a keep list and all binaries only real binaries are part."""
     with opened(both) as lookups:
-        assert load_badge(lookups, "cmake") == "3.0 on x86_64"
-        assert load_badge(lookups, "cray-mpich") is None
+        assert newest_binary(lookups.conn, "cmake") == "3.0 on x86_64"
+        assert newest_binary(lookups.conn, "cray-mpich") is None
     assert sorted(each.configuration.package for each in binaries(both)) == ["cmake", "hdf5"]
     found = cover(both, ["cray-mpich", "cmake", "cmake@9", "hdf5"])
     assert [each.status for each in found.specs] == ["external", "binary", "external", "installed"]

@@ -7,6 +7,7 @@ a binary and is not counted.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
@@ -52,6 +53,26 @@ WHERE {IN_STACK.format("listings")}""",
     "stack": f"specs WHERE {IN_STACK.format('specs')}",
 }
 """The listed specs of the database, a release or a stack."""
+STORED = """
+SELECT specs.id, configuration, stack_sets.shown, release_count, first_seen, last_seen
+FROM specs JOIN stack_sets ON stack_sets.id = specs.stacks WHERE hash = :hash
+"""
+LISTINGS = """
+SELECT releases.name, releases.kind, stack_sets.shown, build_listings.size, build_listings.tarball
+FROM specs
+JOIN listings ON listings.spec = specs.id
+JOIN releases ON releases.id = listings.release
+JOIN stack_sets ON stack_sets.id = listings.stacks
+JOIN build_listings ON build_listings.release = releases.name AND build_listings.hash = :hash
+WHERE specs.hash = :hash ORDER BY releases.position
+"""
+CONTRADICTIONS = """
+SELECT source, message FROM problems WHERE hash = :hash AND code LIKE 'two_%' ORDER BY id
+"""
+CONFIGURATIONS_BEGINNING = """
+SELECT hash, configuration FROM specs
+WHERE hash >= :prefix AND hash < :prefix || '{' ORDER BY hash LIMIT :limit
+"""
 # Only (release, spec) is a key of listings, and the specs of a configuration have consecutive ids.
 SPEC_RELEASES = """
 SELECT listings.spec, listings.release
@@ -102,6 +123,9 @@ WHERE shown.release = :release GROUP BY 1, 2
 """
 
 
+_WEB = re.compile(r"https?://[^/]", re.IGNORECASE)
+
+
 class Counted(NamedTuple):
     """A configuration, the position of its version in Spack's order, and its number of specs."""
 
@@ -119,6 +143,32 @@ class Spec(NamedTuple):
     stacks: int
     first_seen: str | None
     last_seen: str | None
+
+
+class StoredSpec(NamedTuple):
+    """A spec, listed or not, with the id of its configuration and the names of its stacks."""
+
+    id: int
+    configuration: int
+    stacks: tuple[str, ...]
+    release_count: int
+    first_seen: str | None
+    last_seen: str | None
+
+
+class Listing(NamedTuple):
+    """A spec's presence in one release."""
+
+    release: str
+    kind: str
+    stacks: tuple[str, ...]
+    size: str
+    tarball: str | None
+
+    @property
+    def has_link(self) -> bool:
+        """Whether the tarball's address is a web address, not a script or a file."""
+        return bool(self.tarball and _WEB.match(self.tarball))
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,3 +415,35 @@ def runs_of(ids: Iterable[int]) -> list[list[int]]:
         else:
             runs.append([number, number])
     return runs
+
+
+def stored_spec(conn: sqlite3.Connection, dag_hash: str) -> StoredSpec | None:
+    """Return the spec with this full hash, listed or not; None if there is none."""
+    for key, configuration, stacks, *facts in select(conn, STORED, hash=dag_hash):
+        return StoredSpec(key, configuration, tuple(json.loads(stacks)), *facts)
+    return None
+
+
+def listings_of(conn: sqlite3.Connection, dag_hash: str) -> tuple[Listing, ...]:
+    """Return the presence of a spec in each release, in the database's order."""
+    return tuple(
+        Listing(release, kind, tuple(json.loads(stacks)), *binary)
+        for release, kind, stacks, *binary in select(conn, LISTINGS, hash=dag_hash)
+    )
+
+
+def contradictions_of(conn: sqlite3.Connection, dag_hash: str) -> tuple[tuple[str, str], ...]:
+    """Return the sources that contradict what is stored about a spec, with their messages."""
+    return tuple(
+        (path, message.replace(f" {dag_hash}", "", 1))
+        for path, message in select(conn, CONTRADICTIONS, hash=dag_hash)
+    )
+
+
+def configurations_beginning(
+    lookups: Lookups, prefix: str, limit: int
+) -> list[tuple[str, Configuration]]:
+    """Return the first specs whose hashes begin with `prefix`, listed or not."""
+    rows = [*select(lookups.conn, CONFIGURATIONS_BEGINNING, prefix=prefix, limit=limit)]
+    counted = configurations_by_id(lookups, [key for _, key in rows])
+    return [(row[0], item.configuration) for row, item in zip(rows, counted, strict=True)]

@@ -46,6 +46,20 @@ SELECT packages.name, substr(known_packages.description, 1, 400)
 FROM packages LEFT JOIN known_packages ON known_packages.name = packages.name
 WHERE packages.release_count > 0 ORDER BY packages.name
 """
+_TOTALS = """
+SELECT id, name, spec_count, release_count, newest_version, last_seen
+FROM packages WHERE name = :name
+"""
+_NEWEST = """
+SELECT DISTINCT packages.newest_version, targets.family
+FROM packages
+JOIN versions ON versions.package = packages.id AND versions.name = packages.newest_version
+JOIN configurations ON configurations.version = versions.id AND configurations.spec_count > 0
+JOIN targets ON targets.id = configurations.target
+WHERE packages.name = :name AND EXISTS (
+  SELECT 1 FROM specs WHERE specs.configuration = configurations.id AND specs.is_binary)
+ORDER BY targets.family
+"""
 _EVERYWHERE = frozenset(("commit", "dev_path", "patches"))
 """Variants that Spack 1.1 accepts for any package (`variant.py`, `RESERVED_NAMES`)."""
 PUBLIC_NAMESPACE = "builtin"
@@ -91,6 +105,17 @@ SELECT packages.name, versions.name, versions_behind, latest_version FROM versio
 JOIN packages ON packages.id = versions.package
 JOIN known_packages ON known_packages.name = packages.name WHERE versions_behind IS NOT NULL
 """
+
+
+class PackageTotals(NamedTuple):
+    """One package and its totals."""
+
+    id: int
+    name: str
+    spec_count: int
+    release_count: int
+    newest_version: str | None
+    last_seen: str | None
 
 
 class PackageVersion(NamedTuple):
@@ -417,6 +442,18 @@ def compared_with_spack(
         data = "the output of spack list --format version_json"
         raise DatabaseError(f"the database has no package data; build it with {data} as well")
     return [*_within(lookups, scope, packages)] if scope else packages
+
+
+def package_totals(conn: sqlite3.Connection, name: str) -> PackageTotals | None:
+    """Return the totals of a package; None if the database has no such package."""
+    row = next(select(conn, _TOTALS, name=name), None)
+    return PackageTotals(*row) if row else None
+
+
+def newest_binary(conn: sqlite3.Connection, name: str) -> str | None:
+    """Return the newest version of a package's binaries, with its families of targets."""
+    rows = [*select(conn, _NEWEST, name=name)]
+    return f"{rows[0][0]} on {', '.join(family for _, family in rows)}" if rows else None
 
 
 def known_packages(conn: sqlite3.Connection) -> Iterator[tuple[str, str, int, str]]:

@@ -17,8 +17,9 @@ from urllib.parse import quote, unquote, urlencode
 from spack_cache_db.errors import BuilderError, printable
 from spack_cache_db.query import Rows, csv_text, json_text
 from spack_cache_db.query.answers import found_part, found_rows
+from spack_cache_db.query.configurations import configurations_beginning
 from spack_cache_db.query.names import UnknownNameError, known_name, read_spellings
-from spack_cache_db.query.packages import read_package
+from spack_cache_db.query.packages import newest_binary, read_package
 from spack_cache_db.query.words import Reading
 from spack_cache_db.site.addresses import NOT_MOVED, check_fields, respelled
 from spack_cache_db.site.answers import PAGES, SEARCH, Answer, Kind, Request, Site, data, refused
@@ -34,7 +35,7 @@ from spack_cache_db.site.pages.filters import (
 )
 from spack_cache_db.site.pages.lists import PAGE_ROWS, ListFilters, list_rows, load_list
 from spack_cache_db.site.pages.names import having, load_close, load_names, named, suggested
-from spack_cache_db.site.pages.package import load_badge, load_package
+from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.sandbox.sql_functions import parse
 
 LONGEST_LINK = 6_000
@@ -127,12 +128,13 @@ def binary(site: Site, request: Request, hash: str) -> Answer:
 
 def candidates(site: Site, request: Request, prefix: str) -> Answer:
     """Return the list of specs whose hash begins with a prefix."""
-    specs = spec.load_candidates(site.lookups, prefix)
+    most = spec.MOST_CANDIDATES
+    specs = configurations_beginning(site.lookups, prefix, most + 1)
     if not specs:
         return missing(site, request, "spec", prefix)
     if len(specs) == 1:
-        return site.redirect(f"/spec/{specs[0].hash}")
-    first, is_more = specs[: spec.MOST_CANDIDATES], len(specs) > spec.MOST_CANDIDATES
+        return site.redirect(f"/spec/{specs[0][0]}")
+    first, is_more = specs[:most], len(specs) > most
     return site.page(request, "candidates.html", prefix=prefix, candidates=first, is_more=is_more)
 
 
@@ -358,7 +360,7 @@ def package_json(site: Site, request: Request, package: str) -> Answer:
 
 def badge(site: Site, request: Request, package: str) -> Answer:
     """Return `/badge/<package>.svg`, a picture for a README."""
-    text = load_badge(site.lookups, package)
+    text = newest_binary(site.conn, package)
     if text is None:
         return missing(site, request, "package", package)
     return site.page(request, "badge.svg", package=package, text=text, kind="svg")

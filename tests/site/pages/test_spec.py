@@ -11,7 +11,7 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.configurations import configurations_by_id
+from spack_cache_db.query.configurations import configurations_beginning, configurations_by_id
 from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.query.graph import Edge, Needs, Node, read_needs, read_nodes
 from spack_cache_db.query.records import question_of
@@ -20,9 +20,7 @@ from spack_cache_db.site.pages import spec as spec_page
 from spack_cache_db.site.pages.filters import Filters
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import (
-    MOST_CANDIDATES,
     TreeRow,
-    load_candidates,
     load_spec,
     spec_line,
     tree_rows,
@@ -51,7 +49,7 @@ def test_a_spec_knows_its_listings_and_what_shares_its_configuration(lookups: Lo
         "develop-2025-04-13",
     ]
     assert (page.other_count, len(page.others)) == (6, 6)
-    assert page.stacks == ("e4s", "hep")
+    assert page.spec.stacks == ("e4s", "hep")
     assert page.install is not None
     assert page.install.commands[0] == "spack mirror add develop https://binaries.spack.io/develop"
 
@@ -66,11 +64,11 @@ def test_command_hash_is_unambiguous(lookups: Lookups) -> None:
 
 def test_candidates_are_all_that_a_hash_may_mean(real_index: sqlite3.Connection) -> None:
     """A short hash may also mean an external, which is no row of the view of binaries."""
-    found = load_candidates(read_lookups(real_index), "")
+    found = configurations_beginning(read_lookups(real_index), "", 51)
 
-    assert [each.hash for each in found] == sorted(installs())[: MOST_CANDIDATES + 1]
-    for each in found:
-        assert each.configuration.package == installs()[each.hash]["spec"]["name"]
+    assert [dag_hash for dag_hash, _ in found] == sorted(installs())[:51]
+    for dag_hash, configuration in found:
+        assert configuration.package == installs()[dag_hash]["spec"]["name"]
     assert not all(installs()[each]["in_buildcache"] for each in installs())
 
 

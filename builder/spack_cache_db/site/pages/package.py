@@ -21,11 +21,18 @@ from spack_cache_db.query.configurations import (
     releases_of,
     specs_of_configurations,
 )
-from spack_cache_db.query.database import Lookups, Release, Stack, select
+from spack_cache_db.query.database import Lookups, Release, Stack
 from spack_cache_db.query.graph import Node, dependent_packages, read_nodes
 from spack_cache_db.query.installation import Commands, install_binary
 from spack_cache_db.query.names import KnownName, UnknownNameError, known_name, scope_of
-from spack_cache_db.query.packages import PackageData, VariantNote, read_package, recipe_links
+from spack_cache_db.query.packages import (
+    PackageData,
+    PackageTotals,
+    VariantNote,
+    package_totals,
+    read_package,
+    recipe_links,
+)
 from spack_cache_db.query.records import explicitly
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.site.pages.changes import Sides, latest_changes
@@ -55,37 +62,11 @@ PAGE_ROWS = 25
 MOST_VERSIONS = 8
 """Versions in the timeline by default."""
 
-PACKAGE = """
-SELECT id, name, spec_count, release_count, newest_version, last_seen
-FROM packages WHERE name = :name
-"""
 MOST_KNOWN = 100
-
-NEWEST = """
-SELECT DISTINCT packages.newest_version, targets.family
-FROM packages
-JOIN versions ON versions.package = packages.id AND versions.name = packages.newest_version
-JOIN configurations ON configurations.version = versions.id AND configurations.spec_count > 0
-JOIN targets ON targets.id = configurations.target
-WHERE packages.name = :name AND EXISTS (
-  SELECT 1 FROM specs WHERE specs.configuration = configurations.id AND specs.is_binary)
-ORDER BY targets.family
-"""
 VARIANTS = ("+mpi", "+cuda", "+shared")
 """Well-known variants, the best known first."""
 _OFFERED = {"version": 1, "variant": 3, "compiler": 1, "os": 1, "stack": 1}
 """Filters that are offered above the rows, and the number of values of each."""
-
-
-class Package(NamedTuple):
-    """One package and its totals."""
-
-    id: int
-    name: str
-    spec_count: int
-    release_count: int
-    newest_version: str | None
-    last_seen: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +81,7 @@ class PackagePage:
         notes: Spack's notes on the variants of the rows and the filters.
     """
 
-    package: Package
+    package: PackageTotals
     filters: Filters
     configuration_count: int
     spec_count: int
@@ -152,10 +133,9 @@ class PackagePage:
 
 def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage | None:
     """Return the page of the package called `name`; None if there is no such package."""
-    conn, row = lookups.conn, next(select(lookups.conn, PACKAGE, name=name), None)
-    if row is None:
+    conn, package = lookups.conn, package_totals(lookups.conn, name)
+    if package is None:
         return None
-    package = Package(*row)
     every = configurations_of_package(lookups, package.id)
     ids = [row.id for row in every]
     releases = releases_of(conn, ids)
@@ -256,12 +236,6 @@ def _counted(lookups: Lookups, scope: Conditions | None, fitting: list[Counted])
         for row in fitting
         if row.id in counts
     ]
-
-
-def load_badge(lookups: Lookups, name: str) -> str | None:
-    """Return the text of a package's badge; None if it has no binary."""
-    rows = [*select(lookups.conn, NEWEST, name=name)]
-    return f"{rows[0][0]} on {', '.join(family for _, family in rows)}" if rows else None
 
 
 class Choice(NamedTuple):

@@ -12,8 +12,17 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from spack_cache_db.query.comparison import differences
-from spack_cache_db.query.configurations import Spec, configurations_by_id, specs_in_scope
-from spack_cache_db.query.database import Lookups, select
+from spack_cache_db.query.configurations import (
+    Listing,
+    Spec,
+    StoredSpec,
+    configurations_by_id,
+    contradictions_of,
+    listings_of,
+    specs_in_scope,
+    stored_spec,
+)
+from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.graph import (
     Edge,
     Needs,
@@ -37,53 +46,7 @@ MOST_CANDIDATES = 50
 MOST_DEPENDENTS = 50
 """Dependents on the page of a spec."""
 
-OTHERWISE = """
-SELECT source, message FROM problems WHERE hash = :hash AND code LIKE 'two_%' ORDER BY id
-"""
-CANDIDATES = """
-SELECT hash, configuration FROM specs
-WHERE hash >= :prefix AND hash < :prefix || '{' ORDER BY hash LIMIT :limit
-"""
-SPEC = """
-SELECT specs.id, specs.configuration, stack_sets.shown, specs.release_count, specs.first_seen,
-  specs.last_seen
-FROM specs JOIN stack_sets ON stack_sets.id = specs.stacks
-WHERE specs.hash = :hash
-"""
-LISTINGS = """
-SELECT releases.name, releases.kind, stack_sets.shown, build_listings.size,
-  build_listings.tarball
-FROM listings
-JOIN releases ON releases.id = listings.release
-JOIN stack_sets ON stack_sets.id = listings.stacks
-JOIN build_listings ON build_listings.release = releases.name AND build_listings.hash = :hash
-WHERE listings.spec = :spec
-ORDER BY releases.position
-"""
-_WEB = re.compile(r"https?://[^/]", re.IGNORECASE)
 _PREFIX = re.compile(r"[a-z2-7]{7,32}")
-
-
-class Listing(NamedTuple):
-    """A spec's presence in one release."""
-
-    release: str
-    kind: str
-    stacks: tuple[str, ...]
-    size: str
-    tarball: str | None
-
-    @property
-    def has_link(self) -> bool:
-        """Whether the tarball's address is a web address, not a script or a file."""
-        return bool(self.tarball and _WEB.match(self.tarball))
-
-
-class HashMatch(NamedTuple):
-    """One of several specs that a short hash may mean."""
-
-    hash: str
-    configuration: Configuration
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +63,7 @@ class SpecPage:
 
     node: Node
     configuration: Configuration
-    stacks: tuple[str, ...]
-    release_count: int
-    first_seen: str | None
-    last_seen: str | None
+    spec: StoredSpec
     listings: tuple[Listing, ...]
     otherwise: tuple[tuple[str, str], ...]
     trees: Trees | None
@@ -142,14 +102,6 @@ def is_hash_prefix(text: str) -> bool:
     return _PREFIX.fullmatch(text) is not None
 
 
-def load_candidates(lookups: Lookups, prefix: str) -> tuple[HashMatch, ...]:
-    """Return the first specs whose hash has a prefix, at most one more than `MOST_CANDIDATES`."""
-    rows = [*select(lookups.conn, CANDIDATES, prefix=prefix, limit=MOST_CANDIDATES + 1)]
-    counted = configurations_by_id(lookups, [configuration for _, configuration in rows])
-    pairs = zip(rows, counted, strict=True)
-    return tuple(HashMatch(dag_hash, row.configuration) for (dag_hash, _), row in pairs)
-
-
 def load_spec(
     lookups: Lookups, dag_hash: str, page: int = 1, release: str | None = None
 ) -> SpecPage | None:
@@ -157,16 +109,12 @@ def load_spec(
 
     `page` counts pages of other specs. The commands install from `release`, if that lists the spec.
     """
-    conn, row = lookups.conn, next(select(lookups.conn, SPEC, hash=dag_hash), None)
-    if row is None:
+    conn, stored = lookups.conn, stored_spec(lookups.conn, dag_hash)
+    if stored is None:
         return None
-    spec, key, stacks, release_count, *days = row
+    spec, key = stored.id, stored.configuration
     (counted,) = configurations_by_id(lookups, [key])
-    configuration = counted.configuration
-    listings = tuple(
-        Listing(name, kind, tuple(json.loads(names)), *binary)
-        for name, kind, names, *binary in select(conn, LISTINGS, spec=spec, hash=dag_hash)
-    )
+    configuration, listings = counted.configuration, listings_of(conn, dag_hash)
     releases = [listing.release for listing in listings if listing.kind != INSTALLED]
     chosen = release if release in releases else None
     # Current ones come first.
@@ -180,15 +128,9 @@ def load_spec(
     return SpecPage(
         node=read_nodes(conn, [spec])[spec],
         configuration=configuration,
-        stacks=tuple(json.loads(stacks)),
-        release_count=release_count,
-        first_seen=days[0],
-        last_seen=days[1],
+        spec=stored,
         listings=listings,
-        otherwise=tuple(
-            (path, message.replace(f" {dag_hash}", "", 1))
-            for path, message in select(conn, OTHERWISE, hash=dag_hash)
-        ),
+        otherwise=contradictions_of(conn, dag_hash),
         trees=_trees(lookups, graph, spec) if spec in graph.edges else None,
         needed_by=tuple(needing.values()),
         other_count=len(every_other),
