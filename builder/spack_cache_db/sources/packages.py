@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -57,7 +56,7 @@ class ListedPackage(Struct, gc=False):
     latest_version: Text | None = None
     versions: Annotated[list[str], _Many] = []
     homepage: Text | None = None
-    file: Text | None = None
+    recipe: Text | None = msgspec.field(default=None, name="file")
     dependencies: dict[str, Annotated[list[str], _Many]] = {}
 
 
@@ -108,7 +107,7 @@ _LIST = msgspec.json.Decoder(list[Raw])
 
 _KNOWN = {
     "": {
-        *PublishedPackage.__struct_fields__, *ListedPackage.__struct_fields__,
+        *PublishedPackage.__struct_fields__, *ListedPackage.__struct_encode_fields__,
         "aliases", "conflicts", "maintainers", "patches", "resources",
     },
     "versions": {*Version.__struct_fields__, "sha256", "tag", "commit"},
@@ -142,19 +141,21 @@ def read_facts(file: RawFile) -> list[PackageFacts]:
                 start = data.index(member, start)
                 value, problems = msgspec.json.decode(member), list[Problem]()
                 package = (_listed if is_list else _published)(value, problems)
+                _check(package)
                 unknown = _unknown_keys(value) - reported
                 reported |= unknown
-                for key in sorted(unknown):
-                    message = f"has the unknown key {printable_name(key)}"
-                    message = f"the package {printable_name(package.name)} {message}"
-                    problems.append(Problem("unknown_key", message))
-                package = replace(
-                    package, location=file.location, path=file.path, problems=(*problems,)
+                words = (f"has the unknown key {printable_name(key)}" for key in sorted(unknown))
+                problems += (Problem("unknown_key", message) for message in words)
+                subject = f"the package {package.name}"
+                if package.name in facts:
+                    raise ValueError(f"{subject} is repeated, expected once")
+                messages = ((problem, f"{subject} {problem.message}") for problem in problems)
+                facts[package.name] = replace(
+                    package,
+                    location=file.location,
+                    path=file.path,
+                    problems=tuple(problem._replace(message=text) for problem, text in messages),
                 )
-                _check(package)
-                if facts.setdefault(package.name, package) is not package:
-                    name = printable_name(package.name)
-                    raise ValueError(f"the package {name} is repeated, expected once")
                 start += len(member)
         except BROKEN as error:
             # The byte at which the JSON is broken; the fault of a value has no place.
@@ -173,14 +174,9 @@ def _listed(value: Any, problems: list[Problem]) -> PackageFacts:
     for kind in TYPES:
         for name in dict.fromkeys(package.dependencies.get(kind, [])):
             types.setdefault(name, []).append(kind)
-    texts = {
-        "latest_version": package.latest_version,
-        "homepage": package.homepage,
-        "recipe": package.file,
-    }
     return replace(
         PackageFacts("", "", LISTED, package.name),
-        texts=_stored(package.name, texts, problems),
+        texts=_stored_texts(package, problems),
         versions=dict.fromkeys(package.versions, KnownVersion(None, False)),
         dependencies={name: tuple(kinds) for name, kinds in types.items()},
     )
@@ -194,7 +190,7 @@ def _published(value: Any, problems: list[Problem]) -> PackageFacts:
         variant.name: KnownVariant(variant.default, variant.description)
         for variant in reversed(package.variants)
         if not any(
-            _is_formula(package.name, f"variant {printable_name(variant.name)}", text, problems)
+            _is_formula(f"variant {printable_name(variant.name)}", text, problems)
             for text in (variant.description, str(variant.default))
         )
     }
@@ -207,11 +203,10 @@ def _published(value: Any, problems: list[Problem]) -> PackageFacts:
     # A version may be in both lists.
     for version in deprecated or ():
         versions[version.name] = KnownVersion(True, version.branch is not None)
-    columns = ("description", "homepage", "build_system", "latest_version")
     described = [*package.dependencies, *package.dependent_to]
     return replace(
         PackageFacts("", "", PUBLISHED, package.name),
-        texts=_stored(package.name, {key: getattr(package, key) for key in columns}, problems),
+        texts=_stored_texts(package, problems),
         versions=versions,
         variants=dict(reversed(variants.items())),
         dependencies={dependency.name: () for dependency in package.dependencies},
@@ -220,33 +215,34 @@ def _published(value: Any, problems: list[Problem]) -> PackageFacts:
     )
 
 
-def _stored(name: str, texts: Mapping[str, str | None], problems: list[Problem]) -> dict[str, str]:
-    """Return the texts to store, without null, `None`, formulas and homepages that are not URLs."""
-    stored = {}
-    for key, value in texts.items():
-        if value is None or value == "None" or _is_formula(name, key, value, problems):
-            continue
-        if key == "homepage" and not (value.isprintable() and _HOMEPAGE.fullmatch(value)):
-            problems.append(_left_out(name, key, value, "a URL of the web"))
-        else:
-            stored[key] = value
-    return stored
-
-
+_TEXTS = ("description", "homepage", "build_system", "latest_version", "recipe")
 _HOMEPAGE = re.compile(r"https?://[^\s/]\S*", re.IGNORECASE)
 
 
-def _is_formula(name: str, word: str, text: str, problems: list[Problem]) -> bool:
+def _stored_texts(package: Struct, problems: list[Problem]) -> dict[str, str]:
+    """Return the texts to store, without null, `None`, formulas and homepages that are not URLs."""
+    texts = {}
+    for key in _TEXTS:
+        value = getattr(package, key, None)
+        if value is None or value == "None" or _is_formula(key, value, problems):
+            continue
+        if key == "homepage" and not (value.isprintable() and _HOMEPAGE.fullmatch(value)):
+            problems.append(_left_out(key, value, "a URL of the web"))
+        else:
+            texts[key] = value
+    return texts
+
+
+def _is_formula(word: str, text: str, problems: list[Problem]) -> bool:
     """Return whether a text is a formula to spreadsheets, and add a problem if it is."""
     is_formula = text.lstrip().startswith(FORMULA)
     if is_formula:
-        problems.append(_left_out(name, word, text, "text that begins with no = + - @"))
+        problems.append(_left_out(word, text, "text that begins with no = + - @"))
     return is_formula
 
 
-def _left_out(name: str, word: str, text: str, expected: str) -> Problem:
-    subject = f"the package {printable_name(name)} has the {word} {quoted(text)}"
-    message = f"{subject}, expected {expected}; it is left out"
+def _left_out(word: str, text: str, expected: str) -> Problem:
+    message = f"has the {word} {quoted(text)}, expected {expected}; it is left out"
     return Problem("package_text", message, value=json.dumps(text))
 
 
