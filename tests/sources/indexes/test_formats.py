@@ -221,7 +221,7 @@ FORMS: dict[str, Callable[[str], bytes]] = {
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_every_form_says_the_same(name: str, form: str) -> None:
     """JSON or YAML, clear-signed, packed: the same nodes, the binary's own first."""
-    version, entries = read_spec_file(FORMS[form](json.dumps(FILES[name])), 2**20)
+    version, entries = read_spec_file(FORMS[form](json.dumps(FILES[name])))
 
     nodes = [entry.node for entry in entries]
     assert [each.name for each in nodes] == ["a", "b"]
@@ -236,7 +236,7 @@ def test_every_form_says_the_same(name: str, form: str) -> None:
 @pytest.mark.parametrize("path", sorted(MIRRORS.glob("v2*/build_cache/*")), ids=lambda p: p.name)
 def test_real_files_are_read(path: Path) -> None:
     """Of Spack 0.16 to 0.23: the hash in the file's name is that of the first node."""
-    _, entries = read_spec_file(path.read_bytes(), 2**20)
+    _, entries = read_spec_file(path.read_bytes())
 
     nodes = [entry.node for entry in entries]
     assert nodes[0].hash in path.name
@@ -283,7 +283,7 @@ def test_what_is_no_spec_file_is_named(name: str) -> None:
     """In words, whatever it is instead."""
     data, words = BROKEN[name]
     with pytest.raises(LineFault, match=words):
-        read_spec_file(data, 2**20)
+        read_spec_file(data)
 
 
 PLACES = [

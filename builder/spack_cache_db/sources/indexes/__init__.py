@@ -225,6 +225,9 @@ def decompressed(data: bytes, max_size: int) -> bytes:
 VERSIONS = ("5", "6", "7", "8")
 """The database versions of Spack 0.13 to 1.1 that are read."""
 
+MAX_SPEC_FILE = 2**26
+"""Bytes of a spec file; the largest known have a few hundred thousand."""
+
 NODE_LIMIT = 10_000
 """Nodes of a spec file; the largest known have a few hundred."""
 
@@ -235,11 +238,6 @@ _RECORD = {
 _SPEC_FILE = {
     "spec", "binary_cache_checksum", "buildcache_layout_version", "buildinfo", "full_hash",
 }  # fmt: skip
-
-A_LOCKFILE = (
-    "is a spack.lock, which lists the specs of an environment, expected an index; to see which of "
-    "them have binaries, use 'spack-cache-db cover spack.lock FILE'"
-)
 
 _YAML = YamlBounds(size=2**24, parts=500_000)
 
@@ -343,12 +341,9 @@ class Installs(dict[str, Raw]):
         return entry
 
 
-def read_spec_file(data: bytes, max_size: int) -> tuple[int, list[Entry]]:
-    """Return the version and the nodes of a spec file; the node of the binary comes first.
-
-    The file may have any of its forms; it is decompressed to at most `max_size` bytes.
-    """
-    text = without_signature(decompressed(data, max_size))
+def read_spec_file(data: bytes) -> tuple[int, list[Entry]]:
+    """Return the version and the nodes of a spec file; the node of the binary comes first."""
+    text = without_signature(decompressed(data, MAX_SPEC_FILE))
     require_text(text)
     with _whole("spec file", ", expected one of Spack's"):
         is_json = text.lstrip().startswith(b"{")
@@ -357,7 +352,9 @@ def read_spec_file(data: bytes, max_size: int) -> tuple[int, list[Entry]]:
 
 def _spec_file(file: Any) -> tuple[int, list[Entry]]:
     if isinstance(file, dict) and "concrete_specs" in file:
-        raise IndexFault(A_LOCKFILE)
+        kind = "is a spack.lock, which lists the specs of an environment, expected an index"
+        advice = "to see which of them have binaries, use 'spack-cache-db cover spack.lock FILE'"
+        raise IndexFault(f"{kind}; {advice}")
     unknown: set[str] = set()
     spec = require_known(file, _SPEC_FILE, "", unknown).get("spec")
     version: Any = 1

@@ -35,6 +35,7 @@ from spack_cache_db.sources.indexes import (
     MANIFESTS,
     MAX_ADDRESS,
     MAX_MANIFEST,
+    MAX_SPEC_FILE,
     SPEC,
     TARBALL,
     ZSTD,
@@ -53,9 +54,6 @@ from spack_cache_db.sources.indexes import (
     read_spec_file,
 )
 from spack_cache_db.sources.indexes.binary_filter import BinaryFilter, parse_filter
-
-MAX_SPEC_FILE = 2**26
-"""Bytes of a spec file; the largest known have a few hundred thousand."""
 
 _INDEX_MANIFEST = "index.manifest.json"
 _PLAIN = (LAYOUT_2_INDEX, ".spack-db/index.json", "index.json")
@@ -80,7 +78,7 @@ def open_file(file: RawFile, place: Place) -> OpenIndex:
             require_text(data)
             return _opened(*opened, file.path, Installs(data), file.location)
         # `_cache/<release>/<package>/spec-N.json`, as in the folders of pages.
-        version, entries = read_spec_file(data, MAX_INDEX)
+        version, entries = read_spec_file(data)
         folders = file.path.split("/")[:-1]
         records = SpecFileRecords([entries], f"{SPEC_FILE}{version}")
         return _opened(*opened, "/".join([*folders[-2:-1], "spec.json"]), records, None)
@@ -286,7 +284,7 @@ class _Mirror:
                     data = self._blob(read_manifest(read_file(path, MAX_MANIFEST)), SPEC)
                 else:
                     data = read_file(path, MAX_SPEC_FILE)
-                files.append(read_spec_file(data, MAX_SPEC_FILE)[1])
+                files.append(read_spec_file(data)[1])
             digest.update(hashlib.sha256(data).digest())
         if not files:
             raise IndexFault("the mirror has neither an index nor a spec file, expected one")
