@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import threading
 from pathlib import Path
 
 import pytest
 
+from spack_cache_db.bounded_files import alone_in
 from spack_cache_db.errors import OutputError
 from spack_cache_db.sources import ADDRESS_FILE
 from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
@@ -141,24 +140,14 @@ def test_a_folder_that_cannot_be_written(site: Site, output: Path) -> None:
     assert folders(output) == ["b/root"]
 
 
-def test_an_output_that_is_a_file(tmp_path: Path) -> None:
-    """Nothing is fetched without a folder to write into."""
-    (tmp_path / "file").write_bytes(b"")
-
+def test_an_output_that_cannot_be_used(output: Path) -> None:
+    """A file is refused, and a folder that another run writes into, which is left alone."""
+    running = pytest.raises(OutputError, match="another fetch is writing into it")
+    with alone_in(output, "fetch"), running:
+        fetch(["https://host/a"], output)
+    written(output, {"file": b""})
     with pytest.raises(OutputError, match="expected a folder to write into"):
-        fetch(["https://host/a"], tmp_path / "file")
-
-
-def test_two_runs_at_once(output: Path) -> None:
-    """A second run into the same folder is refused, and leaves the first alone."""
-    output.mkdir()
-    descriptor = os.open(output, os.O_RDONLY)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    try:
-        with pytest.raises(OutputError, match="another fetch is writing into it"):
-            fetch(["https://host/a"], output)
-    finally:
-        os.close(descriptor)
+        fetch(["https://host/a"], output / "file")
 
 
 OTHERS = (
