@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import StringIO
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from spack_cache_db.errors import LineFault
 
 
-@dataclass(frozen=True, slots=True)
-class YamlBounds:
+class YamlBounds(NamedTuple):
     """Limits of characters, of scalars, lists and mappings, and of levels, aliases written out."""
 
     size: int = 2**20
@@ -85,15 +83,12 @@ def part_count(node: yaml.Node) -> int:
 
 
 def text_value(node: yaml.Node) -> Any:
-    """Return a node of `compose` as text, lists and dictionaries; `LineFault` for other keys."""
+    """Return a node of `compose` as text, lists and dictionaries."""
     if isinstance(node, yaml.SequenceNode):
         return [text_value(item) for item in node.value]
-    if not isinstance(node, yaml.MappingNode):
-        return node.value
-    for key, _ in node.value:
-        if not isinstance(key, yaml.ScalarNode):
-            raise fault_at(key, "broken YAML: found unhashable key")
-    return {key.value: text_value(value) for key, value in node.value}
+    if isinstance(node, yaml.MappingNode):
+        return {key.value: text_value(value) for key, value in node.value}
+    return node.value
 
 
 def line_of(node: yaml.Node) -> int:
@@ -134,8 +129,6 @@ def key_of(node: yaml.Node) -> tuple[str, str]:
 
     A colon at its end is Spack's mark of a key that replaces another (`spack_yaml.py`).
     """
-    if not isinstance(node, yaml.ScalarNode):
-        raise fault_at(node, "expected a key as text")
     text = str(node.value)
     if not text.endswith(":") or "@" in text:
         return text, ""
@@ -213,6 +206,9 @@ class _Loader(*_BASES):  # type: ignore[misc]
     def compose_mapping_node(self, anchor: Any) -> Any:
         """Return a mapping with the pairs that it merges (`<<`)."""
         node = super().compose_mapping_node(anchor)
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise fault_at(key, "broken YAML: expected a key as text")
         own = [pair for pair in node.value if not pair[0].tag.endswith(":merge")]
         if len(own) < len(node.value):
             self.flatten_mapping(node)
