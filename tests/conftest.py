@@ -5,7 +5,9 @@ import os
 import signal
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -69,14 +71,54 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-@pytest.fixture(scope="session")
-def samples_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The database of the five sample pages."""
+def built_from(name: str, build_in: Callable[[Path], object]) -> Any:
+    """Return a fixture: the path of a database that is built once for all processes."""
 
-    def make(folder: Path) -> None:
-        build([str(SAMPLES)], folder / "samples.db")
+    @pytest.fixture(scope="session")
+    def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+        return built_once(tmp_path_factory, name, build_in) / "spack-cache.db"
 
-    return built_once(tmp_path_factory, "samples", make) / "samples.db"
+    return file
+
+
+def connection_to(fixture: str) -> Any:
+    """Return a fixture: a connection to the database of another fixture."""
+
+    @pytest.fixture(scope="session")
+    def connection(request: pytest.FixtureRequest) -> Iterator[sqlite3.Connection]:
+        with closing(sqlite3.connect(request.getfixturevalue(fixture))) as connection:
+            yield connection
+
+    return connection
+
+
+def _build(*paths: Path, **options: Any) -> Callable[[Path], object]:
+    return lambda folder: build(paths, folder / "spack-cache.db", **options)
+
+
+def _build_tree(folder: Path) -> None:
+    mirror = folder / "mirrors" / "develop" / "e4s"
+    mirror.mkdir(parents=True)
+    (mirror / "index.json").write_bytes(real())
+    tree = trees.write_tree(folder / "opt", trees.real_tree())
+    build([tree, folder / "mirrors"], folder / "spack-cache.db")
+
+
+# The five sample pages, and those of every era.
+samples_file = built_from("samples", _build(SAMPLES))
+samples = connection_to("samples_file")
+all_samples_file = built_from("all-samples", _build(SAMPLES, MORE_SAMPLES))
+all_samples = connection_to("all_samples_file")
+# Pages of every era, an index, mirrors and package data.
+_every_source = (SAMPLES, MORE_SAMPLES, REAL_FILE, MIRRORS, PACKAGE_DATA)
+all_sources_file = built_from("sources", _build(*_every_source))
+all_sources = connection_to("all_sources_file")
+# A real index, which has externals: the stack e4s of develop.
+real_index_file = built_from("index", _build(REAL_FILE, release="develop", stack="e4s"))
+real_index = connection_to("real_index_file")
+# An installed tree, and a mirror that has more binaries.
+real_tree_file = built_from("tree", _build_tree)
+real_tree = connection_to("real_tree_file")
 
 
 @pytest.fixture(scope="session")
@@ -87,101 +129,18 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def samples(samples_file: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to the database of the five sample pages."""
-    connection = sqlite3.connect(samples_file)
-    yield connection
-    connection.close()
-
-
-@pytest.fixture(scope="session")
-def all_samples_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The database of the sample pages of every era."""
-
-    def make(folder: Path) -> None:
-        build([str(SAMPLES), str(MORE_SAMPLES)], folder / "all.db")
-
-    return built_once(tmp_path_factory, "all-samples", make) / "all.db"
-
-
-@pytest.fixture(scope="session")
-def all_samples(all_samples_file: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to the database of the sample pages of every era."""
-    connection = sqlite3.connect(all_samples_file)
-    yield connection
-    connection.close()
-
-
-@pytest.fixture(scope="session")
-def all_sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
-    """A connection to a database of pages of every era, an index, mirrors and package data."""
-
-    def make(folder: Path) -> None:
-        build([SAMPLES, MORE_SAMPLES, REAL_FILE, MIRRORS, PACKAGE_DATA], folder / "sources.db")
-
-    folder = built_once(tmp_path_factory, "sources", make)
-    connection = sqlite3.connect(folder / "sources.db")
-    yield connection
-    connection.close()
-
-
-@pytest.fixture(scope="session")
-def real_index_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The database of a real index, which has externals: the stack e4s of develop."""
-
-    def make(folder: Path) -> None:
-        build([REAL_FILE], folder / "spack-cache.db", release="develop", stack="e4s")
-
-    return built_once(tmp_path_factory, "index", make) / "spack-cache.db"
-
-
-@pytest.fixture(scope="session")
-def real_index(real_index_file: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to the database of a real index."""
-    connection = sqlite3.connect(real_index_file)
-    yield connection
-    connection.close()
-
-
-@pytest.fixture(scope="session")
-def real_tree_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The database of an installed tree, and of a mirror that has more binaries."""
-
-    def make(folder: Path) -> None:
-        mirror = folder / "mirrors" / "develop" / "e4s"
-        mirror.mkdir(parents=True)
-        (mirror / "index.json").write_bytes(real())
-        tree = trees.write_tree(folder / "opt", trees.real_tree())
-        build([tree, folder / "mirrors"], folder / "spack-cache.db")
-
-    return built_once(tmp_path_factory, "tree", make) / "spack-cache.db"
-
-
-@pytest.fixture(scope="session")
-def real_tree(real_tree_file: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to the database of an installed tree and a mirror."""
-    connection = sqlite3.connect(real_tree_file)
-    yield connection
-    connection.close()
-
-
 @pytest.fixture
 def built(tmp_path: Path) -> Iterator[Build]:
     """Build pages, given as keyword=bytes, and connect to the database."""
-    connections: list[sqlite3.Connection] = []
+    with ExitStack() as stack:
 
-    def make(**pages: bytes) -> sqlite3.Connection:
-        number = len(connections)
-        folder = write(tmp_path / f"pages-{number}", **pages)
-        output = tmp_path / f"built-{number}.db"
-        build([str(folder)], output)
-        connections.append(sqlite3.connect(output))
-        return connections[-1]
+        def make(**pages: bytes) -> sqlite3.Connection:
+            number = len([*tmp_path.glob("built-*.db")])
+            folder, output = tmp_path / f"pages-{number}", tmp_path / f"built-{number}.db"
+            build(write(folder, **pages), output)
+            return stack.enter_context(closing(sqlite3.connect(output)))
 
-    yield make
-    for connection in connections:
-        connection.close()
+        yield make
 
 
 @pytest.fixture
