@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
-from tests.site.browser.visitors import VISITORS, Visit
+from tests.serving import Server
+from tests.site.browser.test_every_page import faults_of
+from tests.site.browser.visitors import NARROW, VISITORS, WIDE, Visit
 from tests.site.cache import HOSTILE, MPI, spec_hash
 
 pytestmark = pytest.mark.slow
@@ -100,3 +102,121 @@ def test_names_are_suggested(visit: Visit) -> None:
     box.fill("py-torchvision")
     box.press("Enter")
     expect(page).to_have_url(f"{visit.server.address}/package/py-torchvision")
+
+
+SPECS = "\n".join([*(f"hdf5@1.{number}" for number in range(1, 19)), "zlib", "py-torch +cuda"])
+
+
+@VISITORS
+def test_an_environment_to_what_lacks_a_binary(visit: Visit) -> None:
+    """Paste twenty specs and submit: one block installs four, the others lead to what is near."""
+    page = visit.page
+    page.goto("/cover")
+    page.get_by_label("One spec a line").fill(SPECS)
+    page.get_by_role("button", name="Find binaries").click()
+
+    expect(page.get_by_role("status").first).to_contain_text("4 of 20 specs have a binary")
+    expect(page.get_by_role("heading", name="16 without a binary")).to_be_visible()
+    expect(page.get_by_text("spack install --cache-only")).to_be_in_viewport()
+    assert "/cover?q=hdf5%401.1%0A" in page.url
+    page.reload()
+    expect(page.get_by_label("One spec a line")).to_have_value(SPECS)
+
+    page.get_by_role("link", name="Without @1.1:").first.click()
+    expect(page).to_have_url(f"{visit.server.address}/package/hdf5")
+
+
+DROP = """
+(area, files) => {
+  const data = new DataTransfer();
+  for (const [name, text] of files) data.items.add(new File([text], name));
+  area.dispatchEvent(new DragEvent("drop", { dataTransfer: data, cancelable: true }));
+}
+"""
+
+
+def test_files_are_dropped(visit: Visit) -> None:
+    """Files that are dropped into the box stand in it, several with their names."""
+    page = visit.page
+    page.goto("/cover")
+    area = page.get_by_label("One spec a line")
+    files = [["spack.yaml", "spack: {specs: [zlib]}"], ["packages.yaml", "packages: {}"]]
+    page.evaluate(f"([area, files]) => ({DROP})(area, files)", [area.element_handle(), files])
+    text = "".join(f"--- # {name}\n{text}\n" for name, text in files)
+    expect(area).to_have_value(text)
+    page.get_by_role("button", name="Find binaries").click()
+    expect(page.get_by_role("status").first).to_contain_text("1 of 1 spec has a binary")
+
+
+FLEX = "/spec/dyheadhjccf4dd3wofittcndk263tjmh"
+"""It links gcc-runtime, which links glibc, and has five other binaries of its configuration."""
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])
+def test_dependencies_unfold(browser: Browser, index_server: Server, script: bool) -> None:
+    """A dependency unfolds, what stands above is found there, and a link leads to its page."""
+    visit = Visit(browser, index_server, viewport=NARROW, java_script_enabled=script)
+    page = visit.page
+    page.goto(FLEX)
+    page.get_by_role("heading", name="9 dependencies").click()
+    tree = page.get_by_role("list", name="To run")
+    below = tree.locator("details").get_by_role("link", name="glibc@2.36")
+    expect(below).to_be_hidden()
+    tree.locator("summary", has_text="gcc-runtime").click()
+    expect(below).to_be_visible()
+    expect(page.get_by_text("gcc-runtime target x86_64_v3 → x86_64_v4")).to_be_visible()
+
+    built_with = page.get_by_role("list", name="Only to build it")
+    expect(built_with.locator("summary")).to_have_count(0)
+    built_with.get_by_role("link", name="gcc@13.2.0").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("gcc@13.2.0")
+    expect(page.get_by_text("It is an external, at /opt/compilers/gcc-13.2.0")).to_be_visible()
+    expect(page.get_by_text("spack install")).to_have_count(0)
+    visit.context.close()
+    assert visit.faults == []
+
+
+def test_everyone_can_read_dependencies(browser: Browser, index_server: Server) -> None:
+    """Axe finds nothing in an unfolded tree, nothing sticks out, and no text is pale."""
+    visit = Visit(browser, index_server, viewport=WIDE, reduced_motion="reduce")
+    found = [fault for path in (FLEX, "/package/gcc") for fault in faults_of(visit, path)]
+    visit.context.close()
+    assert [*found, *visit.faults] == []
+
+
+HIGHEST_ROW = 450
+"""Pixels above the first row of a package's page in a wide window."""
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_rows_begin_on_the_first_screen(
+    browser: Browser, server: Server, size: dict[str, int]
+) -> None:
+    """Whoever opens a page sees the first row, or what to type, without scrolling."""
+    visit = Visit(browser, server, viewport=size)
+    places, links = {}, {}
+    for path in (
+        "/packages",
+        "/spack-cache/configurations",
+        "/spack-cache/builds",
+        "/spack-cache/variant_values_of_package?package=hdf5",
+    ):
+        visit.page.goto(path)
+        row = visit.page.locator("#rows tbody tr").first.bounding_box()
+        places[path] = row["y"] if row else None
+    for path in ("/package/hdf5", "/package/hdf5?release=develop&host=zen3&variant=%2Bmpi"):
+        visit.page.goto(path)
+        button = visit.page.get_by_role("button", name="Copy all").bounding_box()
+        places[path] = button["y"] if button else None
+        row = visit.page.locator("#configurations tbody tr").first.bounding_box()
+        if size is WIDE:
+            assert row is not None and row["y"] < HIGHEST_ROW
+    for path in ("/find?q=hdf5+%2Bmpi", "/find?q=%2Bmpi"):
+        visit.page.goto(path)
+        button = visit.page.get_by_role("button", name="Copy").first.bounding_box()
+        links[path] = button is not None and button["x"] + button["width"] <= size["width"]
+        places[path] = button["y"] if button else None
+    visit.context.close()
+
+    assert all(links.values()), links
+    assert {path: y for path, y in places.items() if y is None or y + 20 > size["height"]} == {}

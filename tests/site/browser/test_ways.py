@@ -115,13 +115,3 @@ def test_a_package_in_pandas(walk: Walk, conn: sqlite3.Connection) -> None:
 
     assert {row["hash"] for row in csv.DictReader(text.splitlines())} == expected
     assert {row["hash"] for row in records} == expected
-
-
-def test_how_to_follow_a_package(walk: Walk) -> None:
-    """The feed of a package stands on the first screen of its page at a desk."""
-    walk.search("hdf5")
-    place = walk.page.get_by_role("link", name="Feed of hdf5").bounding_box()
-    height = walk.page.viewport_size["height"] if walk.page.viewport_size else 0
-
-    assert place is not None
-    assert walk.page.viewport_size == NARROW or place["y"] < height

@@ -13,7 +13,7 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.database import Lookups
-from spack_cache_db.site.pages.names import LONGEST, Name, having, load_names, suggested
+from spack_cache_db.site.pages.names import LONGEST, having, load_names, suggested
 from spack_cache_db.site.pages.search import NO_TIME, FindPage, load_find
 from tests.package_data import published, write_packages
 from tests.pagetexts import page, spec, write
@@ -56,14 +56,9 @@ async def test_the_ways_out_are_links(datasette: Any) -> None:
     assert 'Perhaps you mean <a href="/find?q=hdf5%20target%3Dzen3%20%25gcc">' in misplaced.text
 
 
-@pytest.fixture(scope="module")
-def names(lookups: Lookups) -> tuple[Name, ...]:
-    """Every name of the invented cache."""
-    return load_names(lookups)
-
-
-def test_part_of_a_name(names: tuple[Name, ...]) -> None:
+def test_part_of_a_name(lookups: Lookups) -> None:
     """Names that begin with the text come first, of every kind; eight are suggested."""
+    names = load_names(lookups)
     found = [(each.kind, each.name) for each in having(names, "E4")]
 
     assert found == [("stack", "e4s"), ("stack", "e4s-arm")]

@@ -74,18 +74,12 @@ def test_candidates_are_all_that_a_hash_may_mean(real_index: sqlite3.Connection)
 
 def test_the_release_of_the_reader_is_kept(lookups: Lookups) -> None:
     """It is installed from the mirror of the release that was chosen, if that lists it."""
-    chosen = load_spec(lookups, spec_hash(MPI), release="v0.23.1")
-    other = load_spec(lookups, spec_hash(MPI), release="v99")
-    assert chosen is not None
-    assert other is not None
-    assert chosen.install is not None
-    assert other.install is not None
-
-    assert (chosen.release, chosen.install.release) == ("v0.23.1", "v0.23.1")
-    assert (
-        chosen.install.commands[0] == "spack mirror add v0.23.1 https://binaries.spack.io/v0.23.1"
-    )
-    assert (other.release, other.install.release) == (None, "develop")
+    for wanted, chosen, mirror in (("v0.23.1", "v0.23.1", "v0.23.1"), ("v99", None, "develop")):
+        page = load_spec(lookups, spec_hash(MPI), release=wanted)
+        assert page is not None and page.install is not None
+        assert (page.release, page.install.release) == (chosen, mirror)
+        added = f"spack mirror add {mirror} https://binaries.spack.io/{mirror}"
+        assert page.install.commands[0] == added
 
 
 def test_one_page_of_them_the_current_first(built: Build) -> None:
@@ -247,14 +241,10 @@ def test_what_is_shared_is_unfolded_once() -> None:
     """The first time with all below it, later with a word; a leaf is a leaf each time."""
     assert both(a="b c", b="d", c="d e", d="e") == ("b(d(e ))c(d^ e )", "")
 
-
-def test_build_only_stands_apart() -> None:
-    """What is used to build or to test alone is the second tree, without what that needs."""
+    # What is used to build or to test alone is the second tree, without what that needs.
     assert both(a="b c:build d:build,link e:test", b="f", c="b g:build f:run") == ("b(f )d", "c e")
 
-
-def test_a_cycle_ends() -> None:
-    """Spack has none, an index may say anything: what stands above is not unfolded again."""
+    # A cycle ends: Spack has none, but an index may have any.
     assert both(a="a b", b="a c:build") == ("a(a^ b(a^ ))b^", "")
 
 
@@ -266,13 +256,7 @@ def test_too_many_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert (drawn(deep.run_time), deep.is_whole) == ("b(c(d ))f", False)
     assert (drawn(exact.run_time), exact.is_whole) == ("b(c )f", True)
-
-
-def test_what_was_not_read_is_told() -> None:
-    """Where the graph does not have all that the spec needs, the tree is not whole."""
     graph, nodes, root = graph_of(a="b")
-
-    assert trees(graph, nodes, root).is_whole
     assert not trees(Needs(graph.edges, frozenset([root])), nodes, root).is_whole
 
 
@@ -300,17 +284,10 @@ def test_the_real_index(dag_hash: str, real_index: sqlite3.Connection) -> None:
     assert direct == edges()[dag_hash].keys()
 
 
-def row(name: str, *types: str, **more: object) -> TreeRow:
-    """Return the row of a binary of this name; `more` replaces what is said of it."""
-    node = Node(hash_of(name), name, "1.0", is_binary=True, external=None)
-    plain = TreeRow(node, types, (), 0, has_more=False, is_above=False, closes=0)
-    return plain._replace(**more)  # type: ignore[arg-type]
-
-
 def test_words_are_text() -> None:
     """A name, a version, a type or a virtual package that is a script is shown, not run."""
     node = Node(hash_of("x"), HOSTILE, HOSTILE, is_binary=True, external=None)
-    every = row("x", HOSTILE, node=node, virtuals=(HOSTILE,), needs=1)
+    every = TreeRow(node, (HOSTILE,), (HOSTILE,), needs=1)
 
     for each in (every, every._replace(has_more=True, closes=1), every._replace(is_above=True)):
         found = tree_rows([each], "/")
