@@ -62,8 +62,8 @@ def plan(
     found: dict[str, File] = {}
     faults: list[Fault] = []
     unlisted: list[Fault] = []
-    named = sorted((path, release) for release, path in installations)
-    inputs: list[tuple[str, str | None]] = [*((path, None) for path in sorted(paths)), *named]
+    trees = sorted((path, release) for release, path in installations)
+    inputs: list[tuple[str, str | None]] = [*((path, None) for path in sorted(paths)), *trees]
     tops = {os.path.realpath(path) for path, _ in inputs if os.path.isdir(path)}  # noqa: PTH112
     for path, release in inputs:
         files, folder_faults = _files_below(path, tops)

@@ -88,7 +88,6 @@ def test_words_are_those_that_spack_prints() -> None:
 
 BROKEN_INDEXES = {
     "cut": (real()[:100_000], "truncated"),
-    "cut at the end": (real()[:-1], "truncated"),
     "no object": (b"[" * 1_000_000, "Expected `object`"),
     "nested": (b'{"database":{"version":"8","installs":' + b"[" * 1_000_000, "broken index"),
     "another version": (index(version="4"), "database version 4, expected one of 5, 6, 7, 8"),
@@ -254,10 +253,6 @@ BROKEN = {
         b'spec: 1\nfull_hash: !!int ""\n',
         "broken YAML: this is not a value of type int",
     ),
-    "no time": (
-        b"spec: 1\nfull_hash: !!timestamp x",
-        "broken YAML: this is not a value of type time",
-    ),
     "YAML that grows": (b"spec: &a [*a]\nbuildinfo: {a: *a}", r"\*a contains itself"),
     "no nodes": (b'{"spec": {"_meta": {"version": 2}, "nodes": []}}', "has 0 nodes, expected 1"),
     "too many nodes": (
@@ -265,7 +260,6 @@ BROKEN = {
         "has 10,001 nodes",
     ),
     "a key twice in YAML": (b"spec: []\nfull_hash: x\nfull_hash: y", "a repeated key"),
-    "no UTF-8": (b'{"spec": "\xed\xa0\x80"}', "not UTF-8: byte 0xed"),
     "a number without end": (b'{"spec": [], "full_hash": ' + b"1" * 5000 + b"}", "broken spec"),
     "no hash": (
         json.dumps(replaced(FILES["specfile 5"], ("spec", "nodes", 1, "hash"), "b")).encode(),
@@ -350,14 +344,11 @@ def test_the_text_of_a_signed_message_comes_back(text: str) -> None:
     ("data", "message"),
     [
         (b"", "broken address of a mirror: "),
-        (b"{}", "broken address of a mirror: "),
-        (b'{"url": 1}', "broken address of a mirror: "),
         (b'{"url": "https://a", "more": 1}', "broken address of a mirror: "),
         (b'{"url": "\xff"}', "broken address of a mirror: "),
         (b"[" * 100_000, "broken address of a mirror: "),
         (b'{"url": "somewhere"}', "the address of a mirror is not a URL, expected one such as"),
         (b'{"url": "https://a b"}', "the address of a mirror is not a URL, expected one such as"),
-        (b'{"url": "https://a\\nb"}', "the address of a mirror is not a URL, expected one such as"),
     ],
 )
 def test_what_says_no_address(data: bytes, message: str) -> None:
