@@ -270,12 +270,6 @@ class Candidates(Memory):
         key = condition.kind, condition.asked, of
         return self.once(key, lambda: satisfying(self.lookups, condition, of))
 
-    def counts(self, places: Conditions, rows: Sequence[Candidate]) -> Mapping[int, int]:
-        """Return the number of specs that satisfy `places`, by the ids of configurations."""
-        if len({row.key("package") for row in rows}) == 1:
-            return {key: len(specs) for key, specs in self.specs_of(places, rows).items()}
-        return counts_in_scope(self.lookups, [row.id for row in rows], places)
-
     def specs_of(self, places: Conditions, rows: Sequence[Candidate]) -> Mapping[int, list[Spec]]:
         """Return the specs that satisfy `places`, by the ids of configurations.
 
@@ -330,7 +324,9 @@ class Misses:
         places = self._considered(considered, kinds)
         if not places:
             return {row.id: row.spec_count for row in rows}
-        return self.candidates.counts(places, rows)
+        if self.package is None:
+            return counts_in_scope(self.candidates.lookups, [row.id for row in rows], places)
+        return {key: len(specs) for key, specs in self.candidates.specs_of(places, rows).items()}
 
     def _considered(self, considered: int, kinds: Iterable[str]) -> Conditions:
         conditions = enumerate(self.conditions)
