@@ -138,8 +138,9 @@ def foreign_fault(text: str) -> LineFault | None:
     for pattern, message in _FOREIGN.items():
         if re.match(pattern, head):
             return LineFault(1, message)
-    conflict = re.search(r"^<{7}(?: |$)(?s:.*)^>{7}(?: |$)", text, re.MULTILINE)
-    if conflict is None:
+    # Not one expression, which takes quadratic time for many beginnings without an end.
+    begin = re.search(r"^<{7}(?: |$)", text, re.MULTILINE)
+    if not begin or not re.compile(r"^>{7}(?: |$)", re.MULTILINE).search(text, begin.end()):
         return None
-    line = text.count("\n", 0, conflict.start()) + 1
+    line = text.count("\n", 0, begin.start()) + 1
     return LineFault(line, "has an unresolved merge conflict (<<<<<<<): choose one side")
