@@ -3,15 +3,16 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.spack.constraints import SpecQuery, variant_matches, version_matches
+from spack_cache_db.records import Configuration
+from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
 from spack_cache_db.spack.lexer import QuerySyntaxError
-from spack_cache_db.spack.normal_forms import parse_variant
 from spack_cache_db.spack.parser import parse_query
-from spack_cache_db.spack.targets import target_matches
+from tests.configurations import configuration
+from tests.oracle import matches
 from tests.spack.test_printing import FRAGMENTS, without_places
 
 
@@ -70,40 +71,31 @@ def test_what_a_query_asks_already(first: str, second: str, expected: bool) -> N
     assert implies(parse_query(first), parse_query(second)) is expected
 
 
-RANGES = st.sampled_from(
-    ["1", "1.2", "=1.2", "1:", ":1.4", "1.2:1.4", ":", "2", "1,3:", "1.3:2,=4"]
+CONDITIONS = (
+    ["@1", "@1.2", "@=1.2", "@1:", "@:1.4", "@1.2:1.4", "@:", "@2", "@1,3:", "@1.3:2,=4"],
+    [f"target={name}" for name in ("zen3", ":zen3", "zen2:", "x86_64:zen4", ":haswell", "m1")],
+    ["+x", "~x", "x=a", "x=a,b", "x:=a", "x:=a,b", "x=*", "x=c"],
 )
-TARGETS = st.sampled_from(["zen3", ":zen3", "zen2:", "x86_64:zen4", ":haswell", "m1", "zen3,m1"])
-VARIANTS = st.sampled_from(["+x", "~x", "x=a", "x=a,b", "x:=a", "x:=a,b", "x=*", "x=c"])
-
-
-@given(RANGES, RANGES, st.sampled_from(["1", "1.2", "1.2.9", "1.3", "1.4.1", "2.1", "3", "4", "5"]))
-def test_versions_of_both(first: str, second: str, version: str) -> None:
-    """A version satisfies the merged query if and only if it satisfies both."""
-    ranges = [parse_query(f"@{each}").versions for each in (first, second)]
-    both = merged(f"@{first}", f"@{second}")
-    found = both is not None and version_matches(parse_query(both).versions, version)
-    assert found == all(version_matches(each, version) for each in ranges)
-
-
-@given(
-    TARGETS, TARGETS, st.sampled_from(["x86_64", "haswell", "zen", "zen2", "zen3", "zen4", "m1"])
+PAIRS = st.sampled_from(CONDITIONS).map(st.sampled_from).flatmap(lambda one: st.tuples(one, one))
+SPECS = st.builds(
+    configuration,
+    version=st.sampled_from(["1", "1.2", "1.2.9", "1.3", "1.4.1", "2.1", "3", "4", "5"]),
+    target=st.sampled_from(["x86_64", "haswell", "zen", "zen2", "zen3", "zen4", "m1"]),
+    variants=st.sampled_from(["+x", "~x", "x=a", "x=a,b", "x=c", "x=a,c", "x=a,b,c"]).map(
+        lambda text: (text,)
+    ),
 )
-def test_targets_of_both(first: str, second: str, target: str) -> None:
-    """A target satisfies the merged query if and only if it satisfies both."""
-    both = merged(f"target={first}", f"target={second}")
-    found = both is not None and target_matches(parse_query(both).target, target)
-    assert found == (target_matches(first, target) and target_matches(second, target))
 
 
-@given(VARIANTS, VARIANTS, st.sampled_from(["+x", "~x", "x=a", "x=a,b", "x=c", "x=a,c", "x=a,b,c"]))
-def test_variants_of_both(first: str, second: str, printed: str) -> None:
-    """A variant satisfies the merged query if and only if it satisfies both."""
-    asked = [parse_query(each).variants[0] for each in (first, second)]
-    both = merged(first, second)
-    variant = parse_variant(printed)
-    found = both is not None and variant_matches(parse_query(both).variants[0], variant)
-    assert found == all(variant_matches(each, variant) for each in asked)
+@settings(max_examples=150)
+@given(PAIRS, SPECS)
+def test_both_are_satisfied_by_what_satisfies_each(
+    pair: tuple[str, str], spec: Configuration
+) -> None:
+    """Versions, targets and variants of the merged query are the intersection."""
+    both = merged(*pair)
+    found = both is not None and matches(parse_query(both), spec, "")
+    assert found == all(matches(parse_query(text), spec, "") for text in pair)
 
 
 PARTS = st.lists(st.sampled_from([*FRAGMENTS, "^mpi", "^cuda@12", "%gcc", "^zlib"]), max_size=6)
