@@ -7,6 +7,7 @@ in worker processes within one budget.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -39,6 +40,8 @@ PAGE_STATEMENTS = 1.5
 """Longest time for a page of Datasette, in multiples of `sql_time_limit_ms`."""
 STREAM_STATEMENTS = 60.0
 """Longest time for a stream of rows, likewise."""
+PAUSE_SECONDS = 0.02
+"""Time for other requests between the pages of two queries."""
 # The statement of a page of a table or view; a limit inside a comment would not be a limit.
 _PAGED = re.compile(
     r"(?P<sql>(?!.*(?:--|/\*)).*) limit (?P<count>[0-9]{1,9})(?: offset (?P<first>[0-9]{1,9}))?"
@@ -49,6 +52,8 @@ _BARE_SHAPES = ("array", "arrayfirst", "object")
 """JSON with rows alone, without a field that says whether there are more."""
 
 _pools: WeakKeyDictionary[Any, Pool] = WeakKeyDictionary()
+_locks: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()
+"""The lock of the one page of a query that is rendered, by Datasette."""
 _NO_DATA = sqlite3.connect(":memory:", check_same_thread=False)
 
 
@@ -67,6 +72,7 @@ class RequestBudget(Budget):
     takes_all: bool = False
     is_stream: bool = False
     refusal: str = ""
+    lock: asyncio.Lock | None = None
 
 
 _budget: ContextVar[RequestBudget] = ContextVar("budget", default=RequestBudget(0))  # noqa: B039
@@ -103,7 +109,26 @@ def budget_of(path: str, query_string: bytes, statement_seconds: float) -> Itera
     try:
         yield
     finally:
+        end_rendering()
         _budget.reset(token)
+
+
+async def begin_rendering(datasette: Any) -> None:
+    """Wait until no other page of a query is rendered: Datasette renders each at one stretch."""
+    budget, lock = _budget.get(), _locks.setdefault(datasette, asyncio.Lock())
+    is_contended = lock.locked()
+    await lock.acquire()
+    budget.lock = lock
+    if is_contended:
+        await asyncio.sleep(PAUSE_SECONDS)
+
+
+def end_rendering() -> None:
+    """Let the next page of a query be rendered; clients may read this one slowly."""
+    budget = _budget.get()
+    if budget.lock is not None:
+        budget.lock.release()
+        budget.lock = None
 
 
 def refusal() -> str:
@@ -132,14 +157,15 @@ async def execute(
 ) -> Any:
     """Run a statement as `original` does, in a worker if the request has a query string."""
     budget = _budget.get()
-    # Datasette renders the page of a query at one stretch, while other visitors wait.
-    is_query_page = budget.is_page and truncate and page_size is None
+    is_query_page = budget.is_page and truncate and page_size is None and budget.lock is None
     if not budget.in_workers or sql.startswith("PRAGMA "):
         options |= {"truncate": truncate, "page_size": page_size}
         results = await original(sql, params, custom_time_limit=custom_time_limit, **options)
         most_rows = min(PAGE_ROWS, PAGE_CELLS // max(len(results.columns), 1))
-        if is_query_page and len(results.rows) > most_rows:
-            return Results(results.rows[:most_rows], True, results.description)
+        if is_query_page:
+            await begin_rendering(datasette)
+            if len(results.rows) > most_rows:
+                return Results(results.rows[:most_rows], True, results.description)
         return results
     longest = datasette.sql_time_limit_ms
     seconds = max(min(custom_time_limit or longest, longest), 1) / 1000
@@ -168,6 +194,8 @@ async def execute(
         budget.refusal = NO_MEMORY[1]
         raise
     assert not isinstance(result, Answer)
+    if is_query_page:
+        await begin_rendering(datasette)
     cursor = _cursor(result.columns)
     rows = [sqlite3.Row(cursor, row) for row in result.rows]
     return Results(rows, result.is_cut, cursor.description)
