@@ -58,12 +58,7 @@ def whole(path: Path) -> bool:
 
 
 def signalled_after(moment: str, name: str) -> str:
-    """Return a program, the command, that sends itself a signal once it has done one step.
-
-    Args:
-        moment: a public function of ours, such as `spack_cache_db.build.sqlite_file.create`.
-        name: that of the signal.
-    """
+    """Return a program that runs the command and sends itself a signal after a function of ours."""
     module, _, function = moment.rpartition(".")
     return (
         "import os, signal\n"

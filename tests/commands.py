@@ -25,10 +25,7 @@ def process(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def peak_memory(*arguments: object) -> tuple[int, int, str]:
-    """Run the command; return its status, the most memory it had in megabytes, and its output.
-
-    It is measured by a process that has little memory itself: Linux counts what one is forked from.
-    """
+    """Run the command; return its status, its peak memory in megabytes, and its output."""
     program = (
         "import resource, subprocess, sys\n"
         "run = subprocess.run([sys.executable, '-m', 'spack_cache_db', *sys.argv[1:]],\n"

@@ -48,11 +48,7 @@ LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let each process begin with a group of the longest tests, so that no run ends with one.
-
-    xdist's mode `worksteal` gives each process a part of the list; whoever is done takes tests from
-    the end of another's part.
-    """
+    """Let each process of xdist begin with a group of the longest tests."""
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     groups = [[each for each in items if each.path.name in names] for names in LONGEST]
     rest = [each for each in items if not any(each in group for group in groups)]

@@ -37,9 +37,8 @@ CONFIGURATIONS = st.builds(
 
 @dataclass(frozen=True)
 class Listing:
-    """What a page or an index says of one spec in one release.
+    """A spec in one release, in a page or (`index` is its stack) in an index.
 
-    `index` is the stack whose index says so, None for a page. What is no binary is not listed.
     `said` is the configuration that the page names, if that of the hash is another one.
     """
 

@@ -20,16 +20,7 @@ def completed(
     within: float = PATIENCE,
     **options: Any,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, and return its status and what it printed.
-
-    Args:
-        command: the program and its arguments.
-        check: whether the test fails when the program does.
-        stdout: where its output goes, if not into what is returned.
-        stderr: where its errors go; likewise.
-        within: seconds after which it is killed, and the test fails.
-        options: more of `subprocess.run`.
-    """
+    """Run a program to its end, at most so many seconds; `check` requires that it succeeds."""
     words = [*map(str, command)]
     done = subprocess.run(  # noqa: TID251
         words, text=True, timeout=within, check=False, stdout=stdout, stderr=stderr, **options

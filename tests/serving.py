@@ -31,12 +31,7 @@ class Server:
         return httpx.get(self.address + path, headers=headers, timeout=PATIENCE, verify=False)
 
     def visit(self, path: str, *, buffer: int | None = None) -> socket.socket:
-        """Ask for a page, and leave the answer to be read or not.
-
-        Args:
-            path: what is asked for.
-            buffer: bytes that the visitor's side takes in unread, if not the system's choice.
-        """
+        """Request a page without reading it; `buffer` bounds the unread bytes that are accepted."""
         visitor = socket.socket()
         if buffer is not None:
             visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
@@ -83,14 +78,7 @@ class Server:
 def serving(
     file: Path, *options: str, temporary: Path | None = None, terminal: int | None = None
 ) -> Iterator[Server]:
-    """Serve a file on a free port while the context lasts.
-
-    Args:
-        file: the file.
-        options: more options of `serve`.
-        temporary: the folder for temporary files, beside the file unless said otherwise.
-        terminal: an open terminal that is its standard input, which else is empty.
-    """
+    """Serve a database on a free port, with temporary files beside it and an empty input."""
     folder = temporary or file.parent
     with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".log", delete=False) as stream:
         process = subprocess.Popen(

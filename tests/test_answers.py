@@ -1,9 +1,4 @@
-"""Every way to ask gives the same answer, whatever releases say of each other.
-
-Random specs are asked of random pages and indexes, in which the same hash has other configurations
-in other releases, and within one. The answers of `find`, of SQL and of the site are compared with
-what a loop over the sources finds.
-"""
+"""`find`, SQL, the site and `cover` give the answer of a naive loop over contradictory sources."""
 
 import sqlite3
 from collections.abc import Iterator

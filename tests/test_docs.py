@@ -91,18 +91,6 @@ def test_the_version_is_said_once() -> None:
     assert "version" not in cited
 
 
-def test_commits_are_checked_as_make_check_checks() -> None:
-    """The hooks of pre-commit are the tools of `make check`, with the same schemas."""
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    recipe = makefile.partition("\ncheck:")[2].partition("\n\n")[0]
-    run = set(re.findall(r"\$\(BIN\)/(\S+)", recipe)) | set(re.findall(r"(vendor\S+)", recipe))
-    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
-    entries = " ".join(hook["entry"] for hook in config["repos"][0]["hooks"])
-    hooked = set(re.findall(r"\.venv/bin/(\S+)", entries)) | set(re.findall(r"vendor\S+", entries))
-    assert hooked == run
-    assert ("make docs" in entries, "$(MAKE) docs" in recipe) == (True, True)
-
-
 def test_the_changelog_is_in_order() -> None:
     """What is not released stands first; each release has its number and its date, newest first."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -124,25 +124,23 @@ def test_changes_of_a_release_are_the_sums_of_its_configurations(
 
 def named(hashes: Iterable[str]) -> set[tuple[str, str, str, str]]:
     """Return hash, package, version and kind of specs."""
+    specs = {dag_hash: installs()[dag_hash]["spec"] for dag_hash in hashes}
     return {
-        (each, installs()[each]["spec"]["name"], installs()[each]["spec"]["version"], kind(each))
-        for each in hashes
+        (dag_hash, each["name"], each["version"], kind(dag_hash))
+        for dag_hash, each in specs.items()
     }
 
 
 def shown(found: list[dict[str, Any]]) -> set[tuple[str, str, str, str]]:
     """Return the same of rows."""
+    kinds = {(1, 0): "binary", (0, 1): "external", (0, 0): "known as a dependency"}
     return {
-        (row["hash"], row["package"], row["version"], kind_of(row["is_binary"], row["is_external"]))
+        (
+            *(row["hash"], row["package"], row["version"]),
+            kinds[row["is_binary"], row["is_external"]],
+        )
         for row in found
     }
-
-
-def kind_of(is_binary: int, is_external: int) -> str:
-    """Return what a spec is, in one word or a few."""
-    if is_binary:
-        return "binary"
-    return "external" if is_external else "known as a dependency"
 
 
 def types_of(row: dict[str, Any]) -> set[str]:

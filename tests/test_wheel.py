@@ -26,6 +26,9 @@ from tests.processes import completed
 from tests.serving import running
 
 LOCKS = ROOT / "requirements"
+BARE = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+"""The least environment that a program needs, but for its home."""
+
 FILE = "spack-cache.db"
 SPEC = "py-mpi4py@4 target=x86_64_v3"
 HASH = "2feova4"
@@ -102,11 +105,11 @@ def test_the_wheel_carries_the_site(published: tuple[Path, Path]) -> None:
 def test_an_index_can_show_the_readme(published: tuple[Path, Path]) -> None:
     """The long description has no link and no picture that only a checkout can follow."""
     with ZipFile(published[1]) as wheel:
-        name = next(name for name in wheel.namelist() if name.endswith("/METADATA"))
+        (name,) = (name for name in wheel.namelist() if name.endswith("/METADATA"))
         metadata = message_from_bytes(wheel.read(name))
     text = str(metadata.get_payload())
     assert text.startswith("# spack-cache-db")
-    assert [link for link in re.findall(r"\]\(([^)]*)\)", text) if "://" not in link] == []
+    assert all("://" in link for link in re.findall(r"\]\(([^)]*)\)", text))
     assert metadata["Description-Content-Type"] == "text/markdown"
 
 
@@ -115,7 +118,9 @@ def test_the_sdist_is_what_the_wheel_is_made_of(
     published: tuple[Path, Path], tmp_path: Path
 ) -> None:
     """A wheel built from the unpacked sdist has the same bytes as the one from the checkout."""
-    _build(_unpacked(published[0], tmp_path), tmp_path / "again", "wheel")
+    completed(["tar", "-xzf", published[0], "-C", tmp_path], check=True)
+    unpacked = tmp_path / published[0].name.removesuffix(".tar.gz")
+    _build(unpacked, tmp_path / "again", "-t", "wheel")
     again = tmp_path / "again" / published[1].name
     assert again.read_bytes() == published[1].read_bytes()
 
@@ -129,8 +134,8 @@ def test_the_sdist_is_the_whole_checkout(published: tuple[Path, Path]) -> None:
         pytest.skip("not in a git checkout: there is no list of files to compare with")
     kept = {name for name in listed.stdout.splitlines() if (ROOT / name).exists()}
     with tarfile.open(published[0]) as archive:
-        held = {name.partition("/")[2] for name in archive.getnames()}
-    assert held - {"PKG-INFO"} == kept
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    assert packed - {"PKG-INFO"} == kept
 
 
 @pytest.mark.slow
@@ -139,12 +144,12 @@ def test_the_wheel_works_alone(published: tuple[Path, Path], tmp_path: Path) -> 
     bin_folder = _installed(published[1], tmp_path / "environment", LOCKS / "run.lock")
     assert set(COMMANDS) <= {*ARGUMENTS, "serve"}
     here, there = tmp_path / "here", tmp_path / "there"
-    said_here = _said(here, Path(sys.executable).with_name("spack-cache-db"))
-    said_there = _said(there, bin_folder / "spack-cache-db")
-    assert said_here.pop("site") == str(ROOT)
-    site = said_there.pop("site")
+    here_printed = _printed(here, Path(sys.executable).with_name("spack-cache-db"))
+    there_printed = _printed(there, bin_folder / "spack-cache-db")
+    assert here_printed.pop("site") == str(ROOT)
+    site = there_printed.pop("site")
     assert Path(site).is_relative_to(tmp_path / "environment")
-    assert said_there == said_here
+    assert there_printed == here_printed
     assert (there / FILE).read_bytes() == (here / FILE).read_bytes()
     with _serving(there, bin_folder / "spack-cache-db", "serve", FILE) as address:
         _every_kind_of_page(address)
@@ -157,7 +162,7 @@ def test_the_wheel_works_alone(published: tuple[Path, Path], tmp_path: Path) -> 
 def test_the_oldest_dependencies_suffice(published: tuple[Path, Path], tmp_path: Path) -> None:
     """With the least that the wheel asks for, each command and every page works all the same."""
     bin_folder = _installed(published[1], tmp_path / "environment", LOCKS / "oldest.lock")
-    _said(tmp_path / "there", bin_folder / "spack-cache-db")
+    _printed(tmp_path / "there", bin_folder / "spack-cache-db")
     serve = (bin_folder / "spack-cache-db", "serve", FILE, "--workers", "2")
     with _serving(tmp_path / "there", *serve) as address:
         _every_kind_of_page(address)
@@ -197,22 +202,22 @@ def test_the_oldest_dependencies_are_those_that_are_asked_for() -> None:
         assert locked[name.lower()] == oldest
 
 
-def _said(folder: Path, program: Path) -> dict[str, str]:
+def _printed(folder: Path, program: Path) -> dict[str, str]:
     """Return what each command of a program prints in a new folder."""
     folder.mkdir()
     (folder / "specs.txt").write_text(SPEC)
-    said = {}
+    printed = {}
     for name in (name for name in ARGUMENTS if name in COMMANDS):
         ran = _ran(folder, program, *ARGUMENTS[name])
         assert ran.returncode == 0, ran.stderr
-        said[name] = " ".join(ran.stdout.split())
-    del said["build"]  # It says how long it took.
-    return said
+        printed[name] = " ".join(ran.stdout.split())
+    del printed["build"]  # It contains how long it took.
+    return printed
 
 
 def _ran(folder: Path, *command: object) -> subprocess.CompletedProcess[str]:
     """Run a command in a folder, with nothing else in its environment."""
-    return completed([*map(str, command)], cwd=folder, env=_bare(folder))
+    return completed([*map(str, command)], cwd=folder, env=BARE | {"HOME": str(folder)})
 
 
 def _project() -> dict[str, Any]:
@@ -237,18 +242,11 @@ def _every_kind_of_page(address: str) -> None:
     assert "py-mpi4py" in home.text
 
 
-def _build(source: Path, folder: Path, *targets: str) -> None:
-    """Build the sdist and the wheel, or one of them, from a source tree."""
-    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
-    for target in targets:
-        command += ["-t", target]
-    completed(command, cwd=source, check=True)
-
-
-def _unpacked(sdist: Path, folder: Path) -> Path:
-    """Unpack an sdist, and return the folder that it holds."""
-    completed(["tar", "-xzf", sdist, "-C", folder], check=True)
-    return folder / sdist.name.removesuffix(".tar.gz")
+def _build(source: Path, folder: Path, *options: str) -> None:
+    """Build the sdist and the wheel, or one of them, from a checkout."""
+    completed(
+        [sys.executable, "-m", "hatchling", "build", "-d", folder, *options], cwd=source, check=True
+    )
 
 
 def _installed(wheel: Path, environment: Path, lock: Path) -> Path:
@@ -269,10 +267,5 @@ def _serving(folder: Path, *command: object) -> Iterator[str]:
     """Run a server in a folder while the context lasts, and give its address."""
     port = free_port()
     words = [*map(str, command), "--port", str(port)]
-    with running(words, port, cwd=folder, env=_bare(folder)) as server:
+    with running(words, port, cwd=folder, env=BARE | {"HOME": str(folder)}) as server:
         yield server.address
-
-
-def _bare(folder: Path) -> dict[str, str]:
-    """Return the least environment that a program needs."""
-    return {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8"}

@@ -106,10 +106,7 @@ def test_all_that_is_of_today_replaces_what_was(tmp_path: Path) -> None:
 def test_a_night_is_what_its_sources_say(
     old: dict[str, bytes], new: dict[str, bytes], keep: int | None
 ) -> None:
-    """A release of today is what today's sources alone give, whatever the history has of it.
-
-    The next night with the same sources gives the same bytes, and so does the database alone.
-    """
+    """A release of today is what today's sources alone give; a repeated night changes no byte."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         file, today = folder / "x.db", write_files(folder / "new", new)

@@ -114,10 +114,7 @@ def test_a_module_is_loaded_by_the_hash_of_its_spec(hdf5: Path, tmp_path: Path) 
 
 
 def test_a_module_of_lmod_is_loaded_by_name_and_version(hdf5: Path, tmp_path: Path) -> None:
-    """In any spelling, also if hidden; what several specs may be is reported.
-
-    The folder of a module may name the compiler of one of them.
-    """
+    """In any spelling, also if hidden, or by its folder's compiler; ambiguous ones are reported."""
     modules = [
         ("ZLIB", "/m/Core", "ZLIB/1.3", False),
         ("zlib", "/m/Core", "zlib/.1.3", True),

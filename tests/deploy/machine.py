@@ -1,10 +1,7 @@
-"""A machine in a folder: the commands of `docs/publish.md` run there, and leave this one alone.
+"""A machine in a folder, in which the commands of `docs/publish.md` run.
 
-What is replaced, and nothing else: the folders in `/opt`, `/srv`, `/etc`, `/run` and `/var/cache`
-lie in the machine's folder; the ports 80, 8001 and 8002 are free ones, of IPv4 alone; `apt-get` and
-`useradd` do nothing, so the user `spack-cache` is the one who runs the test; `systemctl` asks a
-stand-in for systemd (`manager.py`); nginx starts with the configuration in the folder, a copy of
-Debian's, and keeps what it receives there.
+Folders of `/opt`, `/srv`, `/etc`, `/run` and `/var/cache` are in that folder, and ports are free
+ones; `apt-get` and `useradd` do nothing, and `systemctl` calls `manager.py` instead of systemd.
 """
 
 import os

@@ -1,11 +1,7 @@
 """Run a command as a systemd unit would: `python -m tests.deploy.sandbox UNIT COMMAND...`.
 
-systemd itself need not run. Of the unit's settings these are applied, with the kernel's own means:
-`SystemCallFilter` with `SystemCallErrorNumber`, `RestrictAddressFamilies`, `NoNewPrivileges`,
-`CapabilityBoundingSet`, `Environment`, `EnvironmentFile`, `WorkingDirectory`, `LimitNOFILE` and
-`UMask`. A word of the command that names a variable is what that says. The groups of system calls
-are those that `systemd-analyze syscall-filter` names. Users, namespaces and control groups are not
-applied.
+System calls, address families, capabilities, privileges, environment, folder, files and umask are
+limited by the kernel, without systemd; users, namespaces and control groups are not.
 """
 
 import ctypes

@@ -1,7 +1,4 @@
-"""The commands of `docs/publish.md` and `docs/mirrors.md`, in the order in which they are typed.
-
-`machine.py` says what is replaced.
-"""
+"""The commands of `docs/publish.md` and `docs/mirrors.md`, in order, on a machine in a folder."""
 
 import os
 import re
