@@ -78,15 +78,14 @@ def covered(lookups: Lookups, pasted: PastedText) -> Cover:
     Raises:
         BuilderError: the text is not an environment, or takes too long; or a name is unknown.
     """
-    scope = pasted.narrowing.scope(lookups)
-    parse = parser_of(pasted.narrowing.spack)
-    around = Surroundings(parse=parse, known=known_names(lookups))
-    environment = read_environment(pasted.text.encode("utf-8", "replace"), NAME, LIMITS, around)
 
     def look_at_the_time() -> None:
         list(select(lookups.conn, LOOK_AT_THE_TIME))
 
     try:
+        scope = pasted.narrowing.scope(lookups)
+        around = Surroundings(parse=parser_of(pasted.narrowing.spack), known=known_names(lookups))
+        environment = read_environment(pasted.text.encode("utf-8", "replace"), NAME, LIMITS, around)
         return cover_environment(lookups, environment, scope, after_each=look_at_the_time)
     except sqlite3.OperationalError as error:
         if not is_interrupted(error):
