@@ -1,25 +1,22 @@
-"""What a reader of the documents types, and what it is to print: the fenced blocks."""
+"""The commands of the documents, and the output that they show."""
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
-    """A fenced block of a document."""
+class Fence(NamedTuple):
+    """A fenced block of a document; `place` is the line of its first line: `README.md:12`."""
 
     place: str
-    """`README.md:12`, the line of its first line."""
     language: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Typed:
+class Typed(NamedTuple):
     """One command; `shown` is the output that the document shows for it, or None."""
 
     place: str
