@@ -39,7 +39,9 @@ READERS = [compose, load]
         ("a: \ud800", 0, "broken YAML"),
     ],
 )
-def test_what_is_refused(read: Any, text: str, line: int | None, message: str) -> None:
+def test_broken_yaml_is_refused_with_its_line(
+    read: Any, text: str, line: int | None, message: str
+) -> None:
     """Broken, deep and endless YAML is refused with its line, and ends no process."""
     with pytest.raises(LineFault, match=message) as fault:
         read(text, BOUNDS)
@@ -123,7 +125,7 @@ MERGING_ALL = "\n".join(
         ("a: &a {b: {<<: *a}}", r"\*a contains itself"),
     ],
 )
-def test_aliases_count_as_what_they_stand_for(read: Any, text: str, message: str) -> None:
+def test_aliases_count_as_written_out(read: Any, text: str, message: str) -> None:
     """A text is as large as it is with its aliases written out, however few they are."""
     bounds = YamlBounds(size=500_000, parts=300)
     assert len(text) < 200_000
@@ -132,7 +134,7 @@ def test_aliases_count_as_what_they_stand_for(read: Any, text: str, message: str
 
 
 @pytest.mark.parametrize("text", ["a: 1\na: 2", "[1]", "x"])
-def test_what_is_no_mapping(text: str) -> None:
+def test_only_mappings_with_different_keys_are_read(text: str) -> None:
     """A key that stands twice, a merge, and what is no mapping are refused, not guessed."""
     node = compose(text, CONFIGURATION_BOUNDS)
     assert node is not None

@@ -225,7 +225,7 @@ ENDLESS = (
         ("UPDATE stack_sets SET stacks = '7' WHERE id = 1", ODD),
     ],
 )
-def test_what_no_build_wrote_is_refused(
+def test_a_damaged_database_is_refused(
     change: str | Callable[[Path], None], said: str, samples_file: Path, tmp_path: Path
 ) -> None:
     """In one sentence; with `--keep-going`, the rest is built."""

@@ -49,7 +49,7 @@ def test_functions_and_errors_are_described() -> None:
     assert rows == named - {"BuilderError"}  # The base of them all stands above the table.
 
 
-def test_every_room_is_on_the_map() -> None:
+def test_every_package_is_on_the_map() -> None:
     """CONTRIBUTING's map has one row for each folder of the package, and every folder is there."""
     package = ROOT / "builder" / "spack_cache_db"
     rows = re.findall(r"^\| `(builder/[\w/]+/)` \|", CONTRIBUTING, re.MULTILINE)
@@ -65,7 +65,7 @@ def test_every_route_is_in_the_table_of_addresses() -> None:
     assert [route for route, *_ in ROUTES if not any(re.match(route, path) for path in paths)] == []
 
 
-def test_what_the_recipes_name_exists() -> None:
+def test_tests_and_paths_of_contributing_exist() -> None:
     """Each test that CONTRIBUTING names is one, and each path is that of a file or a folder."""
     tests = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/test_*.py"))
     named = {*re.findall(r"`(test_\w+)`", CONTRIBUTING)}
@@ -83,7 +83,7 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert [target for target in targets if not (document.parent / target).exists()] == []
 
 
-def test_the_version_is_said_once() -> None:
+def test_the_citation_agrees_with_the_project() -> None:
     """CITATION.cff has the license and authors of pyproject.toml, which alone has the version."""
     built = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))

@@ -54,7 +54,7 @@ ORDERED = [
         ("", "other", None),
     ],
 )
-def test_a_name_says_what_it_is(name: str, kind: str, date: str | None) -> None:
+def test_a_name_has_a_kind_and_a_date(name: str, kind: str, date: str | None) -> None:
     """Only a real day makes a snapshot; no date is invented."""
     assert (release_kind(name), release_date(name)) == (kind, date)
 
@@ -67,7 +67,7 @@ def test_the_order_is_branch_releases_snapshots() -> None:
         assert sort_releases(set(shuffled)) == ORDERED
 
 
-def test_before_a_release_is_what_it_is_compared_with() -> None:
+def test_the_release_before_another() -> None:
     """Snapshots and releases follow each other; a release with snapshots follows the newest."""
     names = [*ORDERED, "v1.0.0-2025-01-01", "main", "main-2024-01-01"]
     assert releases_before(names) == {

@@ -85,7 +85,7 @@ def test_nothing_new_is_nothing_to_do(tmp_path: Path) -> None:
     assert listed(file, "site", "site-2026-11-26") == {"site": set(), "site-2026-11-26": set()}
 
 
-def test_all_that_is_of_today_replaces_what_was(tmp_path: Path) -> None:
+def test_installations_and_package_data_are_replaced(tmp_path: Path) -> None:
     """So do installations and package data; only mirrors become snapshots."""
     file, today = tmp_path / "x.db", tmp_path / "today"
     for version in ("1.0", "2.0"):
@@ -103,7 +103,7 @@ def test_all_that_is_of_today_replaces_what_was(tmp_path: Path) -> None:
 @pytest.mark.slow
 @SOME
 @given(old=files(), new=files(), keep=st.sampled_from([None, 1]))
-def test_a_night_is_what_its_sources_say(
+def test_a_night_agrees_with_its_sources(
     old: dict[str, bytes], new: dict[str, bytes], keep: int | None
 ) -> None:
     """A release of today is what today's sources alone give; a repeated night changes no byte."""

@@ -27,7 +27,7 @@ def built(folder: Path, *packages: dict[str, Any], **files: Any) -> Path:
     return file
 
 
-def test_the_richer_form_is_kept_and_the_other_adds_to_it(tmp_path: Path) -> None:
+def test_two_forms_of_package_data_are_joined(tmp_path: Path) -> None:
     """What contradicts is a problem that names the file."""
     other = listed("a", "3", "1", homepage="https://other", dependencies={"link": ["b"]})
     said = published("a", "2", "1", dependencies=described("b"))

@@ -75,7 +75,7 @@ def test_the_number_of_jobs_does_not_matter(
         assert built(tmp_path / "x.db", folder, jobs=jobs) == first
 
 
-def test_progress_is_told_unit_by_unit(
+def test_progress_is_reported_unit_by_unit(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last call says that all is read."""

@@ -144,7 +144,7 @@ def of_process(path: Path, number: int) -> Path:
 
 
 @pytest.mark.parametrize("output", ["x.db", "[x].db", "x*.db"])
-def test_what_a_killed_build_left_is_removed(output: str, tmp_path: Path) -> None:
+def test_files_of_a_killed_build_are_removed(output: str, tmp_path: Path) -> None:
     """Its files are named for its process; names of other targets are not touched."""
     of_other = of_process(sqlite_file.temporary(tmp_path / "other.db"), NOBODY)
     of_other.touch()

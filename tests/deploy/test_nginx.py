@@ -132,7 +132,7 @@ def test_fields_that_no_page_reads_lead_to_the_same_copy(site: Front) -> None:
     assert sorted(site.targets()) == [*pages]
 
 
-def test_what_the_cache_keeps(site: Front) -> None:
+def test_missing_pages_are_cached_and_errors_are_not(site: Front) -> None:
     """A missing page for a minute, which visitors do not keep; no errors, no private pages."""
     replies = [site.get("/missing") for _ in range(3)]
     assert [each.status_code for each in replies] == [404] * 3
@@ -142,7 +142,7 @@ def test_what_the_cache_keeps(site: Front) -> None:
     assert sorted(site.targets()) == ["/broken"] * 3 + ["/missing"] + ["/private"] * 3
 
 
-def test_what_is_not_passed_on_twice(site: Front) -> None:
+def test_a_fatal_request_is_passed_on_once(site: Front) -> None:
     """A request that ended one server would end the other; methods that write reach none."""
     for number in range(1, 4):
         for page in ("/die", "/die.csv"):

@@ -96,7 +96,7 @@ def test_streams_of_a_visitor_are_few(start: Callable[..., Front]) -> None:
     assert set(found[6:]) == {200}
 
 
-def test_when_all_are_busy_visitors_are_told(start: Callable[..., Front]) -> None:
+def test_requests_are_refused_if_all_servers_are_busy(start: Callable[..., Front]) -> None:
     """Each server has so many requests at most, whoever asks; pages that are kept are shown."""
     site = start(limits=True)
     site.get("/spec/kept")
@@ -130,7 +130,7 @@ def test_a_visitor_who_sends_nothing_is_let_go(site: Front) -> None:
 
 
 @pytest.mark.parametrize("leaves", [True, False])
-def test_a_stream_that_nobody_reads_ends(site: Front, leaves: bool) -> None:
+def test_an_unread_stream_ends(site: Front, leaves: bool) -> None:
     """The server that writes it is told: at once if the visitor left, else after ten seconds."""
     with socket.socket() as visitor:
         visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

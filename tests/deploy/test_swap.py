@@ -232,7 +232,7 @@ def test_two_at_once_wait_for_each_other(site: Site) -> None:
     assert site.is_served(site.published())
 
 
-def test_what_is_no_database_is_refused(site: Site) -> None:
+def test_only_a_database_is_published(site: Site) -> None:
     """One line says why, and what is served stays."""
     site.publish(b"old")
     file, linked = site.database(b"new"), site.database(b"new", "linked")

@@ -100,7 +100,7 @@ def test_pages_are_not_read_by_root() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", SERVICES, ids=lambda unit: str(unit.name))
-def test_a_forbidden_call_fails_and_kills_nobody(units: Path, unit: Path) -> None:
+def test_a_forbidden_call_fails_without_a_kill(units: Path, unit: Path) -> None:
     """`mbind`, which OpenBLAS tries, is refused; so are other families of addresses."""
     needed("systemd-analyze", "systemd")
     settings = read_unit(units / unit.name)

@@ -66,7 +66,7 @@ def test_two_queries_as_one(first: str, second: str, both: str | None) -> None:
         ("zlib target=zen3,m1", "target=:zen4", False),
     ],
 )
-def test_what_a_query_asks_already(first: str, second: str, expected: bool) -> None:
+def test_a_query_implies_another(first: str, second: str, expected: bool) -> None:
     """A row of a matrix is excluded where all that the exclusion asks is asked by the row."""
     assert implies(parse_query(first), parse_query(second)) is expected
 
@@ -89,9 +89,7 @@ SPECS = st.builds(
 
 @settings(max_examples=150)
 @given(PAIRS, SPECS)
-def test_both_are_satisfied_by_what_satisfies_each(
-    pair: tuple[str, str], spec: Configuration
-) -> None:
+def test_a_merged_query_is_the_intersection(pair: tuple[str, str], spec: Configuration) -> None:
     """Versions, targets and variants of the merged query are the intersection."""
     both = merged(*pair)
     found = both is not None and matches(parse_query(both), spec, "")
@@ -102,7 +100,7 @@ PARTS = st.lists(st.sampled_from([*FRAGMENTS, "^mpi", "^cuda@12", "%gcc", "^zlib
 
 
 @given(PARTS, PARTS)
-def test_what_both_ask_reads_as_the_same(first: list[str], second: list[str]) -> None:
+def test_a_merged_query_reads_as_the_same(first: list[str], second: list[str]) -> None:
     """The text of two queries as one is a query that asks the same, and has that very text."""
     try:
         both = constrained(parse_query(" ".join(first)), parse_query(" ".join(second)))

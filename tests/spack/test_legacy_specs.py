@@ -34,13 +34,13 @@ from tests.paths import ROOT
         ("x ^mpi", "x ^mpi"),
     ],
 )
-def test_what_follows_a_compiler_is_asked_of_the_package(text: str, meant: str) -> None:
+def test_conditions_after_a_compiler_are_the_packages(text: str, meant: str) -> None:
     """A compiler has a name and a version; all else is asked of what it compiles."""
     found = parse_legacy_query(text)
     assert found == parse_query(spec_text(parse_query(meant)))
 
 
-def test_what_spack_reads_alike_has_no_other_reading() -> None:
+def test_a_spec_that_both_read_alike_has_no_other_reading() -> None:
     """Specs of which Spack 1.0 asks the same are told from those that it reads otherwise."""
     for text in ("x %c,cxx=gcc@13.3.0", "x +a %gcc ^y +b %clang@9", "x", "x %+a"):
         assert legacy_reading(parse_query(text)) is None
@@ -61,7 +61,7 @@ def test_the_documentation_shows_the_rules() -> None:
 
 
 @pytest.mark.parametrize("text", ["x +a %gcc +a", "x %gcc %", "x@1 %gcc@2 @3", "x %gcc y", "% +x"])
-def test_what_spack_refuses(text: str) -> None:
+def test_specs_that_spack_refuses_are_refused(text: str) -> None:
     """What says something twice, or lacks a name, is no spec in Spack 0.23 either."""
     with pytest.raises(QuerySyntaxError):
         parse_legacy_query(text)

@@ -70,7 +70,7 @@ def test_a_value_is_printed_as_pages_print_it(value: object, text: str) -> None:
     assert found.variants == tuple(sorted((text, "patches=aaaaaaa,bbbbbbb")))
 
 
-def test_the_compiler_is_what_provides_c() -> None:
+def test_the_compiler_provides_c() -> None:
     """C comes before C++ and Fortran, whatever the order of the edges; without any it is none."""
     edges = (
         edge("fort", "build", virtuals=("fortran",)),
@@ -95,7 +95,7 @@ def objects(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("way", [*objects(FULL)], ids=str)
-def test_keys_that_are_not_known_are_told_at_every_depth(way: tuple[Any, ...]) -> None:
+def test_unknown_keys_are_reported_at_every_depth(way: tuple[Any, ...]) -> None:
     """With their place, and the rest of the node is read."""
     said = copy.deepcopy(FULL)
     place = said
@@ -132,7 +132,7 @@ def test_keys_that_are_not_known_are_told_at_every_depth(way: tuple[Any, ...]) -
         (node("a", compiler={"name": "gcc"}), "has no version"),
     ],
 )
-def test_what_is_no_node_is_told(said: Any, words: str) -> None:
+def test_a_value_that_is_not_a_node_is_refused(said: Any, words: str) -> None:
     """In words, with the key."""
     with pytest.raises(ValueError, match=words):
         read_node(said, set())

@@ -57,7 +57,7 @@ MEANT = "py-mpi4py@4.0.1 ~x arch=linux-ubuntu22.04-x86_64_v3 %gcc@11.4.0"
         ("\x1b[0;92mhdf5\x1b[0m@1.14", "hdf5@1.14", ""),
     ],
 )
-def test_what_is_around_a_spec_is_left_out(text: str, spec: str, left_out: str) -> None:
+def test_text_around_a_spec_is_left_out(text: str, spec: str, left_out: str) -> None:
     """Prompts, commands with their options, quotes, and what follows the command."""
     found = pasted_spec(text)
     assert (found.spec, found.left_out) == (spec, left_out)
@@ -143,7 +143,7 @@ def test_modules_are_read(module: str, spec: str | None) -> None:
         assert [each.spec for each in row] == [spec, spec]
 
 
-def test_the_documentation_shows_what_is_read() -> None:
+def test_examples_of_the_documentation_are_read() -> None:
     """Each text in the documentation is read as the spec beside it."""
     text = (ROOT / "docs" / "spec-language.md").read_text()
     section = text.partition("## Copy a spec")[2].partition("## ")[0]

@@ -114,7 +114,7 @@ PAIRS = st.builds(
 
 
 @given(st.lists(st.sampled_from(FRAGMENTS) | PAIRS, max_size=8))
-def test_what_is_printed_reads_as_the_same(parts: list[str]) -> None:
+def test_a_printed_query_reads_as_the_same(parts: list[str]) -> None:
     """Every query that can be read is printed as text that reads as the same query."""
     try:
         query = parse_query(" ".join(parts))

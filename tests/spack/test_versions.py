@@ -60,7 +60,7 @@ def test_bad_ranges(text: str) -> None:
         VersionRanges.parse(text)
 
 
-def test_git_versions_are_told_apart() -> None:
+def test_git_versions_are_recognized() -> None:
     """Git versions are known by prefix, by a commit's shape and by an assigned version."""
     assert all(map(is_git_version, ["git.main", "a" * 40, "main=1.2"]))
     assert not any(map(is_git_version, ["1.2", "=1.2", "A" * 40, "github"]))
