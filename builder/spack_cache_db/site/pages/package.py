@@ -326,21 +326,23 @@ def _with_chosen(choice: Choice, count: int) -> Choice:
     return choice._replace(values=((choice.chosen, count), *choice.values))
 
 
-def _releases(lookups: Lookups, name: str | None, shown: Mapping[int, Iterable[int]]) -> NameCounts:
+def _releases(
+    lookups: Lookups, name: str | None, listings: Mapping[int, Iterable[int]]
+) -> NameCounts:
     """Return the releases that list these configurations in a stack, or anywhere."""
     if name is None:
-        return _named(Counter(chain.from_iterable(shown.values())).items(), lookups.releases)
+        return _named(Counter(chain.from_iterable(listings.values())).items(), lookups.releases)
     stack = lookups.stack(name)
-    counts = count_by_release(lookups.conn, shown, stack.id) if stack else ()
+    counts = count_by_release(lookups.conn, listings, stack.id) if stack else ()
     return _named(counts, lookups.releases)
 
 
-def _stacks(lookups: Lookups, name: str | None, shown: Iterable[int]) -> NameCounts:
+def _stacks(lookups: Lookups, name: str | None, listings: Iterable[int]) -> NameCounts:
     """Return the stacks that list these configurations in a release, or anywhere."""
     release = lookups.release(name)
     if name is not None and release is None:
         return ()
-    counts = count_by_stack(lookups.conn, shown, release.id if release else None)
+    counts = count_by_stack(lookups.conn, listings, release.id if release else None)
     return _named(counts, lookups.stacks)
 
 

@@ -205,8 +205,8 @@ class _Search:
         if not _SIGNS.search(text) and text != "*" and not self._is_spec_of_package(text):
             return self._read(text) or self._of_words(plain_words(text))
         pinned = _PINNED.fullmatch(text)
-        if pinned is not None and pinned[1] in self.lookups.packages and (read := self._read(text)):
-            return read
+        if pinned is not None and pinned[1] in self.lookups.packages and (page := self._read(text)):
+            return page
         try:
             query, spelled = respelled(self.lookups, parse(text))
             question = kept_question(self.lookups, query, self.scope)

@@ -205,8 +205,8 @@ def trees(graph: Needs, nodes: Mapping[int, Node], root: int) -> Trees:
     below = {
         spec: [edge for edge in edges if edge.is_run_time] for spec, edges in graph.edges.items()
     }
-    shown: set[int] = set()
-    left, is_whole = MOST_ROWS, root not in graph.missing
+    seen: set[int] = set()
+    budget, is_whole = MOST_ROWS, root not in graph.missing
 
     def ordered(edges: Iterable[Edge]) -> Iterator[Edge]:
         return iter(sorted(edges, key=lambda edge: nodes[edge.dependency].sort_key))
@@ -216,16 +216,16 @@ def trees(graph: Needs, nodes: Mapping[int, Node], root: int) -> Trees:
     while levels:
         edge = next(levels[-1], None)
         # Direct dependencies are shown even beyond the limit.
-        if edge is None or (left <= 0 and len(levels) > 1):
+        if edge is None or (budget <= 0 and len(levels) > 1):
             is_whole = is_whole and edge is None
             levels.pop()
             if levels:
                 rows[-1] = rows[-1]._replace(closes=rows[-1].closes + 1)
             continue
-        left -= 1
-        needs, is_new = below.get(edge.dependency, []), edge.dependency not in shown
-        shown.add(edge.dependency)
-        has_more = bool(needs) and is_new and left > 0
+        budget -= 1
+        needs, is_new = below.get(edge.dependency, []), edge.dependency not in seen
+        seen.add(edge.dependency)
+        has_more = bool(needs) and is_new and budget > 0
         is_whole = is_whole and (has_more or not (needs and is_new))
         is_above = bool(needs) and not is_new
         node = nodes[edge.dependency]
@@ -233,9 +233,9 @@ def trees(graph: Needs, nodes: Mapping[int, Node], root: int) -> Trees:
         if has_more:
             levels.append(ordered(needs))
     build_only = [*ordered(edge for edge in graph.edges[root] if not edge.is_run_time)]
-    shown.update(edge.dependency for edge in build_only)
+    seen.update(edge.dependency for edge in build_only)
     direct = (TreeRow(nodes[edge.dependency], edge.types, edge.virtuals) for edge in build_only)
-    return Trees(tuple(rows), tuple(direct), len(shown), is_whole)
+    return Trees(tuple(rows), tuple(direct), len(seen), is_whole)
 
 
 def tree_rows(rows: Iterable[TreeRow], start: str) -> Markup:
