@@ -3,9 +3,13 @@
 import hashlib
 import random
 import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from spack_cache_db.build import build
+from spack_cache_db.site.sandbox import sql_functions
 from tests.pagetexts import page, spec
 
 RELEASES = ["develop", "v0.23.1", "develop-2025-04-20", "develop-2025-07-13"]
@@ -55,6 +59,17 @@ def whole(path: Path) -> bool:
     broken = connection.execute("PRAGMA foreign_key_check").fetchall()
     connection.close()
     return checked == [("ok",)] and not broken
+
+
+@contextmanager
+def opened(write: Callable[[Path], object]) -> Iterator[sqlite3.Connection]:
+    """Build the sources that are written into a folder, and connect as the site does."""
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder, "in"))
+        build(Path(folder, "in"), Path(folder, "out.db"))
+        with closing(sqlite3.connect(Path(folder, "out.db"))) as connection:
+            sql_functions.register(connection)
+            yield connection
 
 
 def signalled_after(moment: str, name: str) -> str:

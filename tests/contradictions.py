@@ -1,19 +1,16 @@
 """Random pages and indexes that contradict each other, and random specs to ask of them."""
 
 import sqlite3
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 
-from spack_cache_db.build import build
 from spack_cache_db.records import Configuration
-from spack_cache_db.site.sandbox import sql_functions
 from spack_cache_db.spack.normal_forms import parse_variant
+from tests import builds
 from tests.indexes import index, node, record
 from tests.pagetexts import page, spec, spec_hash
 
@@ -223,13 +220,6 @@ def _record(each: Listing) -> dict[str, Any]:
     return record(one, is_binary=each.is_binary)
 
 
-@contextmanager
-def opened(drawn: list[Listing]) -> Iterator[sqlite3.Connection]:
-    """Build the sources and connect to the file as the site does."""
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder, "out.db")
-        build([str(write_sources(Path(folder, "in"), drawn))], output)
-        connection = sqlite3.connect(output)
-        sql_functions.register(connection)
-        yield connection
-        connection.close()
+def opened(drawn: list[Listing]) -> AbstractContextManager[sqlite3.Connection]:
+    """Build the sources and connect to the database as the site does."""
+    return builds.opened(lambda folder: write_sources(folder, drawn))

@@ -1,9 +1,7 @@
 """Small sources that contradict each other, at random or made up, and the files of them."""
 
 import sqlite3
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
-from spack_cache_db.site.sandbox import sql_functions
+from tests import builds
 from tests.indexes import edge, hash_of, index, node, record
 from tests.pagetexts import page, spec, spec_hash, write
 
@@ -144,14 +142,9 @@ def built(drawn: Sources, folder: Path) -> Path:
     return output
 
 
-@contextmanager
-def opened(drawn: Sources) -> Iterator[sqlite3.Connection]:
-    """Build the sources and connect to the file as the site does."""
-    with tempfile.TemporaryDirectory() as folder:
-        connection = sqlite3.connect(built(drawn, Path(folder)))
-        sql_functions.register(connection)
-        yield connection
-        connection.close()
+def opened(drawn: Sources) -> AbstractContextManager[sqlite3.Connection]:
+    """Build the sources and connect to the database as the site does."""
+    return builds.opened(lambda folder: write_sources(folder, drawn))
 
 
 def hashes(conn: sqlite3.Connection, text: str, **options: Any) -> set[str]:
