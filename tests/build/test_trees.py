@@ -28,10 +28,8 @@ ORDER BY hash, release
 
 
 def built(output: Path, *paths: Path, **options: Any) -> sqlite3.Connection:
-    """Build, see that the file gives all of it back, and connect to the file."""
+    """Build a database and connect to it."""
     build(paths, output, **options)
-    read = {name: value for name, value in options.items() if name in ("release", "stack")}
-    assert verify(output, paths, **read).differences == ()
     return sqlite3.connect(output)
 
 
@@ -230,6 +228,7 @@ def test_paths_are_left_out_for_a_public_site(tmp_path: Path) -> None:
         assert json.loads(external) == {"module": ["m"]}
     assert b"/secret" not in output.read_bytes()
     assert info(output)["origin"]["paths"] == "left out"
+    assert verify(output, tree).differences == ()
     records[0]["explicit"] = True
     (tree / ".spack-db" / "index.json").unlink()
     (tree / ".spack-db").rmdir()
