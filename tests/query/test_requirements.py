@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from functools import cache
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spack_cache_db.build import build
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.query.coverage import CoveredSpec, cover_environment
 from spack_cache_db.query.database import read_lookups
@@ -21,7 +23,7 @@ from spack_cache_db.spack.parser import parse_query
 from tests.conftest import Build
 from tests.graphs import installs, run_time
 from tests.indexes import edge, hash_of, index, node, record
-from tests.pagetexts import page, spec
+from tests.pagetexts import page, spec, write
 
 EXTERNAL = {"spec": "openmpi@4.1", "prefix": "/usr"}
 
@@ -35,8 +37,8 @@ def covered(
     return {each.spec: each for each in found if each.is_root is None}
 
 
-@pytest.fixture
-def mirror(built: Build) -> sqlite3.Connection:
+@pytest.fixture(scope="module")
+def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
     """A database of app, built with two providers of mpi, and of what both link, run and build."""
     nodes = {
         "mpich": node("mpich", version="4.1", parameters={"cuda": True}),
@@ -58,7 +60,10 @@ def mirror(built: Build) -> sqlite3.Connection:
     }
     other = node("other", edge("app openmpi", "run") | {"name": "app"})
     records = (record(each) for each in (*nodes.values(), *app.values(), other, node("alone")))
-    return built(a=index(*records))
+    folder = tmp_path_factory.mktemp("mirror")
+    build(write(folder / "in", a=index(*records)), folder / "x.db")
+    with closing(sqlite3.connect(folder / "x.db")) as connection:
+        yield connection
 
 
 def configuration_of(version: str) -> Configuration:
