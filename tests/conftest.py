@@ -4,8 +4,10 @@ import gc
 import os
 import signal
 import sqlite3
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,9 @@ os.environ.pop("COLUMNS", None)
 # Whoever started the tests may ignore these (nohup, a shell's &); what they start would as well.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Each client of httpx would read the certificates of all authorities again.
+ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
 
 # A deadline would be a timing, and fail where the machine has other things to do.
 settings.register_profile("tests", deadline=None, max_examples=50)
