@@ -37,6 +37,7 @@ READ = (
 """The documents in the order in which they are read, in one folder."""
 
 TUTORIAL = "docs/tutorial.md"
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
 NOT_TYPED = {
     "docs/mirrors.md": "its way to a site is typed in tests/deploy/test_commands.py",
@@ -210,26 +211,23 @@ def type_all(reader: Reader, blocks: Iterable[Fence]) -> None:
 
 def test_every_document_is_read() -> None:
     """A document with commands is among those that are typed, or it is said why not."""
-    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
     with_commands = {
         path.relative_to(ROOT).as_posix()
-        for path in documents
+        for path in DOCUMENTS
         if any(fence.language in {"sh", "console"} for fence in fences(path))
     }
     assert with_commands == {*READ, TUTORIAL, *NOT_TYPED}
 
 
 def _all(language: str) -> list[Fence]:
-    documents = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
-    return [fence for path in documents for fence in fences(path) if fence.language == language]
+    return [fence for path in DOCUMENTS for fence in fences(path) if fence.language == language]
 
 
 def test_fences_name_their_language() -> None:
     """No block escapes these tests because it does not say what it is."""
     # Configurations are tried by the tests of what they configure.
     known = {"sh", "console", "sql", "python", "yaml", "json", ""}
-    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
-    assert {fence.language for path in documents for fence in fences(path)} <= known
+    assert {fence.language for path in DOCUMENTS for fence in fences(path)} <= known
 
 
 JOBS = {
