@@ -1,7 +1,7 @@
 """The naive answer to every question, from what the sources list: tests compare answers with it."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -113,26 +113,19 @@ class Oracle:
     @cached_property
     def showing(self) -> dict[Configuration, list[str]]:
         """The releases that list each configuration, in order."""
-        pairs = {each.configuration: None for each in self.listings}
-        return {
-            configuration: [
-                name
-                for name, some in self.shown.items()
-                if any(each.configuration == configuration for each in some.values())
-            ]
-            for configuration in pairs
-        }
+        found: dict[Configuration, list[str]] = {each.configuration: [] for each in self.listings}
+        for name, listings in self.shown.items():
+            for configuration in dict.fromkeys(each.configuration for each in listings.values()):
+                found[configuration].append(name)
+        return found
 
     @cached_property
     def packages(self) -> dict[str, set[str]]:
         """The releases that list a spec of each package, or have a page of it."""
-        pages = [each for each in self.said if each.index is None]
-        return {
-            name: {each.release for each in some}
-            for name, some in grouped(
-                [*pages, *self.listings], lambda each: each.configuration.package
-            )
-        }
+        found: dict[str, set[str]] = {}
+        for each in (*self.listings, *(each for each in self.said if each.index is None)):
+            found.setdefault(each.configuration.package, set()).add(each.release)
+        return found
 
     @cached_property
     def recorded(self) -> dict[str, Listing]:
@@ -188,14 +181,6 @@ class Oracle:
             if is_there and has_any and matches(query, each, dag_hash):
                 found.setdefault(each, set()).add(dag_hash)
         return found
-
-
-def grouped(rows: Iterable[Any], key: Callable[[Any], Any]) -> list[tuple[Any, list[Any]]]:
-    """Return rows by their key."""
-    found: dict[Any, list[Any]] = {}
-    for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return [*found.items()]
 
 
 def kind_of(release: str) -> str:
