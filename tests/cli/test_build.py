@@ -1,7 +1,5 @@
 """cli: faulty input is told line by line, nothing is overwritten, no traceback is shown."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Completion in shells: commands, options, and the names of the file that is queried."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """cli.cover: what is printed of an environment, and with which exit status."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """`build --dask`, with a real scheduler and real workers."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

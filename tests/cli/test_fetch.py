@@ -1,7 +1,5 @@
 """The command `fetch`: options, what it prints, what it loads."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """cli.find: what `find` prints where, and with which exit status."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

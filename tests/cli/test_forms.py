@@ -1,7 +1,5 @@
 """Answers with rows are the same as a table, JSON, CSV and Markdown."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

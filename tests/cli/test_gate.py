@@ -1,7 +1,5 @@
 """What was lost from one database to the next: `cover --baseline`, `diff --databases`, and CI."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

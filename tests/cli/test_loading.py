@@ -1,7 +1,5 @@
 """What each command loads: nothing that takes long and that it does not need."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Sequence

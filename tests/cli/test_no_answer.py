@@ -1,7 +1,5 @@
 """No command is silent: an empty answer has a sentence on standard error and exit status 1."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 

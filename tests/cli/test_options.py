@@ -1,7 +1,5 @@
 """cli.options: what the commands that read an input share."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

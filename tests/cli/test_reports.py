@@ -1,7 +1,5 @@
 """cli: reports for people and machines, and what happens when the disk says no."""
 
-from __future__ import annotations
-
 import resource
 import sys
 from pathlib import Path

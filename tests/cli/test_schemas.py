@@ -1,7 +1,5 @@
 """The JSON of every command is what docs/schemas.json says."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

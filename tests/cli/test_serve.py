@@ -1,7 +1,5 @@
 """`serve` as a process: signals, crowds of visitors, and a file that is built anew meanwhile."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The server that serve starts: its file, settings, metadata and socket, and what it refuses."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

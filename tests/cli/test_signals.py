@@ -1,7 +1,5 @@
 """cli.output: whatever ends a command leaves no traceback, no litter and no half-written file."""
 
-from __future__ import annotations
-
 import io
 import os
 import pty

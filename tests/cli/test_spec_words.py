@@ -1,7 +1,5 @@
 """cli.options: a spec is typed as for Spack, in any number of words, with the database last."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

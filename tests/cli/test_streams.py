@@ -1,7 +1,5 @@
 """Output that is full, closed or no longer read: one line, and no traceback."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """cli.output: what a page says is shown and never obeyed."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

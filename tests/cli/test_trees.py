@@ -1,7 +1,5 @@
 """Installed trees at the command line."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

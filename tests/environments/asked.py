@@ -1,7 +1,5 @@
 """What a spec of an environment asks, as text."""
 
-from __future__ import annotations
-
 from spack_cache_db.environments import UserSpec, required_query
 
 

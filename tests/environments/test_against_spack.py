@@ -1,7 +1,5 @@
 """Environments as Spack itself reads them, and as centres and projects write them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

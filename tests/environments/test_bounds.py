@@ -1,7 +1,5 @@
 """What an environment multiplies: bounded before it is made."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from itertools import pairwise

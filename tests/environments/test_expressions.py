@@ -1,7 +1,5 @@
 """environments.expressions: conditions about a machine, evaluated without running anything."""
 
-from __future__ import annotations
-
 import os
 import re
 

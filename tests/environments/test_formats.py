@@ -1,7 +1,5 @@
 """environments.formats: each kind is known by its content, and specs are found in any text."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """environments.includes: files that include others, merged as Spack merges its scopes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """environments.lockfile: every node of every version of a lockfile, in the words of caches."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """environments.manifest: what a spack.yaml asks for, and what of it is refused by name."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

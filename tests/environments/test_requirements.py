@@ -1,7 +1,5 @@
 """environments.requirements: what packages and toolchains ask of a spec beside what it says."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

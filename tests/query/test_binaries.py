@@ -1,7 +1,5 @@
 """binaries, retention: all binaries of a file, and which of them some environments need."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What changed between two releases, against what their pages and indexes say."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections import Counter

@@ -1,7 +1,5 @@
 """In what specs of one configuration differ."""
 
-from __future__ import annotations
-
 import sqlite3
 from itertools import combinations
 from pathlib import Path

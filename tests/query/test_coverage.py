@@ -1,7 +1,5 @@
 """Which specs of an environment have a binary, as `find` says one by one."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from pathlib import Path

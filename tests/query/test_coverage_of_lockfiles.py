@@ -1,7 +1,5 @@
 """Which nodes of a lockfile have a binary, and which have another; a cover as text."""
 
-from __future__ import annotations
-
 import csv
 import io
 import sqlite3

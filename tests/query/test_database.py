@@ -1,7 +1,5 @@
 """A file is known to be one, and whole, before anything reads it."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

@@ -1,7 +1,5 @@
 """Why nothing satisfies a query, held against `find` without each condition."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import suppress
 from itertools import combinations

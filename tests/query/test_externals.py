@@ -1,7 +1,5 @@
 """Externals of an installation are found, and counted as binaries nowhere."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import tempfile

@@ -1,7 +1,5 @@
 """What specs need, held against the index itself."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path

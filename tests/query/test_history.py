@@ -1,7 +1,5 @@
 """What each release has of a query's answer, against what pages and indexes say."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections import Counter
 

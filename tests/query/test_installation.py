@@ -1,7 +1,5 @@
 """The commands that install a spec."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """query.names: what is known of a name, in any spelling and in the same words everywhere."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from pathlib import Path

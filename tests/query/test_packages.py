@@ -1,7 +1,5 @@
 """One package: its record, what Spack has of it beside binaries, and where its recipe is."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

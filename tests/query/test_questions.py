@@ -1,7 +1,5 @@
 """What is asked of dependencies, compared with Spack's answers; and what nothing can answer."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sqlite3

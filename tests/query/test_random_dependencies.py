@@ -1,7 +1,5 @@
 """Any query over any small sources has the answer of a walk."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """query.records: which binaries an environment's `packages:` lets count."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """What a mirror has to keep: no rule, whatever it keeps, prunes what a kept binary needs to run."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """What configurations satisfy: SQL answers as the predicates do, whatever the lists between."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from collections.abc import Iterator

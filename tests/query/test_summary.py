@@ -1,7 +1,5 @@
 """What a file says of itself: counts, whose build cache it holds, examples of queries."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from importlib.metadata import version

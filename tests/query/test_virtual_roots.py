@@ -1,7 +1,5 @@
 """Virtual packages as the root of a query: answered where package data says what provides them."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Addresses of every kind of page over the invented cache."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.site.cache import MPI, spec_hash

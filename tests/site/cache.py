@@ -1,7 +1,5 @@
 """A small invented build cache: pages written here, built by the real builder."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from dataclasses import dataclass, field

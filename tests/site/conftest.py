@@ -1,7 +1,5 @@
 """The site over an invented build cache: as a connection, in process, and as a real server."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterator

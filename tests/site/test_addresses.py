@@ -1,7 +1,5 @@
 """Names in other spellings lead to the name; unknown fields and columns are refused."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from pathlib import Path

@@ -1,7 +1,5 @@
 """site.allowances: what other plugins may do here; without a configuration it is nothing."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

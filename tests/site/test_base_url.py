@@ -1,7 +1,5 @@
 """Below a path of a proxy: every link of every kind of page leads to a page below it."""
 
-from __future__ import annotations
-
 import html
 import re
 from pathlib import Path

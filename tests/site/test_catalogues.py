@@ -1,7 +1,5 @@
 """Databases of any name and beside others, and the title, source and choices of each."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

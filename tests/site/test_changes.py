@@ -1,7 +1,5 @@
 """The pages that compare two releases: the same as the command line and Python, within bounds."""
 
-from __future__ import annotations
-
 import json
 import re
 from html import unescape

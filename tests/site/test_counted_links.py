@@ -1,7 +1,5 @@
 """Every number that is a link leads to as many rows, over all pages of contradicting files."""
 
-from __future__ import annotations
-
 import html
 import random
 import re

@@ -1,7 +1,5 @@
 """Datasette's own pages: what they show first, canned queries, links, and errors."""
 
-from __future__ import annotations
-
 import re
 import sys
 from html import unescape

@@ -1,7 +1,5 @@
 """The whole file: its length, its entity tag, and parts of it."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any

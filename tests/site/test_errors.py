@@ -1,7 +1,5 @@
 """What a visitor reads where a request failed."""
 
-from __future__ import annotations
-
 import errno
 import json
 import re

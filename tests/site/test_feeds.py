@@ -1,7 +1,5 @@
 """Feeds are valid Atom, say what snapshots changed, and stay when a file is built again."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """Broad specs over more configurations than one value can name on the site."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The site of an installed tree speaks of what is installed, and not of mirrors."""
 
-from __future__ import annotations
-
 import html
 import re
 import sqlite3

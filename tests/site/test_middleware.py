@@ -1,7 +1,5 @@
 """Checks of requests, and headers, caching, compression and CORS of responses."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import time

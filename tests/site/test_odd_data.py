@@ -1,7 +1,5 @@
 """Any text in addresses and pages is answered or refused in words, and shown as text."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 from urllib.parse import quote

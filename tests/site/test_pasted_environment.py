@@ -1,7 +1,5 @@
 """Environments that are pasted: the page says what the command says, within bounds."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """Permissions: what `allow` keeps to some holds for our pages and the file, in both Datasettes."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Our pages and data: which address leads where, and what it answers."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import html

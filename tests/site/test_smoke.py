@@ -1,7 +1,5 @@
 """The site in each version of Datasette: every kind of page, data, limits, the server itself."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

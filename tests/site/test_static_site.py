@@ -1,7 +1,5 @@
 """site.static_site: a folder that is whole, and that replaces nothing of others."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import sys

@@ -1,7 +1,5 @@
 """No answer is cut in silence: all rows of one that has many come, page by page."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import io

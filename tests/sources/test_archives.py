@@ -1,7 +1,5 @@
 """sources.archives: members are read or refused by name, within the memory that they justify."""
 
-from __future__ import annotations
-
 import io
 import os
 import struct

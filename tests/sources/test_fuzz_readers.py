@@ -1,7 +1,5 @@
 """Random changes of everything that is read: faults in words, with the safety net off."""
 
-from __future__ import annotations
-
 from itertools import islice
 
 import pytest

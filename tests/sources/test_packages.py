@@ -1,7 +1,5 @@
 """sources.packages: both forms of package data, whatever the files are called."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """sources.pages: sound pages become columns; every other page is refused with a line."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """sources: the input divided, each file read by what it holds, and odd texts refused."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Whatever stands where a file is expected: it is named, nobody waits, and all else is read."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

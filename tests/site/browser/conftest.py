@@ -1,7 +1,5 @@
 """A browser that is started once, and visitors in it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

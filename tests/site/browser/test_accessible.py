@@ -1,7 +1,5 @@
 """The site in a real browser for everyone: with a keyboard alone, while it loads, printed."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import Page, expect
 

@@ -1,7 +1,5 @@
 """Every page can be read by everyone: with contrast, read aloud, on a desk and on a phone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """The site in a real browser: the ways people go through it, and what must never happen there."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import Browser, expect
 

@@ -1,7 +1,5 @@
 """A static host and a browser: searches, install commands and SQL, from parts of the file."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import threading

@@ -1,7 +1,5 @@
 """The tasks that people come with, each from the first page to its answer, in a real browser."""
 
-from __future__ import annotations
-
 import csv
 import re
 import sqlite3

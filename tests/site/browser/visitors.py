@@ -1,7 +1,5 @@
 """Visitors with a real browser: windows of two widths, and what must never happen in them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

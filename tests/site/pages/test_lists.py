@@ -1,7 +1,5 @@
 """Packages, releases and stacks: sorted, narrowed and counted as the address says."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import product

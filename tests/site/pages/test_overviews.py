@@ -1,7 +1,5 @@
 """The pages that give an overview: the first page, releases, stacks, gaps, versions over time."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections import Counter
 from datetime import date

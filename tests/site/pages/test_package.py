@@ -1,7 +1,5 @@
 """The page of a package: its commands, its rows, its filters with counts."""
 
-from __future__ import annotations
-
 import sqlite3
 
 import pytest

@@ -1,7 +1,5 @@
 """What Spack says of a package on the site: beside its binaries, and where there are none."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

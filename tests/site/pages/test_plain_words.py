@@ -1,7 +1,5 @@
 """Plain words in place of a spec: each means what the file has under that name."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from contextlib import closing

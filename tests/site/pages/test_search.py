@@ -1,7 +1,5 @@
 """What a search leads to, and what a word in the search box names."""
 
-from __future__ import annotations
-
 import html
 import re
 import sqlite3

@@ -1,7 +1,5 @@
 """The page of one spec, and the others of its configuration."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from pathlib import Path

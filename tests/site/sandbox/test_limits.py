@@ -1,7 +1,5 @@
 """Limits of connections, and results just within them on a real server."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path

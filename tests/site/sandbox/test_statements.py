@@ -1,7 +1,5 @@
 """What SQL may use, the limits of a statement, and our functions in it."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Statements of Datasette in worker processes: the same results, within one budget."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 from typing import Any

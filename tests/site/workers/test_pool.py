@@ -1,7 +1,5 @@
 """Real worker processes, and what ends them."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

@@ -1,7 +1,5 @@
 """A server that can behave badly, and a folder to fetch into."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Mirrors as they lie on a server, as small as can be, and runs of fetch against them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -4,8 +4,6 @@
 S3 API Reference.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

@@ -1,7 +1,5 @@
 """Debian's docker-registry, and the fake images that Spack pushes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ It serves files from memory as a good server does: with strong tags and conditio
 gives a path a list of other behaviours; each answers one request, and then it is good again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import socket
 import sys

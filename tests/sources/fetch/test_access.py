@@ -1,7 +1,5 @@
 """Mirrors in object stores, with and without a login, and mirrors on this machine."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """URLs, their releases and stacks, maps of URLs, and manifests of releases."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """fetch --sizes: the sizes of binaries come from their manifests, and `build` stores them."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterator

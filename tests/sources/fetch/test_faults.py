@@ -1,7 +1,5 @@
 """The index of one mirror over HTTP: what comes of it, and every fault of its server."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import threading

@@ -1,7 +1,5 @@
 """The section `mirrors` of Spack's configuration."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Package data over the web: archives, lists and the site, verified before they are kept."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """Indexes in OCI registries, and logins, which go to no other server."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A whole run: many URLs, where it writes, what vanished, who else writes there."""
 
-from __future__ import annotations
-
 import json
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Views and filters of configured mirrors: from Spack's configuration over HTTP to a database."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Filters of mirrors: which records of an index satisfy a spec, as Spack 1.2 says."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """sources.indexes: every form of an index, a spec file, an address and compressed data."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import tempfile

@@ -1,7 +1,5 @@
 """Mirrors in every layout that Spack has written, and single indexes, known by their content."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil
