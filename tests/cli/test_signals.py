@@ -76,9 +76,9 @@ def new(many: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_signal_ends_a_build_at_any_moment(
     number: int, jobs: int, many: Path, old: Path, new: str, tmp_path: Path
 ) -> None:
-    """From our first line on: one line or none, no litter, the old file or the new one."""
+    """From the command's first line on: one line or none, no litter, the old file or the new."""
     output = tmp_path / "out" / "x.db"
-    env = environment(tmp_path, "spack_cache_db.build", "os.write(1, b'.')")
+    env = environment(tmp_path, "spack_cache_db.cli.build", "os.write(1, b'.')")
     length, ended, chance = 0.0, 0, random.Random()
     for _ in range(50):
         if ended == 2:
