@@ -38,14 +38,14 @@ def test_the_order_of_paths_does_not_matter(
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tar.zst", ".zip"])
 def test_archives_give_what_their_folder_gives(suffix: str, folder: Path, tmp_path: Path) -> None:
-    """An archive whose members have the same names gives the same bytes."""
+    """An archive whose members have the same names, also as `tar -C FOLDER .` writes them."""
     path = tmp_path / f"archive{suffix}"
     if suffix == ".zip":
         shutil.make_archive(str(tmp_path / "archive"), "zip", folder)
     else:
         with tarfile.open(path, "w:gz" if suffix == ".tar.gz" else "w:") as tar:
             for release in folder.iterdir():
-                tar.add(release, release.name)
+                tar.add(release, f"{'./' if suffix == '.tar' else ''}{release.name}")
     if suffix == ".tar.zst":
         path.write_bytes(zstandard.compress(path.read_bytes()))
     assert built(tmp_path / "x.db", path) == built(tmp_path / "y.db", folder)

@@ -1,59 +1,163 @@
-"""`deploy/build.sh`: a facility's installation and mirror become a database, night after night."""
+"""A facility, from its installations and its mirror to a site, over two nights."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from subprocess import CompletedProcess
+from threading import Thread
 
+import httpx
 import pytest
 
-from tests.deploy.tools import write_command
-from tests.indexes import index, node, record, write_layout3
+from benchmarks.nginx import nginx
+from benchmarks.server import serving
+from tests.indexes import edge, hash_of, index, node, record, write_layout3
 from tests.paths import ROOT
-from tests.processes import completed
+from tests.processes import PATIENCE, completed
+from tests.programs import needed
 from tests.trees import installed, write_tree
 
 pytestmark = pytest.mark.slow
 
-
-def command(*words: object) -> CompletedProcess[str]:
-    """Run the command."""
-    return completed([sys.executable, "-m", "spack_cache_db", *words])
+MPICH = {"path": "/opt/cray/mpich/8.1", "module": ["cray-mpich/8.1.27"], "extra_attributes": {}}
 
 
-def test_a_required_binary_that_is_lost_stops_the_build(tmp_path: Path) -> None:
-    """The options of `/etc/spack-cache` are used, and each night is a snapshot."""
-    srv, etc = tmp_path / "srv", tmp_path / "etc"
-    for folder in (srv / "pages", srv / "build", etc, tmp_path / "bin"):
-        folder.mkdir(parents=True)
-    script = (ROOT / "deploy" / "build.sh").read_text(encoding="utf-8")
-    script = script.replace("/opt/spack-cache-db/.venv/bin/python", sys.executable)
-    script = script.replace("/srv/spack-cache", str(srv)).replace("/etc/spack-cache", str(etc))
-    (tmp_path / "build.sh").write_text(script, encoding="utf-8")
-    tree = write_tree(tmp_path / "opt", [installed(node("tool"))])
-    (etc / "build").write_text(f"--installation derecho={tree}  # a comment", encoding="utf-8")
-    (etc / "mirrors").touch()
-    (etc / "required").write_text("zlib\nfftw\nnever-built\n", encoding="utf-8")
+class Facility:
+    """Two machines, a mirror that is served on loopback, and the folders of `deploy/`."""
 
-    def night(day: str, *names: str) -> CompletedProcess[str]:
-        records = (record(node(name)) for name in names)
-        write_layout3(srv / "pages" / "main" / "root", {None: index(*records)})
-        write_command(tmp_path / "bin", "date", f"echo {day}")
-        path = f"{tmp_path / 'bin'}:/usr/bin:/bin"
-        return completed(["sh", tmp_path / "build.sh"], env={"PATH": path}, cwd=ROOT)
+    def __init__(self, folder: Path, mirror: str) -> None:
+        self.folder, self.mirror = folder, mirror
+        self.srv, self.etc = folder / "srv", folder / "etc"
+        for folder_of_site in (self.srv / "pages", self.srv / "build", self.etc):
+            folder_of_site.mkdir(parents=True)
+        script = (ROOT / "deploy" / "build.sh").read_text(encoding="utf-8")
+        places: dict[str, object] = {
+            "/opt/spack-cache-db/.venv/bin/python": sys.executable,
+            "/srv/spack-cache": self.srv,
+            "/etc/spack-cache": self.etc,
+        }
+        for name, path in places.items():
+            script = script.replace(name, str(path))
+        (folder / "build.sh").write_text(script, encoding="utf-8")
 
-    first = night("2026-11-25", "zlib", "hdf5", "fftw")
-    assert first.returncode == 0, first.stderr
-    (srv / "current").mkdir()
-    published = (srv / "build" / "next.db").rename(srv / "current" / "spack-cache.db")
-    (srv / "build" / "next.db").write_bytes(published.read_bytes())
-    assert "tool" in command("find", "tool", published, "--release", "derecho").stdout
+    def run(self, *words: object) -> CompletedProcess[str]:
+        """Run the command."""
+        return completed([sys.executable, "-m", "spack_cache_db", *map(str, words)])
 
-    second = night("2026-11-26", "zlib", "hdf5", "openblas")
-    assert second.returncode == 1
-    assert "fftw" in second.stdout and "never-built" in second.stdout
+    def night(self, day: str) -> CompletedProcess[str]:
+        """Fetch the mirror and build, as the services do in one night."""
+        fetched = self.run("fetch", self.mirror, "-o", self.srv / "pages", "--release", "main")
+        assert fetched.returncode == 0, fetched.stderr
+        date = self.folder / "bin" / "date"
+        date.parent.mkdir(exist_ok=True)
+        date.write_text(f"#!/bin/sh\necho {day}\n", encoding="utf-8")
+        date.chmod(0o755)
+        path = f"{date.parent}:/usr/bin:/bin"
+        return completed(["sh", self.folder / "build.sh"], env={"PATH": path}, cwd=ROOT)
 
-    (etc / "required").write_text("zlib\n", encoding="utf-8")
-    third = night("2026-11-26", "zlib", "hdf5", "openblas")
-    assert third.returncode == 0, third.stdout + third.stderr
-    difference = command("diff", "main-2026-11-25", "main-2026-11-26", srv / "build" / "next.db")
-    assert "fftw" in difference.stdout and "openblas" in difference.stdout
+    def publish(self) -> Path:
+        """Point `current` to the new database, as `swap.sh` does."""
+        served = self.srv / "files" / str(len([*self.srv.glob("files/*")]))
+        served.mkdir(parents=True)
+        for name in ("db", "inspect.json"):
+            data = (self.srv / "build" / f"next.{name}").read_bytes()
+            (served / f"spack-cache.{name}").write_bytes(data)
+        (self.srv / "current").unlink(missing_ok=True)
+        (self.srv / "current").symlink_to(served)
+        return served / "spack-cache.db"
+
+
+@contextmanager
+def served_folder(folder: Path) -> Iterator[str]:
+    """Serve a folder on loopback; yield its address."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder)) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@contextmanager
+def published(file: Path, folder: Path) -> Iterator[httpx.Client]:
+    """Serve a database behind the shipped nginx; yield a client of it."""
+    folder.mkdir()
+    with serving(file) as server, nginx(folder, [server.port], published=folder) as port:
+        yield httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE, trust_env=False)
+
+
+def write_machine(folder: Path, version: str) -> Path:
+    """Write an installation with an external MPI, and hdf5 built with it; return its folder."""
+    mpich = node("cray-mpich", version="8.1.27", external=MPICH)
+    hdf5 = node("hdf5", edge("cray-mpich", "link", virtuals=("mpi",)), version=version)
+    hdf5["hash"] = hash_of(f"hdf5-{version}")
+    records = [installed(mpich, path=MPICH["path"]), installed(hdf5, explicit=True)]
+    return write_tree(folder, records)
+
+
+def write_mirror(folder: Path, *names: str) -> None:
+    """Write a mirror with a binary of each name."""
+    write_layout3(folder, {None: index(*(record(node(name)) for name in names))})
+
+
+def test_two_machines_and_a_mirror_become_a_site(tmp_path: Path) -> None:
+    """Machines, modules and the mirror are found; a lost binary is noticed and not published."""
+    needed("nginx", "nginx-light")
+    mirror, machines = tmp_path / "mirror", tmp_path / "machines"
+    write_mirror(mirror, "zlib", "hdf5", "fftw")
+    versions = {"derecho": "1.14.3", "casper": "1.12.2"}
+    with served_folder(mirror) as address:
+        facility = Facility(tmp_path / "facility", address)
+        options = []
+        for name, version in versions.items():
+            tree = write_machine(machines / name / "opt", version)
+            modules = machines / name / "modules" / "module-index.yaml"
+            modules.parent.mkdir()
+            lines = f"    path: /modules/hdf5/{version}.lua\n    use_name: hdf5/{version}\n"
+            text = f"module_index:\n  {hash_of(f'hdf5-{version}')}:\n{lines}"
+            modules.write_text(text, encoding="utf-8")
+            options += [f"--installation {name}={tree}", f"--modules {name}={modules}"]
+        (facility.etc / "build").write_text("\n".join(options), encoding="utf-8")
+        (facility.etc / "mirrors").touch()
+        (facility.etc / "required").write_text("zlib\nfftw\nnever-built\n", encoding="utf-8")
+
+        first = facility.night("2026-11-25")
+        assert first.returncode == 0, first.stderr
+        file = facility.publish()
+        mpich = facility.run("find", "cray-mpich", file)
+        assert "provided by the system" in mpich.stdout
+        assert "cray-mpich/8.1.27" in facility.run("find", "cray-mpich", file, "--install").stdout
+        install = facility.run("find", "hdf5@1.14", file, "--install").stdout
+        assert "module load hdf5/1.14.3" in install
+        assert facility.run("diff", "derecho", "casper", file).returncode == 1
+        with published(file, tmp_path / "nginx1") as client:
+            page = client.get("/package/hdf5").text
+            assert all(name in page and version in page for name, version in versions.items())
+            assert "module load hdf5/1.14.3" in page
+
+        write_mirror(mirror, "zlib", "hdf5", "openblas")
+        second = facility.night("2026-11-26")
+        assert second.returncode == 1
+        assert "fftw" in second.stdout
+        assert "never-built" in second.stdout
+
+        (facility.etc / "required").write_text("zlib\n", encoding="utf-8")
+        third = facility.night("2026-11-26")
+        assert third.returncode == 0, third.stdout + third.stderr
+        lost = facility.run("diff", "--databases", file, facility.srv / "build" / "next.db")
+        assert "fftw" in lost.stdout
+        newest = facility.publish()
+        assert "no longer lists" in facility.run("find", "fftw", newest, "--install").stdout
+        with published(newest, tmp_path / "nginx2") as client:
+            feed = client.get("/feed.atom").text
+            assert "main-2026-11-26" in feed
+            assert client.get("/find.json?q=fftw").status_code == 200
+            changes = client.get("/diff/main-2026-11-25...main-2026-11-26.json").text
+            assert "fftw" in changes
+            assert "openblas" in changes

@@ -124,6 +124,7 @@ def read_archive(location: str, max_page_size: int) -> Iterator[RawFile | Fault]
     has_members = False
     try:
         for name, oddity, size, content in members(location):
+            name = name.removeprefix("./")
             if any(part.startswith(".") and part not in (".", "..") for part in name.split("/")):
                 continue
             has_members = True
