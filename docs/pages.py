@@ -15,6 +15,7 @@ from contextlib import closing
 from functools import cache
 from html import escape
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -117,7 +118,7 @@ def schema_page() -> str:
 
 @cache
 def _descriptions() -> dict[str, dict[str | None, str]]:
-    with closing(create(Path(":memory:"))) as db:
+    with TemporaryDirectory() as folder, closing(create(Path(folder, "empty.db"))) as db:
         index_text(db, {index.content: () for index in FULL_TEXT.values()})
         finish(db)
         return descriptions(db)
