@@ -2,6 +2,12 @@
 const main = document.getElementById("main");
 const stop = document.getElementById("stop");
 
+// Before anything is fetched: `show` opens a search that was submitted meanwhile.
+document.getElementById("search").addEventListener("submit", (event) => {
+  event.preventDefault();
+  location.hash = `#/search/${encodeURIComponent(document.getElementById("q").value.trim())}`;
+});
+
 const PACKAGES = `
 SELECT name, newest_version, spec_count, last_seen FROM packages
 WHERE instr(lower(name), lower(?1)) ORDER BY lower(name) <> lower(?1), spec_count DESC, name LIMIT 200`;
@@ -198,10 +204,6 @@ const show = async () => {
   if (mine > 1) main.focus(); // Screen readers announce the new page.
 };
 
-document.getElementById("search").addEventListener("submit", (event) => {
-  event.preventDefault();
-  location.hash = `#/search/${encodeURIComponent(document.getElementById("q").value.trim())}`;
-});
 addEventListener("hashchange", show);
 start();
 await show();
