@@ -46,8 +46,8 @@ class Kind(NamedTuple):
     niceness: int = 0
 
 
-PAGES, SEARCH = Kind("pages", 4), Kind("search", 3)
-DATA, STREAMS = Kind("data", 4, niceness=5), Kind("streams", 1, niceness=5)
+PAGES, SEARCH = Kind("pages", 4), Kind("search", 4)
+DATA, STREAMS = Kind("data", 6, niceness=5), Kind("streams", 1, niceness=5)
 """Visitors' SQL has lower priority than the server and pages."""
 
 

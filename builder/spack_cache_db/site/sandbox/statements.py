@@ -67,7 +67,7 @@ RESULT_BYTES = 4_000_000
 RESULT_CELLS = 25_000
 """Twice as many cells as a thousand rows of the widest table."""
 PAGE_ROWS = 300
-PAGE_CELLS = 3_000
+PAGE_CELLS = 2_000
 """Limits of HTML pages, which take ten times as long per cell as JSON; longer results are cut."""
 
 LIMITS = {
