@@ -17,6 +17,7 @@ from spack_cache_db.query.installation import (
     Origin,
     install_binary,
     install_example,
+    install_first,
     install_spec,
     installations_of,
     mirror_url,
@@ -183,6 +184,16 @@ def test_what_can_be_installed_comes_first(mirrors: Mirrors) -> None:
 
     assert install is not None and install.commands[0] == "spack mirror add v1.0 https://v1"
     assert chosen is not None and chosen.release == "develop" and not chosen.is_known
+
+
+def test_a_binary_of_a_mirror_with_an_address_comes_first(mirrors: Mirrors) -> None:
+    """Of several binaries, the first that can be installed is; else the first of all."""
+    conn = mirrors({"develop/root": (("foo",), None), "v1.0/root": (("bar",), "https://v1")})
+    known = install_first(conn, "foo", [hash_of("foo"), hash_of("bar")])
+    unknown = install_first(conn, "foo", [hash_of("foo")])
+
+    assert known is not None and known.commands[0] == "spack mirror add v1.0 https://v1"
+    assert unknown is not None and unknown.release == "develop"
 
 
 @pytest.fixture(scope="module")

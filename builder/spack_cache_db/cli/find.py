@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,14 +96,14 @@ def find(spec: str, file: Path, **options: Any) -> None:
 
 
 def _say_commands(lookups: Lookups, configurations: Sequence[Found], release: str | None) -> None:
-    """Print the commands that install or load the first binary."""
-    from spack_cache_db.query.installation import install_binary
+    """Print the commands that install or load the first binary with a known address."""
+    from spack_cache_db.query.installation import install_first
 
-    first = configurations[0]
-    dag_hash = next(iter(first.hashes or ()), "")
-    commands = install_binary(lookups.conn, first.package, dag_hash, release)
+    package = configurations[0].package
+    of_package = (row.hashes or () for row in configurations if row.package == package)
+    commands = install_first(lookups.conn, package, chain.from_iterable(of_package), release)
     if commands is None:
-        fail("no release lists this binary, so it cannot be installed")
+        fail("no release lists these binaries, so they cannot be installed")
     note, spack = commands.note, commands.alternative
     if commands.prefix:
         machine = f" ({commands.release})" if len(lookups.trees()) > 1 else ""

@@ -7,7 +7,7 @@ import shlex
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from urllib.parse import urlsplit
 
 from spack_cache_db.query.conditions import Conditions, asked
@@ -22,6 +22,8 @@ TRUST_KEYS = "spack buildcache keys --install --trust"
 INSTALL = ("spack", "install", "--cache-only")
 """Users who look for a binary do not want Spack to build one."""
 SHORTEST_HASH = 7
+MOST_TRIED = 50
+"""Binaries that are tried for one whose mirror has a known address."""
 EXAMPLES = ("hdf5", "py-numpy", "zlib-ng", "zlib", "cmake")
 """Packages for a new user to install: the first that a release has."""
 PLACEHOLDER = "URL-of-your-mirror"
@@ -178,6 +180,17 @@ def _module_commands(module: str, folder: str | None) -> tuple[str, ...]:
     return (*use, shlex.join(["module", "load", *module.split()]))
 
 
+def install_first(
+    conn: sqlite3.Connection, package: str, hashes: Iterable[str], release: str | None = None
+) -> Commands | None:
+    """Return the commands for the first binary whose mirror has a known address.
+
+    If no address is known, the first binary's; None if no release, or not the one named, lists any.
+    """
+    tried = islice(hashes, MOST_TRIED)
+    return _first_known(install_binary(conn, package, dag_hash, release) for dag_hash in tried)
+
+
 def install_binary(
     conn: sqlite3.Connection, package: str, dag_hash: str, release: str | None = None
 ) -> Commands | None:
@@ -193,9 +206,13 @@ def install_listed(
     conn: sqlite3.Connection, package: str, dag_hash: str, releases: Iterable[str]
 ) -> Commands | None:
     """Return the commands for a binary, from the first release whose mirror has a known address."""
+    return _first_known(install_spec(conn, package, dag_hash, release) for release in releases)
+
+
+def _first_known(ways: Iterable[Commands | None]) -> Commands | None:
+    """Return the first commands with a known address, or else the first commands."""
     first = None
-    for release in releases:
-        commands = install_spec(conn, package, dag_hash, release)
+    for commands in filter(None, ways):
         if commands.is_known:
             return commands
         first = first or commands
