@@ -46,7 +46,7 @@ class Kind(NamedTuple):
     niceness: int = 0
 
 
-PAGES, SEARCH = Kind("pages", 4), Kind("search", 4)
+PAGES, SEARCH = Kind("pages", 4), Kind("search", 5)
 DATA, STREAMS = Kind("data", 6, niceness=5), Kind("streams", 1, niceness=5)
 """Visitors' SQL has lower priority than the server and pages."""
 
