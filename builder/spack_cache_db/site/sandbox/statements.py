@@ -190,13 +190,11 @@ def run_statement(
     sql: str,
     params: Params,
     most_rows: int | None,
-    most_cells: int | None = None,
 ) -> Rows:
     """Return the rows of a statement.
 
     Args:
         most_rows: the rows after which the result is cut; None for all.
-        most_cells: the cells after which it is cut.
 
     Raises:
         TooLarge: the result has more than `RESULT_BYTES` bytes or `RESULT_CELLS` cells.
@@ -204,7 +202,18 @@ def run_statement(
             suggests similar names.
     """
     cursor = _executed(conn, sql, params)
-    return _bounded(cursor, cursor, most_rows, most_cells)
+    return _bounded(cursor, cursor, most_rows)
+
+
+def run_page(conn: sqlite3.Connection, sql: str, params: Params) -> Rows:
+    """Return the rows of a statement for an HTML page; otherwise as `run_statement`."""
+    cursor = _executed(conn, sql, params)
+    return _bounded(cursor, cursor, page_rows(len(cursor.description or ())))
+
+
+def page_rows(column_count: int) -> int:
+    """Return how many rows of a query an HTML page shows."""
+    return min(PAGE_ROWS, PAGE_CELLS // max(column_count, 1))
 
 
 def run_part(conn: sqlite3.Connection, sql: str, params: Params, first: int, count: int) -> Rows:
@@ -252,7 +261,6 @@ def _bounded(
     cursor: sqlite3.Cursor,
     result: Iterable[tuple[SqlValue, ...]],
     most_rows: int | None = None,
-    most_cells: int | None = None,
 ) -> Rows:
     """Return the rows of a result within the limits."""
     columns = [description[0] for description in cursor.description or ()]
@@ -263,7 +271,7 @@ def _bounded(
     for row in result:
         size += names + sum(map(_size, row))
         cells += len(row)
-        if len(rows) == most_rows or (most_cells is not None and cells > most_cells):
+        if len(rows) == most_rows:
             return Rows(columns, rows, is_cut=True)
         if size > RESULT_BYTES or cells > RESULT_CELLS:
             raise TooLarge(TOO_MUCH)

@@ -25,9 +25,9 @@ from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.site.answers import DATA, STREAMS, Answer, Kind
 from spack_cache_db.site.catalogues import published, settings_of
 from spack_cache_db.site.sandbox.statements import (
-    PAGE_CELLS,
-    PAGE_ROWS,
     SqlValue,
+    page_rows,
+    run_page,
     run_part,
     run_statement,
 )
@@ -65,6 +65,7 @@ class RequestBudget(Budget):
         is_page: whether the answer is HTML.
         takes_all: whether the form of the answer cannot say that rows are missing.
         refusal: the message of SQLite if it refused a statement of the request.
+        lock: the lock on rendering pages of queries, while this request has it.
     """
 
     in_workers: bool = False
@@ -161,12 +162,13 @@ async def execute(
     if not budget.in_workers or sql.startswith("PRAGMA "):
         options |= {"truncate": truncate, "page_size": page_size}
         results = await original(sql, params, custom_time_limit=custom_time_limit, **options)
-        most_rows = min(PAGE_ROWS, PAGE_CELLS // max(len(results.columns), 1))
-        if is_query_page:
-            await begin_rendering(datasette)
-            if len(results.rows) > most_rows:
-                return Results(results.rows[:most_rows], True, results.description)
-        return results
+        if not is_query_page:
+            return results
+        await begin_rendering(datasette)
+        most_rows = page_rows(len(results.columns))
+        if len(results.rows) <= most_rows:
+            return results
+        return Results(results.rows[:most_rows], True, results.description)
     longest = datasette.sql_time_limit_ms
     seconds = max(min(custom_time_limit or longest, longest), 1) / 1000
     values = plain_params(sql, params)
@@ -175,7 +177,7 @@ async def execute(
     if paged is not None:
         task = (run_part, paged["sql"], values, int(paged["first"] or 0), int(paged["count"]))
     elif is_query_page:
-        task = (run_statement, sql, values, PAGE_ROWS, PAGE_CELLS)
+        task = (run_page, sql, values)
     else:
         most_rows = int(datasette.max_returned_rows)
         # A page of that size asks for one row more, to know whether there is a next page.
