@@ -63,12 +63,12 @@ def is_public_mirror(url: str) -> bool:
     return f"{url}/".startswith(f"{_PUBLIC}/")
 
 
-def sort_releases(names: set[str], foremost: Iterable[str] = ()) -> list[str]:
+def sort_releases(names: set[str], leading: Iterable[str] = ()) -> list[str]:
     """Return branches, then releases and snapshots, newest first, then others.
 
-    Names in `foremost` come before all others, in their order.
+    Names in `leading` come before all others, in their order.
     """
-    ordered = [*dict.fromkeys(name for name in foremost if name in names)]
+    ordered = [*dict.fromkeys(name for name in leading if name in names)]
     remaining, branches = names - {*ordered}, snapshot_branches(names)
     for kind in _ORDER:
         of_kind = sorted(name for name in remaining if release_kind(name, branches) == kind)

@@ -216,8 +216,8 @@ def in_order(
     Installations come before build caches.
     """
     trees = installed_releases(documents[number - 1] for number in chosen)
-    foremost = [*([first] if first else []), *sorted(trees)]
-    releases = sort_releases({documents[number - 1].release for number in chosen}, foremost)
+    leading = [*([first] if first else []), *sorted(trees)]
+    releases = sort_releases({documents[number - 1].release for number in chosen}, leading)
     position = {name: at for at, name in enumerate(releases)}
 
     def order(number: int) -> tuple[object, ...]:

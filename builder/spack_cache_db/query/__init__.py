@@ -27,7 +27,7 @@ class NotebookTable:
 
     @property
     def rows(self) -> Rows:
-        """The rows that the command prints with `--csv`."""
+        """The rows that the command prints with `--csv`; each result has its own."""
         raise NotImplementedError
 
     def _repr_html_(self) -> str:

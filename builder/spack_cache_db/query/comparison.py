@@ -52,7 +52,7 @@ Pair = tuple[int, int]
 
 
 class Change(NamedTuple):
-    """A difference in a package between this spec and another one; None is no value.
+    """A difference in a package between this spec and another one; None if one has no value.
 
     `part` is a part of the package such as `flags`, `provider` of virtual packages, or empty for
     its version or presence.

@@ -130,7 +130,7 @@ def descriptions(conn: sqlite3.Connection) -> dict[str, dict[str | None, str]]:
 
 
 def filled_tables(conn: sqlite3.Connection) -> set[str]:
-    """Return the names of the tables that have rows, of which `ANALYZE` has one each."""
+    """Return the names of the tables that have rows: `ANALYZE` records no others."""
     return {name for (name,) in select(conn, "SELECT DISTINCT tbl FROM sqlite_stat1")}
 
 

@@ -327,7 +327,7 @@ class SpecRecords:
         return Verdict(possible - self.unrecorded, possible & self.unrecorded)
 
     def _patched(self, variant: VariantConstraint) -> Verdict:
-        """Return the specs with these patch checksums, of which pages print the beginnings."""
+        """Return the specs with these patch checksums; pages print the beginning of each."""
         name = variant.name
         patched = self._with_parameters(
             lambda _, values: variant_matches(

@@ -114,7 +114,7 @@ class ListFilters(AddressFields):
         host: the CPU target of a machine; only binaries that run on it count.
         has: a target, family or release for which a package must have a binary.
         lacks: a target, family or release for which a package must not have a binary.
-        behind: any text: only packages of which Spack has a newer version.
+        behind: any text: only packages with binaries older than Spack's latest version.
         missing: any text: Spack's packages without a binary.
     """
 

@@ -290,8 +290,8 @@ def choices_of(
 ) -> tuple[Choice, ...]:
     """Return the values that each filter offers while the others keep their values.
 
-    `anywhere` are the configurations of the package, of which `in_place` are those in the chosen
-    release and stack; `releases` has the ids of the releases of each configuration.
+    `anywhere` are all configurations of the package, `in_place` those in the chosen release and
+    stack; `releases` has the ids of the releases of each configuration.
     """
     fitting = in_place.fitting
     shown_in = {row.id: releases[row.id] for row in anywhere.fitting}
