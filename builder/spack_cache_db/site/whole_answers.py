@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 
 from spack_cache_db.site.middleware import App, Message, Receive, Scope, Send, fields_of, path_of
 from spack_cache_db.site.own_pages import is_own_page
-from spack_cache_db.site.workers.execute import budget_of, end_rendering
+from spack_cache_db.site.workers.execute import budget_of
 
 SHAPES = {"array": (b"[", b"]"), "arrayfirst": (b"[", b"]"), "object": (b"{", b"}")}
 """Shapes of JSON that contain only rows, with their brackets."""
@@ -42,15 +42,11 @@ async def whole(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
     elif wants_all and form == "json" and shape in SHAPES:
         query = _with(query, **_MAX)
 
-    async def send_rendered(message: Message) -> None:
-        end_rendering()
-        await send(message)
-
     limit = datasette.sql_time_limit_ms / 1000
     scope = {**scope, "query_string": query}
     with budget_of(str(scope["path"]), query, limit):
         if form != "json" or scope["method"] != "GET":
-            await app(scope, receive, send_rendered)
+            await app(scope, receive, send)
             return
         page = await _page(app, scope, receive)
     if page.following is None or shape not in SHAPES or not wants_all:

@@ -41,7 +41,7 @@ PAGE_STATEMENTS = 1.5
 STREAM_STATEMENTS = 60.0
 """Longest time for a stream of rows, likewise."""
 PAUSE_SECONDS = 0.02
-"""Time for other requests between the pages of two queries."""
+"""Time for other requests before each page of a query."""
 # The statement of a page of a table or view; a limit inside a comment would not be a limit.
 _PAGED = re.compile(
     r"(?P<sql>(?!.*(?:--|/\*)).*) limit (?P<count>[0-9]{1,9})(?: offset (?P<first>[0-9]{1,9}))?"
@@ -53,7 +53,7 @@ _BARE_SHAPES = ("array", "arrayfirst", "object")
 
 _pools: WeakKeyDictionary[Any, Pool] = WeakKeyDictionary()
 _locks: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()
-"""The lock of the one page of a query that is rendered, by Datasette."""
+"""Locks of pages of queries, by Datasette: one at a time waits for `PAUSE_SECONDS`."""
 _NO_DATA = sqlite3.connect(":memory:", check_same_thread=False)
 
 
@@ -65,7 +65,6 @@ class RequestBudget(Budget):
         is_page: whether the answer is HTML.
         takes_all: whether the form of the answer cannot say that rows are missing.
         refusal: the message of SQLite if it refused a statement of the request.
-        lock: the lock on rendering pages of queries, while this request has it.
     """
 
     in_workers: bool = False
@@ -73,7 +72,6 @@ class RequestBudget(Budget):
     takes_all: bool = False
     is_stream: bool = False
     refusal: str = ""
-    lock: asyncio.Lock | None = None
 
 
 _budget: ContextVar[RequestBudget] = ContextVar("budget", default=RequestBudget(0))  # noqa: B039
@@ -110,26 +108,13 @@ def budget_of(path: str, query_string: bytes, statement_seconds: float) -> Itera
     try:
         yield
     finally:
-        end_rendering()
         _budget.reset(token)
 
 
-async def begin_rendering(datasette: Any) -> None:
-    """Wait until no other page of a query is rendered: Datasette renders each at one stretch."""
-    budget, lock = _budget.get(), _locks.setdefault(datasette, asyncio.Lock())
-    is_contended = lock.locked()
-    await lock.acquire()
-    budget.lock = lock
-    if is_contended:
+async def take_turn(datasette: Any) -> None:
+    """Let other requests run before Datasette renders a page of a query, at one stretch."""
+    async with _locks.setdefault(datasette, asyncio.Lock()):
         await asyncio.sleep(PAUSE_SECONDS)
-
-
-def end_rendering() -> None:
-    """Let the next page of a query be rendered; clients may read this one slowly."""
-    budget = _budget.get()
-    if budget.lock is not None:
-        budget.lock.release()
-        budget.lock = None
 
 
 def refusal() -> str:
@@ -158,13 +143,13 @@ async def execute(
 ) -> Any:
     """Run a statement as `original` does, in a worker if the request has a query string."""
     budget = _budget.get()
-    is_query_page = budget.is_page and truncate and page_size is None and budget.lock is None
+    is_query_page = budget.is_page and truncate and page_size is None
     if not budget.in_workers or sql.startswith("PRAGMA "):
         options |= {"truncate": truncate, "page_size": page_size}
         results = await original(sql, params, custom_time_limit=custom_time_limit, **options)
         if not is_query_page:
             return results
-        await begin_rendering(datasette)
+        await take_turn(datasette)
         most_rows = page_rows(len(results.columns))
         if len(results.rows) <= most_rows:
             return results
@@ -197,7 +182,7 @@ async def execute(
         raise
     assert not isinstance(result, Answer)
     if is_query_page:
-        await begin_rendering(datasette)
+        await take_turn(datasette)
     cursor = _cursor(result.columns)
     rows = [sqlite3.Row(cursor, row) for row in result.rows]
     return Results(rows, result.is_cut, cursor.description)
