@@ -150,6 +150,11 @@ class Commands:
     is_external: bool = False
 
     @property
+    def text(self) -> str:
+        """The commands as lines, to be copied."""
+        return "\n".join(self.commands)
+
+    @property
     def alternative(self) -> str | None:
         """The command of Spack that does the same as those of a module; None without a module."""
         return None if self.load in self.commands else self.load
@@ -234,11 +239,11 @@ def _is_installation(conn: sqlite3.Connection, release: str) -> bool:
     return next(kinds, None) == (INSTALLED,)
 
 
-def command_of(conn: sqlite3.Connection, package: str, dag_hash: str) -> str:
-    """Return the command that loads a binary from an installation, or installs it from a mirror."""
-    if installed := installations_of(conn, package, dag_hash):
-        return "\n".join(installed[0].commands)
-    return shlex.join([*INSTALL, short_spec(conn, package, dag_hash)])
+def commands_of(conn: sqlite3.Connection, package: str, dag_hash: str) -> Commands:
+    """Return the commands that load a binary from an installation, or install it from a mirror."""
+    for installed in installations_of(conn, package, dag_hash):
+        return installed
+    return Commands((shlex.join([*INSTALL, short_spec(conn, package, dag_hash)]),))
 
 
 def short_spec(conn: sqlite3.Connection, package: str, dag_hash: str) -> str:

@@ -41,7 +41,8 @@ WHERE facet = :facet AND release IS NOT NULL AND value IN (SELECT value FROM jso
 """
 SIZES = """
 SELECT spec, size FROM json_each(:listings) AS wanted
-CROSS JOIN listings ON release = wanted.value ->> 0 AND spec = wanted.value ->> 1
+CROSS JOIN releases ON releases.name = wanted.value ->> 0
+CROSS JOIN listings ON release = releases.id AND spec = wanted.value ->> 1
 """
 
 _LISTED = "AS listed JOIN configurations ON configurations.id = listed.configuration"
@@ -128,8 +129,8 @@ def releases_with(conn: sqlite3.Connection, facet: str, values: Iterable[str]) -
     return {release for (release,) in rows}
 
 
-def sizes_of(conn: sqlite3.Connection, listings: Iterable[list[int]]) -> dict[int, str | None]:
-    """Return the size of each spec in a release; listings are pairs of a release and a spec."""
+def sizes_of(conn: sqlite3.Connection, listings: Iterable[list[Any]]) -> dict[int, str | None]:
+    """Return the size of each spec in a release, given pairs of a release's name and a spec."""
     pieces = (select(conn, SIZES, listings=piece) for piece in json_pieces(listings))
     return dict(chain.from_iterable(pieces))
 

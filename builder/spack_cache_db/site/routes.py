@@ -120,10 +120,7 @@ def binary(site: Site, request: Request, hash: str) -> Answer:
     table = "build_listings" if page.listings else "specs"
     links = data_links(site.settings.route, table, [("hash", text)])
     narrowing = replace(Narrowing.parse(request.pairs), release=page.release)
-    tree_rows = spec.tree_rows
-    return site.page(
-        request, "spec.html", page=page, links=links, tree_rows=tree_rows, narrowing=narrowing
-    )
+    return site.page(request, "spec.html", page=page, links=links, narrowing=narrowing)
 
 
 def candidates(site: Site, request: Request, prefix: str) -> Answer:

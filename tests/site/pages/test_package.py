@@ -29,7 +29,7 @@ def test_the_commands_are_for_the_first_row(lookups: Lookups, host: str | None) 
     assert page.install is not None and page.first is not None
 
     assert page.first == page.rows[0]
-    assert page.install.commands[-1] == page.rows[0].command
+    assert page.install.commands[-1] == page.rows[0].commands.text
     assert hdf5(lookups, Filters(host=host, page="2")).first == page.first
     nowhere = hdf5(lookups, Filters(host="power9le"))
     assert (nowhere.install, nowhere.first, nowhere.rows) == (None, None, ())
@@ -48,13 +48,12 @@ def test_externals_are_no_configurations_of_a_package(real_index: sqlite3.Connec
 def test_an_opened_row_shows_every_hash(lookups: Lookups) -> None:
     """A row has its first hash, and once it is opened all of them; the others stay closed."""
     closed = hdf5(lookups, Filters(release="v0.23.1")).rows[0]
-    opened = hdf5(lookups, Filters(release="v0.23.1", open=closed.hashes[0])).rows[0]
+    opened = hdf5(lookups, Filters(release="v0.23.1", open=closed.hash)).rows[0]
 
-    assert len(closed.hashes) == 1
-    assert len(opened.hashes) == opened.spec_count == closed.spec_count == 7
-    assert opened.hashes[0] == closed.hashes[0]
-    assert (closed.is_open, opened.is_open) == (False, True)
-    assert not any(row.is_open for row in hdf5(lookups, Filters(open="zzz")).rows)
+    assert not closed.specs
+    assert len(opened.specs) == opened.spec_count == closed.spec_count == 7
+    assert opened.specs[0].spec.hash == opened.hash == closed.hash
+    assert not any(row.specs for row in hdf5(lookups, Filters(open="zzz")).rows)
 
 
 def choice(page: PackagePage, name: str) -> dict[str, int]:
@@ -116,9 +115,9 @@ def test_rows_that_differ_by_hash_alone_say_in_what(real_index: sqlite3.Connecti
     gmake = load_package(lookups, "gmake", Filters())
     assert closed is not None and gmake is not None
     row = next(each for each in gmake.rows if each.apart)
-    opened = load_package(lookups, "gmake", Filters(open=row.hashes[0]))
+    opened = load_package(lookups, "gmake", Filters(open=row.hash))
     assert opened is not None
-    (same,) = [each for each in opened.rows if each.is_open]
+    (same,) = [each for each in opened.rows if each.specs]
 
     assert not any(each.apart for each in closed.rows if each.spec_count == 1)
     assert {text for each in same.specs for text in each.spec.differences} >= {*row.apart}

@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,7 @@ from spack_cache_db.site.pages.spec import (
     TreeRow,
     load_spec,
     spec_line,
-    tree_rows,
-    trees,
+    trees_of,
 )
 from spack_cache_db.spack.parser import parse_query
 from tests import pagetexts
@@ -223,15 +223,15 @@ def graph_of(**needs: str) -> tuple[Needs, dict[int, Node], int]:
 def drawn(rows: tuple[TreeRow, ...]) -> str:
     """Return rows as text: brackets where a level opens and closes, a caret for what is above."""
     text = ""
-    for row in rows:
+    for row, following in zip(rows, [*(row.depth for row in rows[1:]), 0], strict=False):
         text += row.node.package + ("^" if row.is_above else "") + ("(" if row.has_more else " ")
-        text += ")" * row.closes
+        text += ")" * (row.depth - following)
     return text.strip()
 
 
 def both(**needs: str) -> tuple[str, str]:
     """Return both trees of `a` as text."""
-    found = trees(*graph_of(**needs))
+    found = trees_of(*graph_of(**needs))
     return drawn(found.run_time), drawn(found.build_only)
 
 
@@ -249,45 +249,44 @@ def test_what_is_shared_is_unfolded_once() -> None:
 def test_too_many_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the spec itself uses is shown, however much; what is below it is cut, and told."""
     monkeypatch.setattr(spec_page, "MOST_ROWS", 3)
-    deep = trees(*graph_of(a="b f", b="c", c="d", d="e", f="g"))
-    exact = trees(*graph_of(a="b f", b="c"))
+    deep = trees_of(*graph_of(a="b f", b="c", c="d", d="e", f="g"))
+    exact = trees_of(*graph_of(a="b f", b="c"))
 
     assert (drawn(deep.run_time), deep.is_whole) == ("b(c(d ))f", False)
     assert (drawn(exact.run_time), exact.is_whole) == ("b(c )f", True)
     graph, nodes, root = graph_of(a="b")
-    assert not trees(Needs(graph.edges, frozenset([root])), nodes, root).is_whole
+    assert not trees_of(Needs(graph.edges, frozenset([root])), nodes, root).is_whole
 
 
 @pytest.mark.parametrize("dag_hash", sorted(installs())[::40])
 def test_the_real_index(dag_hash: str, real_index: sqlite3.Connection) -> None:
-    """All that is needed is there, each level that opens is closed, and rows are in order."""
+    """All that is needed is there, each level begins below its row, and rows are in order."""
     ids = dict(real_index.execute("SELECT hash, id FROM specs"))
     graph = read_needs(read_lookups(real_index), [ids[dag_hash]], 10_000)
-    found = trees(graph, read_nodes(real_index, graph.edges), ids[dag_hash])
+    found = trees_of(graph, read_nodes(real_index, graph.edges), ids[dag_hash])
     rows = (*found.run_time, *found.build_only)
 
     assert {row.node.hash for row in rows} == dependencies(dag_hash)
     assert {row.node.hash for row in found.run_time} == run_time(dag_hash) - {dag_hash}
     assert found.node_count == len(dependencies(dag_hash))
     assert found.is_whole
-    depth = 0
-    levels: dict[str, list[int]] = {row.node.hash: [] for row in rows}
-    for row in rows:
-        levels[row.node.hash].append(depth)
-        depth += row.has_more
-        depth -= row.closes
-        assert depth >= 0
-    assert depth == 0
-    direct = {each for each, at in levels.items() if 0 in at}
+    for row, following in pairwise(found.run_time):
+        assert following.depth == row.depth + 1 if row.has_more else following.depth <= row.depth
+    direct = {row.node.hash for row in rows if row.depth == 0}
     assert direct == edges()[dag_hash].keys()
 
 
-def test_words_are_text() -> None:
-    """A name, a version, a type or a virtual package that is a script is shown, not run."""
-    node = Node(hash_of("x"), HOSTILE, HOSTILE, is_binary=True, external=None)
-    every = TreeRow(node, (HOSTILE,), (HOSTILE,), needs=1)
+@pytest.mark.asyncio
+async def test_words_are_text(tmp_path: Path) -> None:
+    """A version, a type or a virtual package that is a script is shown, not run."""
+    use = edge("lib", "link", HOSTILE, virtuals=(HOSTILE,))
+    needed = node("lib", edge("leaf", "link"), version=HOSTILE)
+    records = (record(node("foo", use)), record(needed), record(node("leaf")))
+    write(tmp_path / "input")
+    (tmp_path / "input" / "index.json").write_bytes(index(*records))
+    build(tmp_path / "input", tmp_path / "spack-cache.db")
+    text = (await get(site(tmp_path / "spack-cache.db"), f"/spec/{hash_of('foo')}")).text
 
-    for each in (every, every._replace(has_more=True, closes=1), every._replace(is_above=True)):
-        found = tree_rows([each], "/")
-        assert "<script" not in found
-        assert found.count("&lt;script&gt;") >= 4
+    (dependencies,) = re.findall('<ul class="tree" aria-label="To run">.*', text, re.DOTALL)
+    assert "<script" not in dependencies
+    assert dependencies.count("&lt;script&gt;") == 3

@@ -10,7 +10,7 @@ from itertools import chain
 from spack_cache_db.query.conditions import Condition, Conditions, OneOf, asked
 from spack_cache_db.query.configurations import Counted, specs_in_scope
 from spack_cache_db.query.database import Lookups, json_pieces, select
-from spack_cache_db.query.installation import command_of
+from spack_cache_db.query.installation import commands_of
 from spack_cache_db.query.names import close_names, package_counts
 from spack_cache_db.query.packages import described_packages
 from spack_cache_db.query.selection import counted_part, matching
@@ -207,7 +207,7 @@ def cards_of(lookups: Lookups, reasons: Mapping[str, str], scope: Conditions) ->
             compilers=_compilers(row.compiler for row in rows),
             variants=tuple(text for text in OPTIONS if text in options),
             releases=_releases(lookups, [row.id for row in group], scope),
-            command="" if dag_hash is None else command_of(lookups.conn, name, dag_hash),
+            command="" if dag_hash is None else commands_of(lookups.conn, name, dag_hash).text,
         )
 
     return [card(name, groups.get(name, ())) for name in reasons]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
+from spack_cache_db.errors import counted
 from spack_cache_db.query.comparison import Differences, distinctions
 from spack_cache_db.query.conditions import Conditions
 from spack_cache_db.query.configurations import (
@@ -18,7 +20,7 @@ from spack_cache_db.query.configurations import (
     specs_in_scope,
 )
 from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.installation import Commands, command_of, installations_of
+from spack_cache_db.query.installation import Commands, commands_of
 from spack_cache_db.query.totals import sizes_of
 from spack_cache_db.records import Configuration
 
@@ -32,8 +34,7 @@ MOST_APART = 3
 """Limit of the differences that a row names."""
 
 
-@dataclass(frozen=True, slots=True)
-class LookAlike:
+class ComparedSpec(NamedTuple):
     """One of several specs of a configuration, with the facts that the others do not share.
 
     `differences` are those from the spec of a page; None if unknown.
@@ -42,7 +43,7 @@ class LookAlike:
     spec: FoundSpec
     places: tuple[str, ...]
     is_installed: bool
-    differences: Differences | None = None
+    differences: Differences | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,8 @@ class ConfigurationRow:
 
     Attributes:
         variants: the variants, without those that are shown above the table.
-        hashes: the hashes of its specs, current ones first; only the first for a closed row.
+        hash: the hash of its first spec; current ones come first.
+        commands: the commands that load or install that spec.
         apart: the most frequent differences between its specs, such as `openmpi@5.0.3`.
         specs: the specs of an open row; empty for a closed row.
     """
@@ -60,22 +62,16 @@ class ConfigurationRow:
     variants: tuple[str, ...]
     spec_count: int
     presence: Presence
-    hashes: tuple[str, ...]
-    command: str = ""
-    apart: tuple[str, ...] = ()
-    specs: tuple[LookAlike, ...] = ()
-    installation: Commands | None = None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether all hashes and releases are shown."""
-        return bool(self.specs)
+    hash: str
+    commands: Commands
+    apart: tuple[str, ...]
+    specs: tuple[ComparedSpec, ...]
 
 
 def table_rows(
     lookups: Lookups,
     configurations: Sequence[Counted],
-    common_variants: Iterable[str],
+    common_variants: Collection[str],
     conditions: Conditions,
     opened: str | None = None,
 ) -> tuple[ConfigurationRow, ...]:
@@ -86,52 +82,50 @@ def table_rows(
         conditions: conditions on the specs that count.
         opened: the first hash of the configuration whose row is open.
     """
-    conn = lookups.conn
     presence = presence_of_configurations(lookups, [item.id for item in configurations])
-    hidden = frozenset(common_variants)
-    specs_of = specs_in_scope(conn, presence, conditions)
-    apart = _apart(lookups, {key: specs for key, specs in specs_of.items() if len(specs) > 1})
+    specs_of = specs_in_scope(lookups.conn, presence, conditions)
+    apart = _apart(lookups, specs_of)
 
     def row(item: Counted) -> ConfigurationRow:
-        words, specs = item.configuration, specs_of.get(item.id, [])
-        first = specs[0].hash if specs else ""
-        is_open = bool(specs) and first == opened
-        compared: tuple[LookAlike, ...] = ()
-        if is_open:
-            differences = distinctions(lookups, [[spec.id for spec in specs]], MOST_NODES)
-            compared = look_alikes(lookups, specs, differences)
+        words, specs = item.configuration, specs_of[item.id]
+        first = specs[0].hash
+        compared: tuple[ComparedSpec, ...] = ()
+        if first == opened:
+            features = distinctions(lookups, [[spec.id for spec in specs]], MOST_NODES)
+            compared = compared_specs(lookups, specs, features)
         return ConfigurationRow(
             words,
-            variants=tuple(text for text in words.variants if text not in hidden),
+            variants=tuple(text for text in words.variants if text not in common_variants),
             spec_count=item.spec_count,
             presence=presence[item.id],
-            hashes=tuple(spec.hash for spec in (specs if is_open else specs[:1])),
-            command=command_of(conn, words.package, first) if specs else "",
+            hash=first,
+            commands=commands_of(lookups.conn, words.package, first),
             apart=apart.get(item.id, ()),
             specs=compared,
-            installation=next(iter(installations_of(conn, words.package, first)), None),
         )
 
     return tuple(map(row, configurations))
 
 
-def look_alikes(
-    lookups: Lookups, specs: Sequence[Spec], differences: Mapping[int, tuple[str, ...]]
-) -> tuple[LookAlike, ...]:
-    """Return specs of one configuration with places and differences; these by the specs' ids."""
-    records = [*found_specs(lookups, specs)]
-    ids = {release.name: key for key, release in lookups.releases.items()}
+def compared_specs(
+    lookups: Lookups,
+    specs: Sequence[Spec],
+    features: Mapping[int, tuple[str, ...]] = {},
+    differences: Mapping[int, Differences] = {},
+) -> tuple[ComparedSpec, ...]:
+    """Return specs of one configuration with their places.
+
+    `features` are those that not all of them have, `differences` those from the spec of a page;
+    both by the specs' ids.
+    """
+    records = [*found_specs(lookups, specs, differences=features)]
     pairs = zip(specs, records, strict=True)
-    sizes = sizes_of(
-        lookups.conn, ([ids[name], spec.id] for spec, found in pairs for name in found.releases[:1])
-    )
-    trees = {lookups.releases[tree].name for tree in lookups.trees()}
-    places = _places(records, [sizes.get(spec.id) for spec in specs])
+    sizes = sizes_of(lookups.conn, ([found.releases[0], spec.id] for spec, found in pairs))
+    trees = lookups.release_names(lookups.trees())
+    places = _places(records, [sizes[spec.id] for spec in specs])
     return tuple(
-        LookAlike(
-            replace(record, differences=differences.get(spec.id, ())),
-            texts,
-            is_installed=not trees.isdisjoint(record.releases),
+        ComparedSpec(
+            record, texts, not {*trees}.isdisjoint(record.releases), differences.get(spec.id)
         )
         for spec, record, texts in zip(specs, records, places, strict=True)
     )
@@ -140,27 +134,25 @@ def look_alikes(
 def _places(records: Sequence[FoundSpec], sizes: Sequence[str | None]) -> Iterator[tuple[str, ...]]:
     """Yield the releases, stacks, dates and size of each spec, without those that all share."""
 
-    def releases(names: Sequence[str]) -> str:
-        count = len(names) - 1
-        more = f" and {count} other release{'' if count == 1 else 's'}" if count > 0 else ""
-        return "".join(names[:1]) + more
+    def releases(first: str, *others: str) -> str:
+        return f"{first} and {counted(len(others), 'other release')}" if others else first
 
     columns = (
-        [releases(spec.releases) for spec in records],
+        [releases(*spec.releases) for spec in records],
         [", ".join(spec.stacks) for spec in records],
         [" to ".join(filter(None, {spec.first_seen: 0, spec.last_seen: 0})) for spec in records],
         [size or "" for size in sizes],
     )
     distinct = [texts for texts in columns if len({*texts}) > 1]
-    for texts in zip(*distinct, strict=True) if distinct else [()] * len(records):
-        yield tuple(filter(None, texts))
+    for position in range(len(records)):
+        yield tuple(filter(None, (texts[position] for texts in distinct)))
 
 
 def _apart(lookups: Lookups, specs_of: Mapping[int, Sequence[Spec]]) -> dict[int, tuple[str, ...]]:
     """Return the most frequent differences between the specs of each configuration."""
     groups: dict[int, list[int]] = {}
     for key, specs in specs_of.items():
-        if sum(map(len, groups.values())) + len(specs) <= MOST_COMPARED:
+        if len(specs) > 1 and sum(map(len, groups.values())) + len(specs) <= MOST_COMPARED:
             groups[key] = [spec.id for spec in specs]
     differences = distinctions(lookups, groups.values(), MOST_NODES_OF_ROWS)
     apart = {}

@@ -160,7 +160,7 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
     if window.page > 1:
         first_rows = table_rows(lookups, matching[:1], (), scope or ())
     first = first_rows[0] if first_rows else None
-    dag_hash = first.hashes[0] if first and first.hashes else None
+    dag_hash = first.hash if first else None
     is_whole = filters.versions == "all"
     return PackagePage(
         package=package,

@@ -315,10 +315,10 @@ class _Search:
         rows = table_rows(lookups, configurations, variants, results.conditions, self.opened)
         facets = facets_of(lookups, results, query)
         install, release = None, asked(self.scope, "release")
-        if window.page == 1 and rows and rows[0].hashes:
+        if window.page == 1 and rows:
             name = lookups.releases[release].name if release is not None else None
             package = rows[0].configuration.package
-            install = install_binary(lookups.conn, package, rows[0].hashes[0], name)
+            install = install_binary(lookups.conn, package, rows[0].hash, name)
         answer = Answer(len(results.ids), rows, variants, window, facets)
         return FindPage(answer=answer, notes=notes_on(lookups, question), install=install)
 

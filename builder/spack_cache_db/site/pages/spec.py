@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from html import escape
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
-
-from markupsafe import Markup
 
 from spack_cache_db.query.comparison import differences
 from spack_cache_db.query.configurations import (
     Listing,
-    Spec,
     StoredSpec,
     configurations_by_id,
     contradictions_of,
@@ -34,7 +30,7 @@ from spack_cache_db.query.graph import (
 )
 from spack_cache_db.query.installation import Commands, install_listed, installations_of
 from spack_cache_db.records import INSTALLED, Configuration
-from spack_cache_db.site.pages.configurations import MOST_NODES, LookAlike, look_alikes
+from spack_cache_db.site.pages.configurations import MOST_NODES, ComparedSpec, compared_specs
 from spack_cache_db.site.pages.filters import Pagination, paginated
 from spack_cache_db.spack.normal_forms import NO_COMPILER
 
@@ -69,7 +65,7 @@ class SpecPage:
     trees: Trees | None
     needed_by: tuple[Node, ...]
     other_count: int
-    others: tuple[LookAlike, ...]
+    others: tuple[ComparedSpec, ...]
     window: Pagination
     release: str | None
     installed: tuple[Commands, ...]
@@ -112,29 +108,30 @@ def load_spec(
     conn, stored = lookups.conn, stored_spec(lookups.conn, dag_hash)
     if stored is None:
         return None
-    spec, key = stored.id, stored.configuration
-    (counted,) = configurations_by_id(lookups, [key])
+    (counted,) = configurations_by_id(lookups, [stored.configuration])
     configuration, listings = counted.configuration, listings_of(conn, dag_hash)
     releases = [listing.release for listing in listings if listing.kind != INSTALLED]
     chosen = release if release in releases else None
-    # Current ones come first.
-    same = specs_in_scope(conn, [key], ()).get(key, [])
-    every_other = [other for other in same if other.id != spec]
+    same = specs_in_scope(conn, [stored.configuration], ()).get(stored.configuration, [])
+    every_other = [other for other in same if other.id != stored.id]
     window = paginated(len(every_other), page, MOST_OTHERS)
     others = every_other[window.rows]
-    roots = recorded_specs(conn, [spec, *(other.id for other in others)])
-    graph = read_needs(lookups, roots, MOST_NODES)
-    needing = read_nodes(conn, direct_dependents(conn, spec, MOST_DEPENDENTS + 1))
+    recorded = recorded_specs(conn, [stored.id, *(other.id for other in others)])
+    graph, trees, differing = read_needs(lookups, recorded, MOST_NODES), None, {}
+    if stored.id in recorded:
+        trees = read_trees(lookups, stored.id)
+        differing = differences(lookups, graph, stored.id, recorded[1:])
+    needing = read_nodes(conn, direct_dependents(conn, stored.id, MOST_DEPENDENTS + 1))
     return SpecPage(
-        node=read_nodes(conn, [spec])[spec],
+        node=read_nodes(conn, [stored.id])[stored.id],
         configuration=configuration,
         spec=stored,
         listings=listings,
         otherwise=contradictions_of(conn, dag_hash),
-        trees=_trees(lookups, graph, spec) if spec in graph.edges else None,
+        trees=trees,
         needed_by=tuple(needing.values()),
         other_count=len(every_other),
-        others=_compared(lookups, graph, spec, others),
+        others=compared_specs(lookups, others, differences=differing),
         window=window,
         release=chosen,
         installed=installations_of(conn, configuration.package, dag_hash),
@@ -144,47 +141,21 @@ def load_spec(
     )
 
 
-def _compared(
-    lookups: Lookups, graph: Needs, spec: int, others: Sequence[Spec]
-) -> tuple[LookAlike, ...]:
-    """Return other specs with their differences from a spec, if the graph has both."""
-    ids = [other.id for other in others if other.id in graph.edges] if spec in graph.edges else []
-    differences_by_id = differences(lookups, graph, spec, ids)
-    binaries = look_alikes(lookups, others, {})
-    return tuple(
-        replace(binary, differences=differences_by_id.get(other.id))
-        for other, binary in zip(others, binaries, strict=True)
-    )
-
-
-def _trees(lookups: Lookups, graph: Needs, spec: int) -> Trees:
-    """Return the dependency trees of a spec; only names of its dependencies are read."""
-    needed, ahead = {spec}, [spec]
-    while ahead:
-        new = {edge.dependency for edge in graph.edges.get(ahead.pop(), ())} - needed
-        needed |= new
-        ahead += new
-    return trees(graph, read_nodes(lookups.conn, needed), spec)
-
-
 class TreeRow(NamedTuple):
-    """A dependency in the tree.
+    """A dependency in the tree, which `edge` leads to; the depth of a direct one is 0.
 
     Attributes:
-        virtuals: the virtual packages that it provides to the spec above.
         needs: the number of its own run-time dependencies.
         has_more: whether these follow, one level deeper.
         is_above: whether these were shown at an earlier row of the same dependency.
-        closes: the number of levels that end after this row.
     """
 
     node: Node
-    types: tuple[str, ...]
-    virtuals: tuple[str, ...]
+    edge: Edge
+    depth: int = 0
     needs: int = 0
     has_more: bool = False
     is_above: bool = False
-    closes: int = 0
 
 
 class Trees(NamedTuple):
@@ -199,72 +170,40 @@ class Trees(NamedTuple):
     is_whole: bool
 
 
-def trees(graph: Needs, nodes: Mapping[int, Node], root: int) -> Trees:
+def read_trees(lookups: Lookups, spec: int) -> Trees:
+    """Return the dependencies of a spec that has an index record."""
+    needs = read_needs(lookups, [spec], MOST_NODES)
+    return trees_of(needs, read_nodes(lookups.conn, needs.edges), spec)
+
+
+def trees_of(needs: Needs, nodes: Mapping[int, Node], root: int) -> Trees:
     """Return the dependencies of a spec; those of each spec are shown only once, depth first."""
-    # Read once: most specs occur several times.
-    below = {
-        spec: [edge for edge in edges if edge.is_run_time] for spec, edges in graph.edges.items()
-    }
-    seen: set[int] = set()
-    budget, is_whole = MOST_ROWS, root not in graph.missing
-
-    def ordered(edges: Iterable[Edge]) -> Iterator[Edge]:
-        return iter(sorted(edges, key=lambda edge: nodes[edge.dependency].sort_key))
-
+    run_time: dict[int, list[Edge]] = {}
+    build_only: list[Edge] = []
+    for spec, edges in needs.edges.items():
+        ordered = sorted(edges, key=lambda edge: nodes[edge.dependency].sort_key)
+        run_time[spec] = [edge for edge in ordered if edge.is_run_time]
+        if spec == root:
+            build_only = [edge for edge in ordered if not edge.is_run_time]
     rows: list[TreeRow] = []
-    levels = [ordered(below[root])]
-    while levels:
-        edge = next(levels[-1], None)
+    seen: set[int] = set()
+    is_whole = root not in needs.missing
+    ahead = [(edge, 0) for edge in reversed(run_time[root])]
+    while ahead:
+        edge, depth = ahead.pop()
         # Direct dependencies are shown even beyond the limit.
-        if edge is None or (budget <= 0 and len(levels) > 1):
-            is_whole = is_whole and edge is None
-            levels.pop()
-            if levels:
-                rows[-1] = rows[-1]._replace(closes=rows[-1].closes + 1)
+        if depth and len(rows) >= MOST_ROWS:
+            is_whole = False
             continue
-        budget -= 1
-        needs, is_new = below.get(edge.dependency, []), edge.dependency not in seen
+        below, is_new = run_time.get(edge.dependency, []), edge.dependency not in seen
         seen.add(edge.dependency)
-        has_more = bool(needs) and is_new and budget > 0
-        is_whole = is_whole and (has_more or not (needs and is_new))
-        is_above = bool(needs) and not is_new
+        has_more = bool(below) and is_new and len(rows) + 1 < MOST_ROWS
+        is_whole = is_whole and (has_more or not (below and is_new))
+        is_above = bool(below) and not is_new
         node = nodes[edge.dependency]
-        rows.append(TreeRow(node, edge.types, edge.virtuals, len(needs), has_more, is_above))
+        rows.append(TreeRow(node, edge, depth, len(below), has_more, is_above))
         if has_more:
-            levels.append(ordered(needs))
-    build_only = [*ordered(edge for edge in graph.edges[root] if not edge.is_run_time)]
+            ahead += [(edge, depth + 1) for edge in reversed(below)]
     seen.update(edge.dependency for edge in build_only)
-    direct = (TreeRow(nodes[edge.dependency], edge.types, edge.virtuals) for edge in build_only)
+    direct = (TreeRow(nodes[edge.dependency], edge) for edge in build_only)
     return Trees(tuple(rows), tuple(direct), len(seen), is_whole)
-
-
-def tree_rows(rows: Iterable[TreeRow], start: str) -> Markup:
-    """Return the items of a tree's list, with nested lists; faster than a template.
-
-    `start` is the address of the folder that contains the pages of all specs.
-    """
-    # Every word is escaped; hashes and kinds are letters and digits.
-    return Markup("".join(f"{_item(row, start)}{_END * row.closes}\n" for row in rows))
-
-
-_END = "</ul></details></li>"
-
-
-def _item(row: TreeRow, start: str) -> str:
-    node, package = row.node, escape(row.node.package)
-    use = ", ".join(row.types) + (f" for {', '.join(row.virtuals)}" if row.virtuals else "")
-    kind = "" if node.is_binary else f' <span class="kind">{node.kind}</span>'
-    item = (
-        f'<li><a href="{start}{node.hash}">{package}@{escape(node.version)}</a>'
-        f' <span class="quiet">{escape(use)}</span>{kind}'
-    )
-    anchor = f"d-{node.hash[:7]}"
-    if row.has_more:
-        hidden = f'<span class="visually-hidden"> of its own: {package}</span>'
-        return f'{item}<details id="{anchor}"><summary>needs {row.needs}{hidden}</summary><ul>'
-    if row.is_above:
-        hidden = f'<span class="visually-hidden">: {package}</span>'
-        item += f' <a class="above" href="#{anchor}">needs {row.needs}, as above{hidden}</a>'
-    elif row.needs:
-        item += f' <span class="quiet">needs {row.needs}, not shown</span>'
-    return f"{item}</li>"
