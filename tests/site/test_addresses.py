@@ -9,8 +9,8 @@ import pytest
 from datasette.filters import Filters
 
 from spack_cache_db.schema import TABLES, VIEWS
+from spack_cache_db.site.addresses import OPERATORS
 from spack_cache_db.site.routes import ROUTES
-from spack_cache_db.site.table_addresses import OPERATORS
 from tests.site.addresses import OWN, get
 from tests.site.cache import MPI, spec_hash
 from tests.site.conftest import IS_065, metadata, site
@@ -85,7 +85,9 @@ async def test_addresses_have_no_empty_fields(datasette: Any, address: str, clea
 async def test_who_may_not_view_learns_no_name(database: Path) -> None:
     """Where a visitor may not view the database, names are answered as other texts are."""
     served = closed(database, "databases", "spack-cache", to=False)
-    for path in ("/package/{}", "/feed.atom?package={}", "/spack-cache/builds.json?package={}"):
+    data = ("builds", "most_hashes")
+    paths = [f"/spack-cache/{name}.json?package={{}}" for name in data]
+    for path in ("/package/{}", "/feed.atom?package={}", *paths):
         answers = [await get(served, path.format(text)) for text in ("HDF5", "NO-SUCH")]
         assert [each.status_code for each in answers] == [403, 403]
 

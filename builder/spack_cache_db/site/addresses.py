@@ -1,19 +1,27 @@
-"""Names in addresses: other spellings are redirected, unknown fields are refused."""
+"""Names and fields in addresses: other spellings are redirected, unknown fields are refused.
+
+These functions run in worker processes, for our own pages and for Datasette's tables and queries.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from urllib.parse import quote, unquote
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.configurations import specs_beginning
 from spack_cache_db.query.names import hint, read_spellings, scope_of, spec_of_hash
+from spack_cache_db.schema import FULL_TEXT, VIEWS
 from spack_cache_db.site.answers import Answer, BadAddress, Request, Site, data, refused
 
 Pairs = Sequence[tuple[str, str]]
 Kinds = Mapping[str, tuple[str, ...]]
 Spans = Mapping[str, tuple[int, int]]
+NO_SPANS: Spans = {}
 
 NAMES = {
     "packages": "package",
@@ -38,9 +46,21 @@ KINDS: Kinds = {
     "new": ("side",),
 }
 """Fields and columns that contain names, and the kinds of these (see `Spellings`)."""
+OPERATORS = (
+    *("exact", "not", "contains", "notcontains", "endswith", "startswith", "like", "notlike"),
+    *("gt", "gte", "lt", "lte", "glob", "in", "notin", "arraycontains", "arraynotcontains"),
+    *("date", "isnull", "notnull", "isblank", "notblank"),
+)
+"""Suffixes of a column after `__` (Datasette's documentation, "Column filter arguments")."""
+COLUMNS = "SELECT name, pk FROM pragma_table_xinfo(:table)"
 
 _TYPO = 0.65
 """Similarity from which an unknown field counts as a misspelled one (`difflib`)."""
+_NUMERIC = ("gt", "gte", "lt", "lte")
+_MOST_DIGITS = 18
+"""SQLite's integers have 64 bits."""
+_COLUMN_FIELDS = ("_sort", "_sort_desc", "_col", "_nocol", "_label")
+_FACETS = ("_facet", "_facet_date", "_facet_array")
 
 
 def near(name: str, names: Iterable[str]) -> str:
@@ -61,68 +81,119 @@ def check_fields(request: Request, fields: Collection[str]) -> None:
             raise BadAddress(f"this address has no field {name!r}; {near(name, fields)}")
 
 
-NOT_MOVED = data("", "text")
-
-
-def respelled(site: Site, path: str, spans: Spans, pairs: Pairs, kinds: Kinds = KINDS) -> Answer:
-    """Return a redirect to the usual spelling of all names, or `NOT_MOVED`.
+def respelled(
+    site: Site, request: Request, pairs: Pairs, spans: Spans = NO_SPANS, kinds: Kinds = KINDS
+) -> Answer | None:
+    """Return a redirect to the usual spelling of all names; None if the request has that.
 
     Args:
+        pairs: the fields of the address to redirect to.
         spans: start and end of each name in the path, by keys of `kinds`.
         kinds: the kinds of names that each field may contain.
     """
-    if kinds.keys().isdisjoint((*spans, *(name.removesuffix("__exact") for name, _ in pairs))):
-        return NOT_MOVED
     spellings = read_spellings(site.lookups)
 
-    def canonical(field: str, text: str) -> str:
+    def usual(field: str, text: str) -> str:
         for kind in kinds.get(field.removesuffix("__exact"), ()):
             if (name := spellings.canonical(kind, text)) != text:
                 return name
         return text
 
-    renamed_path = path
+    path = request.path
     for field, (start, end) in reversed([*spans.items()]):
         text = unquote(path[start:end])
-        if (name := canonical(field, text)) != text:
-            renamed_path = f"{renamed_path[:start]}{quote(name, safe='/:')}{renamed_path[end:]}"
-    renamed = [(field, canonical(field, text)) for field, text in pairs]
-    if (renamed_path, renamed) == (path, [*pairs]):
-        return NOT_MOVED
-    return site.redirect(renamed_path, renamed, 301)
+        if (name := usual(field, text)) != text:
+            path = f"{path[:start]}{quote(name, safe='/:')}{path[end:]}"
+    renamed = [(field, usual(field, text)) for field, text in pairs]
+    if (path, renamed) == (request.path, request.pairs):
+        return None
+    return site.redirect(path, renamed, 301)
 
 
-def answer_query(
-    site: Site, request: Request, parameters: Collection[str], is_ours: bool
-) -> Answer:
-    """Return the answer to a canned query's address that is not as it should be, or `NOT_MOVED`.
+RIGHT = data("", "text")
 
-    Unknown fields are refused. If the query is ours, so are unknown names, and other spellings and
-    beginnings of hashes are redirected.
+
+def check_data(site: Site, request: Request, name: str, fields: Collection[str] | None) -> Answer:
+    """Return the answer to a wrong address of a table or canned query; `RIGHT` to a right one.
+
+    Args:
+        name: the name of the table, view or query.
+        fields: the fields of a query; None for a table or view.
     """
     try:
-        for field, _ in request.pairs:
-            if field not in parameters and not field.startswith("_"):
-                message = f"this query has no field {field!r}; {near(field, parameters)}"
-                raise BadAddress(message)
-        return _respelled_query(site, request) if is_ours else NOT_MOVED
+        if fields is None:
+            moved = _check_table(site, request, name)
+        else:
+            moved = _check_query(site, request, fields)
     except (BadAddress, BuilderError) as error:
         if request.is_data:
             return refused(str(error), request.path.rpartition(".")[2])
         return site.page(request, "error.html", 400, error=str(error), path=request.path)
+    return moved or RIGHT
 
 
-def _respelled_query(site: Site, request: Request) -> Answer:
-    lookups, renamed = site.lookups, []
-    for field, text in ((field, text.strip()) for field, text in request.pairs):
-        kind = "release" if field in ("old", "new") else field
+def _check_query(site: Site, request: Request, fields: Collection[str]) -> Answer | None:
+    """Return a redirect to whole hashes and usual names; raises for unknown fields and names."""
+    lookups, pairs = site.lookups, []
+    for field, value in request.pairs:
+        if field not in fields and not field.startswith("_"):
+            raise BadAddress(f"this query has no field {field!r}; {near(field, fields)}")
+        text, kind = value.strip(), "release" if field in ("old", "new") else field
         if text and kind == "hash":
             prefix = text.removeprefix("/").lower()
             text = specs_beginning(lookups.conn, prefix)[spec_of_hash(lookups, text)]
         elif text and kind in ("package", "release"):
             scope_of(lookups, **{kind: text})
-        renamed.append((field, text))
-    answer = respelled(site, request.path, {}, renamed)
-    if answer is NOT_MOVED and renamed != request.pairs:
-        return site.redirect(request.path, renamed, 301)
-    return answer
+        pairs.append((field, text))
+    return respelled(site, request, pairs)
+
+
+def _check_table(site: Site, request: Request, table: str) -> Answer | None:
+    """Return a redirect to the usual names; raises for unknown columns, filters and searches."""
+    pairs, described = request.pairs, site.conn.execute(COLUMNS, {"table": table}).fetchall()
+    columns = [name for name, _ in described]
+    if not columns:
+        return None
+    if ("_shape", "object") in pairs and not any(is_key for _, is_key in described):
+        raise BadAddress(f"{table} has no primary key for _shape=object; use _shape=array")
+    for column in _columns_in(pairs):
+        if column not in columns and (table in VIEWS or column != "rowid"):
+            raise BadAddress(f"{table} has no column {column!r}; {near(column, columns)}")
+    for name, value in pairs:
+        column, _, operator = name.rpartition("__")
+        if column and operator not in OPERATORS:
+            raise BadAddress(f"no filter is called {operator!r}; {near(operator, OPERATORS)}")
+        if operator in _NUMERIC and value.isdigit() and len(value.lstrip("0")) > _MOST_DIGITS:
+            raise BadAddress(f"{name}: a number has at most {_MOST_DIGITS} digits")
+    _check_search(site.conn, table, pairs)
+    kinds = {**KINDS, "name": (NAMES[table],)} if table in NAMES else KINDS
+    return respelled(site, request, pairs, kinds=kinds)
+
+
+def _check_search(conn: sqlite3.Connection, table: str, pairs: Pairs) -> None:
+    """Check the full-text search in a table's address."""
+    searches = [name for name, _ in pairs if name.startswith("_search") and name != "_searchmode"]
+    if not searches or "_fts_table" in dict(pairs):
+        return
+    search = table if table in FULL_TEXT else f"{table}_fts"
+    if search not in FULL_TEXT:
+        raise BadAddress(f"{table} has no full-text search; filter by a column, as in ?name=value")
+    columns = {name for name, _ in conn.execute(COLUMNS, {"table": search})} - {search, "rank"}
+    fields = ["_search", *(f"_search_{column}" for column in sorted(columns))]
+    for name in searches:
+        if name not in fields:
+            raise BadAddress(f"{table} has no field {name!r}; {near(name, fields)}")
+
+
+def _columns_in(pairs: Pairs) -> Iterator[str]:
+    """Yield the columns that the fields of a table's address name."""
+    for name, value in pairs:
+        column, _, _ = name.rpartition("__")
+        if column or not name.startswith("_"):
+            yield column or name
+        elif name in _COLUMN_FIELDS and value:
+            yield value
+        elif name in _FACETS:
+            with suppress(ValueError, KeyError, AttributeError):
+                config = json.loads(value) if value.startswith("{") else {"column": value}
+                yield str(config.get("column") or config["simple"])

@@ -12,7 +12,6 @@ import sqlite3
 from collections.abc import Iterable
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
@@ -36,26 +35,7 @@ _TEXTS = ("title", "license", "license_url", "source", "source_url", "about", "a
 """Metadata of the whole site that pages show."""
 
 
-@dataclass
-class _Description:
-    """The metadata of a Datasette: of its databases, and of the whole site as its owner wrote it.
-
-    Attributes:
-        groups: the group of each canned query of metadata.yml, by database and query.
-    """
-
-    databases: dict[str, Any] = field(default_factory=dict)
-    groups: dict[str, dict[str, str]] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
-    facts: SiteFacts = NO_FACTS
-
-
 _faults: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
-_descriptions: WeakKeyDictionary[Any, _Description] = WeakKeyDictionary()
-
-
-def _of(datasette: Any) -> _Description:
-    return _descriptions.setdefault(datasette, _Description())
 
 
 def fault_of(database: Any) -> str | None:
@@ -147,85 +127,59 @@ def require_addresses(datasette: Any, pages: Iterable[str]) -> None:
             )
 
 
-def describe(datasette: Any) -> None:
-    """Add queries, table options and column descriptions to the metadata of each catalogue.
+def describe(datasette: Any) -> SiteFacts:
+    """Complete the metadata of a Datasette, and return the facts that its pages show.
 
-    `metadata.yml` has queries and options of tables; the database describes its own columns. The
-    owner's metadata takes precedence. Datasette 1.0 reads columns and descriptions in its metadata,
-    and canned queries, facets and sorting in its configuration.
+    `metadata.yml` has queries and options of tables; the database describes itself and its columns.
+    The owner's metadata takes precedence. Datasette 1.0 reads columns and descriptions in its
+    metadata, and canned queries, facets and sorting in its configuration.
     """
     text = (site_folder() / "metadata.yml").read_text(encoding="utf-8")
     (ours,) = load(text, METADATA_BOUNDS)["databases"].values()
-    state, targets = _of(datasette), [datasette._metadata_local]
-    described = {item.name: _described(item, ours) for item in catalogues(datasette)}
-    state.groups = {name: groups for name, (_, groups) in described.items()}
+    metadata, facts = datasette._metadata_local, NO_FACTS
+    targets = [metadata]
     if hasattr(datasette, "config"):
         datasette.config = datasette.config or {}
         targets.append(datasette.config)
-    for metadata in targets:
-        databases = {**(metadata.get("databases") or {})}
-        for name, (description, groups) in described.items():
-            theirs = databases.get(name) or {}
-            if "queries" in theirs:
-                # If it was started in our folder, Datasette has read metadata.yml itself.
-                queries = {
-                    query: content
-                    for query, content in theirs["queries"].items()
-                    if query not in ours["queries"]
-                    or (query in groups and content != ours["queries"][query])
-                }
-                theirs = {**theirs, "queries": queries}
-            databases[name] = overlaid(description, theirs)
-        metadata["databases"] = state.databases = databases
-
-
-def _described(database: Any, ours: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the metadata of a catalogue, and the groups of the queries that it has data for."""
-    metadata, groups = deepcopy(ours), {}
-    queries = metadata.pop("queries")
-    # The pages of a damaged database report the error.
-    with suppress(DatabaseError), connected(Path(database.path)) as conn:
-        filled = filled_tables(conn)
-        for name, columns in descriptions(conn).items():
-            table = metadata["tables"].setdefault(name, {})
-            table |= {"description": columns.pop(None, ""), "columns": columns}
-        for name, query in queries.items():
-            if query.pop("needs", "releases") in filled:
-                groups[name] = query.pop("group")
-    return {**metadata, "queries": {name: queries[name] for name in groups}}, groups
-
-
-async def learn(datasette: Any) -> None:
-    """Read the facts that every page shows, and give Datasette 1.0 its metadata.
-
-    Datasette 0.65 reads its metadata from a hook.
-    """
-    has_setters, state = hasattr(datasette, "set_instance_metadata"), _of(datasette)
-    metadata = await datasette.get_instance_metadata() if has_setters else datasette.metadata()
-    texts = state.texts = {name: str(metadata[name]) for name in _TEXTS if metadata.get(name)}
-    try:
-        database = published(datasette)
-        state.facts = await database.execute_fn(
-            lambda conn: read_site_facts(read_lookups(conn), texts)
-        )
-    except (BadAddress, sqlite3.Error):
-        # Datasette shows its tables, and our pages report the error.
-        return
-    if not has_setters:
-        return
-    metadata |= await datasette.get_database_metadata(database.name)
-    for key, value in state.facts.described.items():
-        if key in metadata:
-            continue
-        await datasette.set_instance_metadata(key, value)
+    for database in catalogues(datasette):
+        description = {**ours, "queries": {}}
+        # The pages of a damaged database report the error.
+        with suppress(DatabaseError), connected(Path(database.path)) as conn:
+            description = _description(conn, ours)
+            if database.name == name_of(datasette):
+                facts = read_site_facts(read_lookups(conn), _texts(metadata))
+        for target in targets:
+            databases = target["databases"] = {**(target.get("databases") or {})}
+            theirs = databases.get(database.name) or {}
+            # If it was started in our folder, Datasette has read metadata.yml itself.
+            queries = {
+                name: query
+                for name, query in (theirs.get("queries") or {}).items()
+                if query != ours["queries"].get(name)
+            }
+            databases[database.name] = overlaid(description, {**theirs, "queries": queries})
+    for key, value in {} if facts is NO_FACTS else facts.described.items():
         # In Datasette 1.0, databases do not inherit the metadata of the whole site.
-        if key not in ("title", "description"):
-            await datasette.set_database_metadata(database.name, key, value)
+        if key not in metadata and key not in ("title", "description"):
+            metadata["databases"][name_of(datasette)].setdefault(key, value)
+        metadata.setdefault(key, value)
+    return facts
 
 
-def facts_of(datasette: Any) -> SiteFacts:
-    """Return the facts that every page of a site shows; `NO_FACTS` without a catalogue."""
-    return _of(datasette).facts
+def _description(conn: sqlite3.Connection, ours: dict[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a catalogue, with the queries that it has data for."""
+    description, filled = deepcopy(ours), filled_tables(conn)
+    for name, columns in descriptions(conn).items():
+        table = description["tables"].setdefault(name, {})
+        table |= {"description": columns.pop(None, ""), "columns": columns}
+    for name in ours["queries"]:
+        if description["queries"][name].pop("needs", "releases") not in filled:
+            del description["queries"][name]
+    return description
+
+
+def _texts(metadata: dict[str, Any]) -> dict[str, str]:
+    return {name: str(metadata[name]) for name in _TEXTS if metadata.get(name)}
 
 
 def settings_of(datasette: Any, database: Any) -> SiteSettings:
@@ -238,7 +192,7 @@ def settings_of(datasette: Any, database: Any) -> SiteSettings:
         route=str(tilde_encode(database.route)),
         base_url=datasette.setting("base_url"),
         templates=tuple(str(folder) for folder in folders if folder),
-        metadata=_of(datasette).texts,
+        metadata=_texts(datasette._metadata_local),
         size=database.size,
         sha256=database.hash,
         version=__version__,
@@ -255,34 +209,26 @@ def asset_version() -> str:
     return digest.hexdigest()[:10]
 
 
-def metadata_of(datasette: Any, database: str, kind: str, name: str) -> dict[str, Any]:
-    """Return the metadata of a table or query; `kind` is `tables` or `queries`."""
-    metadata = _of(datasette).databases.get(database, {}).get(kind, {}).get(name)
-    return metadata if isinstance(metadata, dict) else {}
+def metadata_of(datasette: Any, database: str, kind: str) -> dict[str, Any]:
+    """Return the metadata of a database's tables or queries by name (`kind`)."""
+    databases = datasette._metadata_local.get("databases") or {}
+    described: dict[str, Any] = (databases.get(database) or {}).get(kind) or {}
+    return described
 
 
-def is_own_query(datasette: Any, database: str, query: str) -> bool:
-    """Return whether a canned query comes from our metadata.yml."""
-    return query in _of(datasette).groups.get(database, {})
-
-
-def in_groups(datasette: Any, database: str, queries: Iterable[Any]) -> dict[str, list[Any]]:
-    """Return Datasette's records of canned queries by their group; those of the owner come last."""
-    groups = _of(datasette).groups.get(database, {})
-    grouped: dict[str, list[Any]] = {group: [] for group in groups.values()}
-    by_name = {name_in(item): item for item in queries}
-    for name in sorted(by_name, key=[*groups, *by_name].index):
-        grouped.setdefault(groups.get(name, "More"), []).append(by_name[name])
-    return {group: items for group, items in grouped.items() if items}
-
-
-def name_in(item: Any) -> str:
-    """Return the name in one of Datasette's records, a dictionary in 0.65."""
-    return str(item["name"] if isinstance(item, dict) else item.name)
+def own_queries(datasette: Any, database: str) -> dict[str, Any]:
+    """Return the metadata of the canned queries that come from our metadata.yml."""
+    queries = metadata_of(datasette, database, "queries")
+    return {
+        name: query
+        for name, query in queries.items()
+        if isinstance(query, dict) and "group" in query
+    }
 
 
 def overlaid(ours: Any, theirs: Any) -> Any:
     """Return two descriptions merged key by key; the second takes precedence."""
     if not (isinstance(ours, dict) and isinstance(theirs, dict)):
         return ours if theirs is None else theirs
-    return theirs | {key: overlaid(value, theirs.get(key)) for key, value in ours.items()}
+    merged = {key: overlaid(value, theirs.get(key)) for key, value in ours.items()}
+    return merged | {key: value for key, value in theirs.items() if key not in ours}

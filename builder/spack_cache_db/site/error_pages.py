@@ -28,7 +28,6 @@ from spack_cache_db.site.middleware import (
 )
 from spack_cache_db.site.own_pages import is_own_page, response_of
 from spack_cache_db.site.sandbox.statements import TOO_MUCH
-from spack_cache_db.site.table_addresses import Moved, better_reason
 from spack_cache_db.site.workers.execute import PAGE_SECONDS, refusal
 from spack_cache_db.site.workers.worker import NO_MEMORY
 
@@ -104,13 +103,9 @@ def failure_of(exception: Exception, time_limit_ms: int, *, is_own: bool = False
 
 
 async def answer_error(datasette: Any, request: Any, exception: Exception) -> Any:
-    """Return the response to a request that failed, or whose address has moved."""
+    """Return the response to a request that failed."""
     path = path_of(request.scope)
     is_own = is_own_page(path)
-    if not is_own:
-        exception = await better_reason(datasette, request, exception)
-    if isinstance(exception, Moved):
-        return Response.redirect(exception.address, status=301)
     status, title, sentence = failure_of(
         exception, datasette.setting("sql_time_limit_ms"), is_own=is_own
     )

@@ -12,13 +12,14 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from importlib import import_module
-from typing import Any, TypeVar, cast
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
-from datasette import hookimpl
 from datasette.filters import FilterArguments
 from datasette.plugins import pm
 from datasette.utils.asgi import asgi_static
 from markupsafe import Markup
+from pluggy import HookimplMarker
 
 from spack_cache_db.records import ROOT
 from spack_cache_db.schema import TABLES, VIEWS
@@ -29,15 +30,15 @@ from spack_cache_db.site.catalogues import is_site
 from spack_cache_db.site.error_pages import answer_error, guard_csv
 from spack_cache_db.site.own_pages import PAGES
 from spack_cache_db.site.pages.filters import options
-from spack_cache_db.site.pages.site_facts import NO_FACTS
 from spack_cache_db.site.sandbox import sql_functions
 from spack_cache_db.site.sandbox.statements import authorize, restrict
-from spack_cache_db.site.table_addresses import check_queries, check_table, wheres
+from spack_cache_db.site.table_addresses import check_addresses
 from spack_cache_db.site.whole_answers import whole
 from spack_cache_db.site.workers import execute
 from spack_cache_db.spack.lexer import is_hash
 
-Function = TypeVar("Function", bound=Callable[..., object])
+hook = HookimplMarker("datasette")
+"""Datasette's own `hookimpl`, with types."""
 
 STATIC = r"^/static/(?P<path>.*)$"
 _DATASETTE_ERRORS = "datasette.handle_exception"
@@ -49,11 +50,6 @@ LINKED = {*_HASHES, *_KINDS, "name"}
 _ORDER = [*VIEWS, *(table.name for table in TABLES)]
 
 
-def hook(function: Function, **options: bool) -> Function:
-    """Mark a function as a hook, with options of pluggy."""
-    return cast("Function", hookimpl(function, **options))
-
-
 @hook
 def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
     """Add our metadata and templates: Datasette calls this hook before it reads its metadata."""
@@ -63,24 +59,59 @@ def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
         pm.unregister(name=_DATASETTE_ERRORS)
     allowances_of(datasette)
     catalogues.require_addresses(datasette, [STATIC, *(pattern for pattern, _ in PAGES)])
-    catalogues.describe(datasette)
+    env.globals |= {
+        **catalogues.describe(datasette).words,
+        "asset_version": catalogues.asset_version(),
+        "catalogue": catalogues.name_of(datasette),
+        "description_of": partial(description_of, datasette),
+        "in_groups": partial(in_groups, datasette),
+        "in_order": in_order,
+        "links_to": links_to(datasette.urls),
+        "options": options,
+    }
     paths, folder = env.loader.loaders[0].searchpath, str(site_folder() / "templates")
     if folder not in paths:
         # Just before Datasette's own.
         paths.insert(len(paths) - 1, folder)
 
 
+def description_of(datasette: Any, database: str, table: str) -> str:
+    """Return the description of a table or view; empty without one."""
+    described = catalogues.metadata_of(datasette, database, "tables").get(table) or {}
+    return described.get("description") or ""
+
+
+def in_groups(datasette: Any, database: str, queries: Iterable[Any]) -> dict[str, list[Any]]:
+    """Return Datasette's records of canned queries by their group; those of the owner come last."""
+    own = catalogues.own_queries(datasette, database)
+    groups: dict[str, list[Any]] = {}
+    for query in in_order(queries, own):
+        group = own.get(name_in(query), {}).get("group", "More")
+        groups[group] = [*groups.get(group, []), query]
+    return groups
+
+
+def in_order(records: Iterable[Any], names: Iterable[str] = _ORDER) -> list[Any]:
+    """Return Datasette's records of tables, views or queries in the order of names, others last."""
+    positions = {name: position for position, name in enumerate(names)}
+    return sorted(records, key=lambda record: positions.get(name_in(record), len(positions)))
+
+
+def name_in(record: Any) -> str:
+    """Return the name in one of Datasette's records, a dictionary in 0.65."""
+    return str(record["name"] if isinstance(record, dict) else record.name)
+
+
 @hook
-def startup(datasette: Any) -> Callable[[], Awaitable[None]] | None:
-    """Send visitors' SQL to worker processes, and read the facts that all pages show."""
+def startup(datasette: Any) -> None:
+    """Send visitors' SQL to worker processes, and report databases that have no pages."""
     if not is_site(datasette):
-        return None
+        return
     for name in catalogues.others(datasette):
         if (fault := catalogues.fault_of(datasette.databases[name])) is not None:
             print(f"Not shown by the site's pages: {fault}", file=sys.stderr)
     if not allowances_of(datasette).sql_in_server:
         execute.use_workers(datasette)
-    return partial(catalogues.learn, datasette)
 
 
 @hook
@@ -91,47 +122,18 @@ def register_routes(datasette: Any) -> tuple[tuple[str, Callable[..., Any]], ...
     return ((STATIC, asgi_static(site_folder() / "static")), *PAGES)
 
 
-@partial(hook, trylast=True)
-def filters_from_request(
-    request: Any, database: str, table: str, datasette: Any
-) -> Callable[[], Awaitable[FilterArguments]] | None:
-    """Check a table's address, and replace links that remove a `_where`, which lack the base."""
+@hook(trylast=True)
+def filters_from_request(request: Any, datasette: Any) -> FilterArguments | None:
+    """Replace the links that remove a `_where`, because Datasette's lack the base."""
     if not is_site(datasette):
         return None
-
-    async def checked() -> FilterArguments:
-        await check_table(datasette, request, database, table)
-        context = {"extra_wheres_for_ui": wheres(datasette, request)}
-        return FilterArguments([], extra_context=context)
-
-    return checked
-
-
-@hook
-def extra_template_vars(datasette: Any, database: str) -> dict[str, object]:
-    """Add the variables that our templates use on Datasette's pages."""
-    return {
-        **catalogues.facts_of(datasette).words,
-        "asset_version": catalogues.asset_version(),
-        "catalogue": catalogues.name_of(datasette),
-        "description_of": lambda table: (
-            catalogues.metadata_of(datasette, database, "tables", table).get("description") or ""
-        ),
-        "in_groups": partial(catalogues.in_groups, datasette, database),
-        "in_order": in_order,
-        "links_to": links_to(datasette.urls),
-        "options": options,
-    }
-
-
-def in_order(items: Iterable[Any]) -> list[Any]:
-    """Return Datasette's records of tables or views in the schema's order, others last."""
-
-    def position(item: Any) -> int:
-        name = catalogues.name_in(item)
-        return _ORDER.index(name) if name in _ORDER else len(_ORDER)
-
-    return sorted(items, key=position)
+    path, pairs = datasette.urls.path(request.path), parse_qsl(request.query_string)
+    wheres = [
+        {"text": pair[1], "remove_url": f"{path}?{urlencode([*filter(pair.__ne__, pairs)])}"}
+        for pair in pairs
+        if pair[0] == "_where"
+    ]
+    return FilterArguments([], extra_context={"extra_wheres_for_ui": wheres})
 
 
 @hook
@@ -173,14 +175,7 @@ def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) 
         authorize(conn, allowances_of(datasette).sql_functions)
 
 
-@partial(hook, optionalhook=True)
-def get_metadata(datasette: Any) -> dict[str, str]:
-    """Return title, source and license for Datasette 0.65; `catalogues.learn` does so for 1.0."""
-    facts = catalogues.facts_of(datasette)
-    return {} if facts is NO_FACTS else facts.described
-
-
-@partial(hook, optionalhook=True)
+@hook(optionalhook=True)
 def skip_csrf(datasette: Any, scope: dict[str, Any]) -> bool:
     """Accept forms without a token on pages that only read and set no cookie."""
     is_reading = middleware.READING_POSTS.fullmatch(middleware.path_of(scope)) is not None
@@ -208,10 +203,10 @@ def asgi_wrapper(datasette: Any) -> Callable[[middleware.App], middleware.App]:
 WRAPPERS: tuple[Callable[..., Awaitable[None]], ...] = (
     # Errors in CSV get an error status.
     guard_csv,
-    # Unknown fields and names of canned queries are refused.
-    check_queries,
     # Rows of a table are complete, and the statements of a request share one budget.
     whole,
+    # Unknown fields and names in addresses of tables and canned queries are refused.
+    check_addresses,
     # A request whose client leaves is cancelled.
     middleware.cancelled,
     # Requests are checked before their bodies are read; headers and compression are added.

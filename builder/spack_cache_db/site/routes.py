@@ -21,7 +21,7 @@ from spack_cache_db.query.configurations import configurations_beginning
 from spack_cache_db.query.names import UnknownNameError, known_name, read_spellings
 from spack_cache_db.query.packages import newest_binary, read_package
 from spack_cache_db.query.words import Reading
-from spack_cache_db.site.addresses import NOT_MOVED, check_fields, respelled
+from spack_cache_db.site.addresses import check_fields, respelled
 from spack_cache_db.site.answers import PAGES, SEARCH, Answer, Kind, Request, Site, data, refused
 from spack_cache_db.site.pages import changes, overviews, pasted_environment, search, spec
 from spack_cache_db.site.pages.feeds import Topic, load_feed
@@ -77,9 +77,8 @@ def respond(site: Site, number: int, request: Request) -> Answer:
         return site.redirect(request.path, filled)
     names = {name: value and unquote(value) for name, value in match.groupdict().items()}
     spans = {name: match.span(name) for name in names if match[name]}
-    answer = respelled(site, request.path, spans, request.pairs)
-    if answer is not NOT_MOVED:
-        return answer
+    if (moved := respelled(site, request, request.pairs, spans)) is not None:
+        return moved
     try:
         return route.handler(site, request, **names)
     except BuilderError as error:

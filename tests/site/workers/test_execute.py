@@ -126,7 +126,7 @@ async def test_only_datasettes_own_statements_stay_outside(
         assert asked == ["respond"], path
     asked.clear()
     assert (await served.client.get("/spack-cache/packages?_search=x")).status_code == 200
-    assert {*asked} == {"run_on"}
+    assert {*asked} == {"check_data", "run_on"}
 
 
 def test_what_is_kept_is_bounded() -> None:
