@@ -22,6 +22,7 @@ from spack_cache_db.cli.options import (
 )
 from spack_cache_db.cli.output import Case, form_of, print_answer, say_notes, write_junit
 from spack_cache_db.errors import counted
+from spack_cache_db.query import grouped
 
 if TYPE_CHECKING:
     from spack_cache_db.query.changes import DatabaseDiff, Diff
@@ -150,10 +151,8 @@ def _sections(release_diff: Diff) -> Iterator[tuple[str, list[str]]]:
                 for delta in (release_diff.packages, release_diff.versions, release_diff.stacks)
             )
             yield from _section(f"Packages {change}", len(packages), packages)
-            of_package: dict[str, list[str]] = {}
-            for package, version in versions:
-                of_package.setdefault(package, []).append(version)
-            lines = [f"{package} {', '.join(names)}" for package, names in of_package.items()]
+            groups = grouped(versions).items()
+            lines = [f"{package} {', '.join(names)}" for package, names in groups]
             yield from _section(f"Versions {change}", len(versions), lines)
             yield from _section(f"Stacks {change}", len(stacks), stacks)
         counts = Counter(row.configuration.package for row in configurations)

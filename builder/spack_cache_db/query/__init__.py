@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 WORDS = ("variants", "releases", "stacks", "modules")
 """Columns whose lists are separated by blanks in CSV; texts in other lists may contain blanks."""
 
 MOST_SHOWN = 50
 """Number of rows that a notebook shows."""
+
+
+T = TypeVar("T")
 
 
 class Rows(NamedTuple):
@@ -41,6 +44,14 @@ class NotebookTable:
         lines = "".join(f"<tr>{''.join(cells)}</tr>" for cells in table)
         more = len(records) - MOST_SHOWN
         return f"<table>{lines}</table>" + (f"<p>and {more:,} more</p>" if more > 0 else "")
+
+
+def grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, tuple[T, ...]]:
+    """Return the second members of pairs by the first, both in their order."""
+    groups: dict[str, list[T]] = {}
+    for name, member in pairs:
+        groups.setdefault(name, []).append(member)
+    return {name: tuple(members) for name, members in groups.items()}
 
 
 def json_text(value: Any) -> str:

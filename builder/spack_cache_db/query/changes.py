@@ -215,10 +215,9 @@ def diff(
         UnknownNameError: the database has no such release, stack, package or target.
         DatabaseError: the database was not made by this builder.
     """
+    narrowing = {"stack": stack, "package": package, "target": target, "host": host}
     with opened(db) as lookups:
-        before, after = (side_of(lookups, name, stack) for name in (old, new))
-        narrowing = scope_of(lookups, host=host, package=package, target=target)
-        return compare(lookups, before, after, narrowing).in_words()
+        return compare(lookups, old, new, **narrowing).in_words()
 
 
 def diff_databases(
@@ -284,12 +283,8 @@ def amounts_of_releases(
     return {release: (added, removed) for release, added, removed in rows}
 
 
-def side_of(lookups: Lookups, text: str, stack: str | None = None) -> Conditions:
-    """Return the side that a text names: a release, or a release and a stack (`develop:e4s`).
-
-    Raises:
-        UnknownNameError: the database has no such release or stack, or two stacks are named.
-    """
+def _side(lookups: Lookups, text: str, stack: str | None) -> Conditions:
+    """Return the side that a text names: a release, or a release and a stack (`develop:e4s`)."""
     text = read_spellings(lookups).canonical("side", text)
     release, colon, stack_name = text.rpartition(":")
     if not colon or lookups.release(text):
@@ -366,11 +361,18 @@ class Changes:
         return causes_of_rebuilds(self.numbering, old, new, limit)
 
 
-def compare(lookups: Lookups, old: Conditions, new: Conditions, narrowing: Conditions) -> Changes:
-    """Return the changes from one side to the other."""
-    sides = (_listed(lookups, side, narrowing) for side in (old, new))
-    texts = [":".join(condition.text for condition in side) for side in (old, new)]
-    return _changes(Numbering(lookups), texts, *sides)
+def compare(
+    lookups: Lookups, old: str, new: str, stack: str | None = None, **narrowing: str | None
+) -> Changes:
+    """Return the changes from one side to the other; the arguments are those of `diff`.
+
+    Raises:
+        UnknownNameError: a name does not exist, or a side and `stack` name two stacks.
+    """
+    sides = [_side(lookups, text, stack) for text in (old, new)]
+    scope = scope_of(lookups, **narrowing)
+    texts = [":".join(condition.text for condition in side) for side in sides]
+    return _changes(Numbering(lookups), texts, *(_listed(lookups, side, scope) for side in sides))
 
 
 def _changes(

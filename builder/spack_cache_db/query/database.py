@@ -22,7 +22,7 @@ from typing import Any, Self, TypeVar, cast
 from spack_cache_db import schema
 from spack_cache_db.bounded_files import AnyPath, checked_file
 from spack_cache_db.database_file import damage_as_error, open_database
-from spack_cache_db.query import NotebookTable, Rows
+from spack_cache_db.query import NotebookTable, Rows, grouped
 from spack_cache_db.records import INSTALLED
 from spack_cache_db.schema import CONFIGURATION, LABELS
 
@@ -212,10 +212,7 @@ class Lookups(Memory):
     @cached_property
     def providers(self) -> dict[str, tuple[str, ...]]:
         """The providers of each virtual package, from package data, sorted."""
-        providers: dict[str, tuple[str, ...]] = {}
-        for virtual, name in select(self.conn, PROVIDERS):
-            providers[virtual] = (*providers.get(virtual, ()), name)
-        return providers
+        return grouped(select(self.conn, PROVIDERS))
 
     @property
     def compilers(self) -> set[str]:

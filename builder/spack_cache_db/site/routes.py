@@ -316,7 +316,7 @@ def comparison(site: Site, request: Request, old: str, new: str, form: str | Non
         return site.page(request, "changes.html", sides=sides, error=str(error), status=404)
     topic = Topic(package=sides.package, stack=sides.stack, host=sides.host)
     links = DataLinks(None, sides.address("json"), sides.address("csv"))
-    return site.page(request, "changes.html", page=page, sides=sides, links=links, feed=topic.feed)
+    return site.page(request, "changes.html", **page, links=links, feed=topic.feed)
 
 
 def form_of(document: Any, rows: Rows, form: str) -> str:
