@@ -62,7 +62,7 @@ class Route(NamedTuple):
 def respond(site: Site, number: int, request: Request) -> Answer:
     """Return the answer of a route, given by its index in `ROUTES`.
 
-    Routes of JSON and CSV report errors in that form.
+    Routes of JSON report errors as JSON, routes of CSV and feeds as text.
 
     Raises:
         BadAddress: the route does not have a field of the address.
@@ -82,9 +82,9 @@ def respond(site: Site, number: int, request: Request) -> Answer:
     try:
         return route.handler(site, request, **names)
     except BuilderError as error:
-        if (form := names.get("form")) is None:
+        if not request.is_data:
             raise
-        return refused(str(error), form)
+        return refused(str(error), request.path.rpartition(".")[2])
 
 
 def home(site: Site, request: Request) -> Answer:
@@ -339,11 +339,8 @@ def changes_feed(site: Site, request: Request, of: str) -> Answer:
     topic = Topic.parse(request.pairs)
     if (of == "find") != (topic.q is not None):
         return refused("the feed of a spec is /find.atom?q=SPEC", None)
-    try:
-        feed = load_feed(site.lookups, topic)
-    except BuilderError as error:
-        return refused(str(error), None)
-    return site.page(request, "feed.xml", page=feed, topic=topic, printable=printable, kind="atom")
+    feed = load_feed(site.lookups, topic)
+    return site.page(request, "feed.xml", **feed, printable=printable, kind="atom")
 
 
 def package_json(site: Site, request: Request, package: str) -> Answer:
