@@ -149,12 +149,10 @@ def test_what_is_too_much_for_a_page_has_pages_of_its_own(
     monkeypatch.setattr(changes, "MOST_ROWS", 1)
     with connected(planted) as conn:
         lookups = read_lookups(conn)
-        whole = changes.load_changes(lookups, Sides(OLD, NEW)).parts["rebuilt"]
-        one = changes.load_changes(lookups, Sides(OLD, NEW, package="rebuilt")).parts["rebuilt"]
-    assert [(each.package, each.configurations, each.rows) for each in whole.packages] == [
-        ("rebuilt", 1, ())
-    ]
-    assert [len(each.rows) for each in one.packages] == [1]
+        whole = changes.load_changes(lookups, Sides(OLD, NEW))
+        one = changes.load_changes(lookups, Sides(OLD, NEW, package="rebuilt"))
+    assert (whole["counts"]["rebuilt"], whole["rows"]) == ({"rebuilt": 1}, {})
+    assert [*map(len, one["rows"]["rebuilt"].values())] == [1]
 
 
 @pytest.mark.parametrize("form", ["json", "csv"])

@@ -46,10 +46,6 @@ WHERE member.variant_set IN (SELECT value FROM json_each(:ids)) ORDER BY variant
 DESCRIPTIONS = """
 SELECT "table", "column", description FROM column_descriptions ORDER BY id LIMIT 10000
 """
-FACETS = """
-SELECT facet, value, spec_count FROM facet_counts
-WHERE release = :release AND facet <> 'version' ORDER BY facet, spec_count DESC, value
-"""
 RELEASES_OF_STACK = """
 SELECT release, spec_count FROM facet_counts
 WHERE facet = 'stack' AND value = :name AND release IS NOT NULL
@@ -137,11 +133,6 @@ def filled_tables(conn: sqlite3.Connection) -> set[str]:
 def has_records(conn: sqlite3.Connection) -> bool:
     """Return whether a database has records of indexes."""
     return any(select(conn, "SELECT 1 FROM records LIMIT 1"))
-
-
-def facets_of_release(conn: sqlite3.Connection, release: int) -> Iterator[tuple[str, str, int]]:
-    """Yield facets of a release, except versions: facet, value and number of binaries."""
-    return select(conn, FACETS, release=release)
 
 
 def releases_of_stack(conn: sqlite3.Connection, name: str) -> dict[int, int]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
 from spack_cache_db.query.database import Lookups, Release, Stack, json_pieces, select
+from spack_cache_db.records import ROOT
 
 TOTALS = """
 SELECT
@@ -27,7 +29,10 @@ LARGEST_PACKAGES = """
 SELECT name, newest_version, spec_count FROM packages WHERE spec_count > 0
 ORDER BY spec_count DESC, name LIMIT :most
 """
-FACET = "SELECT value, spec_count FROM facet_counts WHERE release IS NULL AND facet = :facet"
+FACETS = """
+SELECT facet, value, spec_count FROM facet_values
+WHERE release IS :release AND NOT (facet = 'stack' AND value = :root)
+"""
 PAGES = "SELECT format, count(*) FROM pages GROUP BY format ORDER BY format"
 PROBLEMS = "SELECT count(*) FROM problems"
 MIRRORS = """
@@ -118,9 +123,15 @@ def read_mirrors(conn: sqlite3.Connection) -> tuple[Mirror, ...]:
     return tuple(Mirror(*row) for row in select(conn, MIRRORS))
 
 
-def facet_counts(conn: sqlite3.Connection, facet: str) -> dict[str, int]:
-    """Return the number of binaries for each value of a facet, in all releases together."""
-    return dict(select(conn, FACET, facet=facet))
+def facet_counts(conn: sqlite3.Connection, release: int | None = None) -> dict[str, dict[str, int]]:
+    """Return the number of binaries for each value of each facet, in a release or in all together.
+
+    Versions and the stack `root` are left out.
+    """
+    counts: dict[str, dict[str, int]] = defaultdict(dict)
+    for facet, value, count in select(conn, FACETS, release=release, root=ROOT):
+        counts[facet][value] = count
+    return counts
 
 
 def releases_with(conn: sqlite3.Connection, facet: str, values: Iterable[str]) -> set[int]:

@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode
 
@@ -42,9 +42,6 @@ LONGEST_LINK = 6_000
 """Limit of a query string with a pasted environment; most servers accept 8,000 characters."""
 FOUND_AT_ONCE = 1_000
 """Configurations in one part of a stream of JSON or CSV."""
-SITEMAP_PAGES = ("", "packages", "releases", "stacks", "about")
-SITEMAP_SIZE = 50_000
-"""Limit of addresses in a sitemap (sitemaps.org, "Sitemaps XML format")."""
 
 
 class Route(NamedTuple):
@@ -134,24 +131,26 @@ def candidates(site: Site, request: Request, prefix: str) -> Answer:
     return site.page(request, "candidates.html", prefix=prefix, candidates=first, is_more=is_more)
 
 
-def release(site: Site, request: Request, release: str) -> Answer:
-    """Return `/release/<name>`."""
-    page = overviews.load_release(site.lookups, release)
-    if page is None:
-        return missing(site, request, "release", release)
-    pairs = [("release", release)]
-    links = data_links(site.settings.route, "build_listings", pairs, many=True)
-    return site.page(request, "release.html", page=page, links=links, first_rows=PAGE_ROWS)
+OVERVIEWS: dict[str, tuple[Callable[..., dict[str, Any] | None], str]] = {
+    "release": (overviews.load_release, "build_listings"),
+    "stack": (overviews.load_stack, "spec_stacks"),
+    "coverage": (overviews.load_coverage, "release_counts"),
+}
+"""The functions of pages about a release or a stack, and the tables of their data."""
 
 
-def stack(site: Site, request: Request, stack: str) -> Answer:
-    """Return `/stack/<name>`."""
-    page = overviews.load_stack(site.lookups, stack)
+def overview(site: Site, request: Request, subject: str, **name: str) -> Answer:
+    """Return `/release/<name>`, `/stack/<name>` or `/coverage/<release>`."""
+    load, table = OVERVIEWS[subject]
+    ((kind, text),) = name.items()
+    page = load(site.lookups, text, request.pairs)
     if page is None:
-        return missing(site, request, "stack", stack)
-    links = data_links(site.settings.route, "spec_stacks", [("stack", stack)], many=True)
-    feed = Topic(stack=stack).feed
-    return site.page(request, "stack.html", page=page, links=links, feed=feed, first_rows=PAGE_ROWS)
+        return missing(site, request, kind, text)
+    links = data_links(site.settings.route, table, [(kind, text)], many=True)
+    feed = Topic(stack=text).feed if subject == "stack" else None
+    return site.page(
+        request, f"{subject}.html", page=page, links=links, feed=feed, first_rows=PAGE_ROWS
+    )
 
 
 def listed(site: Site, request: Request, kind: str, form: str | None) -> Answer:
@@ -316,7 +315,7 @@ def comparison(site: Site, request: Request, old: str, new: str, form: str | Non
         return site.page(request, "changes.html", sides=sides, error=str(error), status=404)
     topic = Topic(package=sides.package, stack=sides.stack, host=sides.host)
     links = DataLinks(None, sides.address("json"), sides.address("csv"))
-    return site.page(request, "changes.html", **page, links=links, feed=topic.feed)
+    return site.page(request, "changes.html", page=page, sides=sides, links=links, feed=topic.feed)
 
 
 def form_of(document: Any, rows: Rows, form: str) -> str:
@@ -340,7 +339,7 @@ def changes_feed(site: Site, request: Request, of: str) -> Answer:
     if (of == "find") != (topic.q is not None):
         return refused("the feed of a spec is /find.atom?q=SPEC", None)
     feed = load_feed(site.lookups, topic)
-    return site.page(request, "feed.xml", **feed, printable=printable, kind="atom")
+    return site.page(request, "feed.xml", page=feed, topic=topic, printable=printable, kind="atom")
 
 
 def package_json(site: Site, request: Request, package: str) -> Answer:
@@ -359,40 +358,14 @@ def badge(site: Site, request: Request, package: str) -> Answer:
     return site.page(request, "badge.svg", package=package, text=text, kind="svg")
 
 
-def coverage(site: Site, request: Request, release: str) -> Answer:
-    """Return `/coverage/<release>`: the packages by target, family or stack, with gaps."""
-    filters = overviews.CoverageFilters.parse(request.pairs)
-    page = overviews.load_coverage(site.lookups, release, filters)
-    if page is None:
-        return missing(site, request, "release", release)
-    pairs = [("release", release)]
-    links = data_links(site.settings.route, "release_counts", pairs, many=True)
-    return site.page(request, "coverage.html", page=page, links=links)
+FILES = {"robots.txt": "text", "sitemap.xml": "xml", "opensearch.xml": "opensearch"}
+"""Files for crawlers and browsers, which are templates, and their types."""
 
 
-def robots(site: Site, request: Request) -> Answer:
-    """Return `/robots.txt`: crawlers may read our pages, but not tables, SQL and filters."""
-    base = site.urls.path("/")
-    closed = [f"/{site.settings.route}", "/find", "/cover", "/diff", "/-/", "/*?"]
-    lines = ["User-agent: *", *(f"Disallow: {base}{path.lstrip('/')}" for path in closed)]
-    lines.append(f"Sitemap: {site.absolute(request, '/sitemap.xml')}")
-    return data("\n".join(lines) + "\n", "text")
-
-
-def sitemap(site: Site, request: Request) -> Answer:
-    """Return `/sitemap.xml`: the lists, and every package, release and stack."""
-    named_pages = (
-        f"{name.kind}/{quote(name.name)}"
-        for name in load_names(site.lookups)
-        if name.kind in ("package", "release", "stack")
-    )
-    paths = islice(chain(SITEMAP_PAGES, named_pages), SITEMAP_SIZE)
-    return site.page(request, "sitemap.xml", paths=paths, kind="xml")
-
-
-def opensearch(site: Site, request: Request) -> Answer:
-    """Return `/opensearch.xml`, with which browsers search this site from the address bar."""
-    return site.page(request, "opensearch.xml", kind="opensearch")
+def file(site: Site, request: Request, name: str) -> Answer:
+    """Return one of `FILES`."""
+    names = partial(load_names, site.lookups)
+    return site.page(request, name, kind=FILES[name], names=names)
 
 
 def missing(site: Site, request: Request, kind: str, text: str) -> Answer:
@@ -414,7 +387,12 @@ ROUTES: tuple[Route, ...] = (
     Route(r"^/cover(?:\.(?P<form>json|csv))?$", cover, ("q", *_NARROWING), SEARCH),
     Route(r"^/(?P<of>feed|find)\.atom$", changes_feed, Topic.names(), SEARCH),
     Route(r"^/badge/(?P<package>.+)\.svg$", badge),
-    Route(rf"^/coverage/{_RELEASE}$", coverage, overviews.CoverageFilters.names(), SEARCH),
+    Route(
+        rf"^/(?P<subject>coverage)/{_RELEASE}$",
+        overview,
+        overviews.CoverageFilters.names(),
+        SEARCH,
+    ),
     Route(r"^/diff$", compare, _SIDES),
     Route(
         r"^/diff/(?P<old>.+?)\.\.\.(?P<new>.+?)(?:\.(?P<form>json|csv))?$",
@@ -425,22 +403,18 @@ ROUTES: tuple[Route, ...] = (
     Route(rf"^/package/{_PACKAGE}\.json$", package_json),
     Route(rf"^/package/{_PACKAGE}$", package, (*Filters.names(), *_NARROWING)),
     Route(r"^/spec/(?P<hash>[^/]+)$", binary, (*_NARROWING, "page")),
-    Route(rf"^/release/{_RELEASE}$", release),
-    Route(rf"^/stack/{_STACK}$", stack),
+    Route(rf"^/(?P<subject>release)/{_RELEASE}$", overview),
+    Route(rf"^/(?P<subject>stack)/{_STACK}$", overview),
     Route(r"^/(?P<kind>packages)(?:\.(?P<form>json|csv))?$", listed, ListFilters.names()),
     Route(r"^/(?P<kind>releases)(?:\.(?P<form>json|csv))?$", listed, (*_LIST, "kind")),
     Route(r"^/(?P<kind>stacks)(?:\.(?P<form>json|csv))?$", listed, _LIST),
     Route(r"^/about$", about),
     Route(r"^/suggest\.json$", suggest, ("q",)),
-    Route(r"^/robots\.txt$", robots),
-    Route(r"^/sitemap\.xml$", sitemap),
-    Route(r"^/opensearch\.xml$", opensearch),
+    Route(rf"^/(?P<name>{'|'.join(map(re.escape, FILES))})$", file),
 )
-
-_PATTERNS = [re.compile(route.pattern) for route in ROUTES]
 
 
 def route_of(path: str) -> int | None:
     """Return the index of the route of a path in `ROUTES`; None for a path of Datasette."""
-    numbers = (number for number, pattern in enumerate(_PATTERNS) if pattern.match(path))
-    return next(numbers, None)
+    matches = (number for number, route in enumerate(ROUTES) if re.match(route.pattern, path))
+    return next(matches, None)

@@ -3,6 +3,7 @@
 import sqlite3
 from collections import Counter
 from datetime import date
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,6 @@ from spack_cache_db.query.totals import newest_snapshot
 from spack_cache_db.site.pages import overviews
 from spack_cache_db.site.pages.filters import Filters
 from spack_cache_db.site.pages.overviews import (
-    CoverageFilters,
-    CoveragePage,
     age_of,
     load_about,
     load_coverage,
@@ -48,33 +47,33 @@ def test_what_is_no_binary_is_not_counted(real_index: sqlite3.Connection) -> Non
     """Externals of an index, and packages that only they have, are in no total and no list."""
     page = load_about(read_lookups(real_index))
 
-    assert (page.totals.packages, page.totals.specs) == (226, 883)
-    assert sum(count for _, count in page.families) == 883
+    assert (page["totals"].packages, page["totals"].specs) == (226, 883)
+    assert sum(count for _, count in page["families"]) == 883
 
 
 def test_of_pages(lookups: Lookups) -> None:
     """Totals, dates and sources are those of the file's own tables."""
     page = load_about(lookups)
 
-    assert (page.totals.packages, page.totals.specs, page.totals.releases) == (6, 23, 4)
-    assert (page.first_snapshot, newest_snapshot(lookups)) == ("2025-04-13", "2025-04-20")
-    assert sum(count for _, count in page.pages) == len(page.pages) * 15
-    assert page.mirrors == ()
-    assert page.example is not None and page.example.name == "develop"
-    assert [name for name, _ in page.over_time] == ["develop-2025-04-13", "develop-2025-04-20"]
-    change = load_home(lookups).change
-    assert change is not None and change.sides.new == "develop-2025-04-20"
+    assert page["totals"][:2] == (6, 23) and page["totals"].releases == 4
+    assert (page["first_snapshot"], newest_snapshot(lookups)) == ("2025-04-13", "2025-04-20")
+    assert sum(count for _, count in page["pages"]) == len(page["pages"]) * 15
+    assert page["mirrors"] == ()
+    assert [name for name, _ in page["over_time"]] == ["develop-2025-04-13", "develop-2025-04-20"]
+    sides, *_ = load_home(lookups)["change"]
+    assert sides.new == "develop-2025-04-20"
 
 
 def test_releases_know_their_neighbours(lookups: Lookups) -> None:
     """A snapshot leads to the one before and after; the branch comes after its newest."""
-    earlier = load_release(lookups, "develop-2025-04-13")
-    later = load_release(lookups, "develop-2025-04-20")
-    branch = load_release(lookups, "develop")
-
-    assert earlier is not None and (earlier.before, earlier.after) == (None, "develop-2025-04-20")
-    assert later is not None and (later.before, later.after) == ("develop-2025-04-13", "develop")
-    assert branch is not None and (branch.before, branch.after) == ("develop-2025-04-20", None)
+    neighbours = {
+        "develop-2025-04-13": (None, "develop-2025-04-20"),
+        "develop-2025-04-20": ("develop-2025-04-13", "develop"),
+        "develop": ("develop-2025-04-20", None),
+    }
+    for release, expected in neighbours.items():
+        page = load_release(lookups, release, [])
+        assert page is not None and (page["before"], page["after"]) == expected
 
 
 def held(release: str, by: str) -> Counter[tuple[str, str]]:
@@ -87,9 +86,9 @@ def held(release: str, by: str) -> Counter[tuple[str, str]]:
     return found
 
 
-def gaps_of(lookups: Lookups, release: str, asked: CoverageFilters) -> CoveragePage:
+def gaps_of(lookups: Lookups, release: str, **fields: str) -> dict[str, Any]:
     """Return the page of a release."""
-    found = load_coverage(lookups, release, asked)
+    found = load_coverage(lookups, release, [*fields.items()])
     assert found is not None
     return found
 
@@ -108,49 +107,30 @@ def test_gaps_are_where_only_the_reference_has_a_binary(lookups: Lookups, by: st
                 for column in columns
                 if chosen == reference
             }
-            found = gaps_of(lookups, release, CoverageFilters(by, reference))
-            missing = {
-                (row.package, column.name)
-                for row in found.rows
-                for column, count in zip(found.columns, row.counts, strict=True)
-                if count is None
-            }
-            counted = {
-                (row.package, column.name): count
-                for row in found.rows
-                for column, count in zip(found.columns, row.counts, strict=True)
-                if count
-            }
+            found = gaps_of(lookups, release, by=by, reference=reference)
+            missing = found["gaps"]
             assert missing == wanted - here.keys(), (release, reference)
-            assert counted == {
-                key: count for key, count in here.items() if key[0] in {p for p, _ in missing}
-            }
-            assert {each.name: each.gaps for each in found.columns if each.gaps} == Counter(
-                column for _, column in missing
-            )
+            assert found["binaries"] == here
+            assert found["rows"] == sorted({package for package, _ in missing})
+            assert found["gap_counts"] == Counter(column for _, column in missing)
+            assert columns <= dict(found["columns"]).keys()
 
 
 def test_unknown_reference_is_told(lookups: Lookups) -> None:
     """The page then compares with the column that has most packages, and says so."""
-    found = gaps_of(lookups, "develop", CoverageFilters("family", "nope"))
-    assert found.reference == "x86_64" and "nope" in str(found.fault)
-    assert load_coverage(lookups, "nope", CoverageFilters()) is None
+    found = gaps_of(lookups, "develop", by="family", reference="nope")
+    assert found["reference"] == "x86_64" and "nope" in found["fault"]
+    assert load_coverage(lookups, "nope", []) is None
 
 
 def test_packages_with_gaps_have_pages(lookups: Lookups, monkeypatch: pytest.MonkeyPatch) -> None:
     """All pages together have each package once, by name; a number too large is the last page."""
-    whole = gaps_of(lookups, "develop", CoverageFilters())
+    whole = gaps_of(lookups, "develop")["rows"]
     monkeypatch.setattr(overviews, "PAGE_ROWS", 2)
-    first = gaps_of(lookups, "develop", CoverageFilters())
-    rows = [
-        row
-        for number in range(1, first.window.page_count + 1)
-        for row in gaps_of(lookups, "develop", CoverageFilters(page=str(number))).rows
-    ]
-    assert first.window.page_count > 1 and rows == [*whole.rows]
-    assert gaps_of(lookups, "develop", CoverageFilters(page="99")).rows == (
-        *rows[-2 + len(rows) % 2 :],
-    )
+    page_count = gaps_of(lookups, "develop")["window"].page_count
+    pages = [gaps_of(lookups, "develop", page=str(number + 1)) for number in range(page_count)]
+    assert page_count > 1 and [row for page in pages for row in page["rows"]] == whole
+    assert gaps_of(lookups, "develop", page="99")["rows"] == pages[-1]["rows"]
 
 
 LISTED = {

@@ -66,7 +66,6 @@ def load_changes(lookups: Lookups, sides: Sides) -> dict[str, Any]:
             rows[change] = grouped((row.configuration.package, row) for row in changed[:MOST_ROWS])
     versions = {change: grouped(pairs) for change, pairs in changes.versions._asdict().items()}
     return {
-        "sides": sides,
         "diff": changes,
         "counts": counts,
         "rows": rows,

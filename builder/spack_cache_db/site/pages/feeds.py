@@ -105,7 +105,7 @@ def load_feed(lookups: Lookups, topic: Topic) -> dict[str, Any]:
             sides = Sides(before.name, release.name, topic.stack, package, host=topic.host)
             entry_id = _id(f"{seed} {release.name}")
             entries.append(Entry(entry_id, day, sides, added, removed, lines))
-    return {"topic": topic, "id": _id(seed), "owner": origin.owner, "entries": entries}
+    return {"id": _id(seed), "owner": origin.owner, "entries": entries}
 
 
 def _lines(lookups: Lookups, label: str, ids: Collection[int]) -> Iterator[str]:

@@ -51,9 +51,8 @@ def _names(lookups: Lookups) -> Iterator[Name]:
         yield Name(name, "package", summary)
     for kind, records in (("release", lookups.releases), ("stack", lookups.stacks)):
         yield from (Name(record.name, kind) for record in records.values())
-    targets, compilers, systems = (
-        facet_counts(lookups.conn, facet).keys() for facet in ("target", "compiler", "os")
-    )
+    facets = facet_counts(lookups.conn)
+    targets, compilers, systems = (facets[facet].keys() for facet in ("target", "compiler", "os"))
     names_of = {
         "target": {name for hosts in hosts_of(targets).values() for name in hosts}.union(
             map(family, targets)
