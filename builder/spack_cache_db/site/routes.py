@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,9 +18,9 @@ from spack_cache_db.errors import BuilderError, printable
 from spack_cache_db.query import Rows, csv_text, json_text
 from spack_cache_db.query.answers import found_part, found_rows
 from spack_cache_db.query.configurations import configurations_beginning
-from spack_cache_db.query.names import UnknownNameError, known_name, read_spellings
+from spack_cache_db.query.explanation import why_not
+from spack_cache_db.query.names import UnknownNameError, known_name
 from spack_cache_db.query.packages import newest_binary, read_package
-from spack_cache_db.query.words import Reading
 from spack_cache_db.site.addresses import check_fields, respelled
 from spack_cache_db.site.answers import PAGES, SEARCH, Answer, Kind, Request, Site, data, refused
 from spack_cache_db.site.pages import changes, overviews, pasted_environment, search, spec
@@ -34,7 +34,7 @@ from spack_cache_db.site.pages.filters import (
     page_number,
 )
 from spack_cache_db.site.pages.lists import PAGE_ROWS, ListFilters, list_rows, load_list
-from spack_cache_db.site.pages.names import having, load_close, load_names, named, suggested
+from spack_cache_db.site.pages.names import having, load_close, load_names, suggested
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.sandbox.sql_functions import parse
 
@@ -187,46 +187,21 @@ def suggest(site: Site, request: Request) -> Answer:
     return data(json_text(suggested(load_names(site.lookups), request.args.get("q", ""))), "json")
 
 
-def to_package(
-    site: Site, name: str, narrowing: Narrowing, filters: Sequence[tuple[str, str]] = ()
-) -> Answer:
-    """Return a redirect to a package's page, or to rows if the page would show more than asked."""
-    if narrowing.explicit:
-        return site.redirect("/find", [("q", f"{name}@:"), *narrowing.pairs])
-    return site.redirect(f"/package/{quote(name)}", [*filters, *narrowing.pairs])
-
-
 def find(site: Site, request: Request) -> Answer:
-    """Return `/find?q=`."""
+    """Return `/find?q=`, or a redirect to the page that the text means."""
     text = (request.args.get("q") or "").strip()
-    narrowing, lookups = Narrowing.parse(request.pairs), site.lookups
-    names = load_names(lookups)
-    name = named(names, read_spellings(lookups), text)
-    if name is not None:
-        if name.kind == "package":
-            return to_package(site, name.name, narrowing)
-        return site.redirect(name.address)
-    word = text.removeprefix("/").lower()
-    searched = word if spec.is_hash_prefix(word) else text
     number, opened = page_number(request.args.get("page")), request.args.get("open")
-    page = search.load_find(lookups, searched, number, narrowing, opened)
-    if page.reading is not None and page.is_elsewhere:
-        return to_reading(site, page.reading, narrowing)
-    if page.package is not None:
-        return to_package(site, page.package, narrowing)
-    if page.hashes:
-        release = [("release", narrowing.release)] if narrowing.release else []
-        return site.redirect(f"/spec/{page.prefix}", release)
-    if page.reading is not None:
-        narrowing = narrowing.within(page.reading.release, page.reading.stack)
-    has_rows = page.answer and page.answer.rows and page.reading is None
+    narrowing = Narrowing.parse(request.pairs)
+    page = search.load_find(site.lookups, text, number, narrowing, opened)
+    if isinstance(page, search.Elsewhere):
+        return site.redirect(*page)
+    narrowing, is_spec = page.narrowing, page.answer is not None and page.reading is None
+    has_rows = is_spec and page.answer and page.answer.rows
     query = f"?{urlencode([('q', text), *narrowing.pairs])}"
-    links = DataLinks.of_page("/find", query) if has_rows else None
-    is_spec = page.answer is not None and page.reading is None
     topic = Topic(text, stack=narrowing.stack, host=narrowing.host)
     other_names = [
         name
-        for name in having(names, text)
+        for name in having(load_names(site.lookups), text)
         if name.kind != "package" and f"-{text.lower()}" in f"-{name.name.lower()}"
     ]
     return site.page(
@@ -234,28 +209,11 @@ def find(site: Site, request: Request) -> Answer:
         "find.html",
         page=page,
         search_text=text,
-        links=links,
+        links=DataLinks.of_page("/find", query) if has_rows else None,
         narrowing=narrowing,
         others=other_names,
         feed=topic.feed if is_spec else None,
     )
-
-
-def to_reading(site: Site, reading: Reading, narrowing: Narrowing) -> Answer:
-    """Return a redirect to the page that plain words ask for."""
-    narrowing = narrowing.within(reading.release, reading.stack)
-    narrowing = replace(narrowing, host=reading.host or narrowing.host)
-    # A single word is not a spec: it may name a package of other software, or describe several.
-    is_word = len(reading.rest) == 1 and reading.spec in (reading.package, f"+{reading.rest[0]}")
-    is_own = reading.package in map(str.lower, reading.rest)
-    is_spec = not (reading.words or reading.left_out) and (is_own or not is_word)
-    text = reading.spec if is_spec else " ".join(reading.rest)
-    if not text:
-        return site.redirect("/packages", narrowing.pairs)
-    filters = search.page_filters(site.lookups, text, narrowing) if is_spec else None
-    if filters is not None:
-        return to_package(site, reading.package, narrowing, filters)
-    return site.redirect("/find", [("q", text), *narrowing.pairs])
 
 
 def find_rows(site: Site, request: Request, form: str) -> Answer:
@@ -263,17 +221,18 @@ def find_rows(site: Site, request: Request, form: str) -> Answer:
     lookups, narrowing = site.lookups, Narrowing.parse(request.pairs)
     query = parse(search.asked_spec(lookups, request.args.get("q", ""), narrowing).spec)
     scope = narrowing.scope(lookups)
-    results = search.kept_matching(lookups, search.kept_question(lookups, query, scope).conditions)
+    _, results = search.answer_of(lookups, query, scope)
     if not results.ids:
-        return refused("; ".join(search.reasons_of(lookups, query, scope)), form, 404)
+        why = search.why_in_time(why_not, lookups, query, scope)
+        return refused("; ".join(why.reasons()), form, 404)
     stop = request.first + FOUND_AT_ONCE
-    matches = found_part(lookups, results, slice(request.first, stop + 1), with_hashes=False)
-    following = stop if len(matches) > FOUND_AT_ONCE else None
-    rows = found_rows(matches[:FOUND_AT_ONCE], hashes=False)
-    body = form_of(rows.records, rows, form)
-    start, between, last = AROUND[form]
+    part = found_part(lookups, results, slice(request.first, stop), with_hashes=False)
+    rows = found_rows(part, hashes=False)
+    body, (start, between, last) = form_of(rows.records, rows, form), AROUND[form]
     body = body if request.first == 0 else between + body.removeprefix(start)
-    return data(body if following is None else body.removesuffix(last), form, following)
+    if stop >= len(results.ids):
+        return data(body, form)
+    return data(body.removesuffix(last), form, following=stop)
 
 
 AROUND = {"json": ("[\n", ",\n", "\n]"), "csv": (csv_text(found_rows((), hashes=False)), "", "")}

@@ -101,9 +101,9 @@ class Narrowing(AddressFields):
     spack: str | None = None
     explicit: str | None = None
 
-    def within(self, release: str | None, stack: str | None) -> Narrowing:
-        """Return a copy with another release and stack, unless these are None."""
-        return replace(self, release=release or self.release, stack=stack or self.stack)
+    def within(self, **names: str | None) -> Narrowing:
+        """Return a copy with these names, except those that are None."""
+        return replace(self, **{field: name for field, name in names.items() if name})
 
     def but(self, left_out: Collection[str] = ()) -> str:
         """Return the end of a query string (`&release=develop`), without some names."""

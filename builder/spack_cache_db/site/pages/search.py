@@ -1,4 +1,4 @@
-"""The search page."""
+"""The search: the page to which a text leads, or the content of the page with its answer."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
+from urllib.parse import quote
 
 from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.query.answers import notes_on
 from spack_cache_db.query.conditions import (
     Conditions,
-    OneOf,
     Question,
     UnsupportedQuery,
+    Word,
     asked,
-    only,
 )
 from spack_cache_db.query.configurations import specs_beginning
 from spack_cache_db.query.database import Lookups
@@ -29,9 +29,8 @@ from spack_cache_db.query.names import (
     known_names,
     package_counts,
     read_spellings,
-    scope_of,
 )
-from spack_cache_db.query.records import question_of, respelled
+from spack_cache_db.query.records import question_of
 from spack_cache_db.query.selection import Candidates, ResultSet, counted_part, matching
 from spack_cache_db.query.words import (
     Reading,
@@ -48,13 +47,15 @@ from spack_cache_db.site.pages.filters import (
     LABELS,
     Narrowing,
     Pagination,
+    Pairs,
     most_first,
     paginated,
 )
+from spack_cache_db.site.pages.names import load_names, named
 from spack_cache_db.site.pages.package import PAGE_ROWS, shared_variants
-from spack_cache_db.site.pages.spec import MOST_CANDIDATES, is_hash_prefix
+from spack_cache_db.site.pages.spec import is_hash_prefix
 from spack_cache_db.site.sandbox.sql_functions import parse
-from spack_cache_db.spack.constraints import SpecQuery, spec_text
+from spack_cache_db.spack.constraints import SpecQuery, spec_text, variant_text
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import UnknownSpackVersion, todays_spec
 from spack_cache_db.spack.pasted_specs import PastedSpec, pasted_spec
@@ -67,7 +68,7 @@ _SIGNS = re.compile(r"[@~%^=/]|(?<![\w+])\+")
 _WORD = re.compile(r"[A-Za-z0-9][\w-]*")
 _PINNED = re.compile(r"\s*([\w-]+)==?\d\S*\s*")
 """Other package managers write versions like this; in Spack it is the value of a variant."""
-_ONE_WORD = re.compile(r"\s*/?([a-z2-7]{7,32})\s*")
+_SWITCH = re.compile(r"[+~][^+~].*")
 
 FACETS = {"package": "name", "os": "os", "target": "target"}
 """Columns that a search can be narrowed by, and the part of a spec for each.
@@ -76,13 +77,12 @@ The compiler is missing, because it is a dependency in some databases.
 """
 MOST_VALUES = 8
 
-MOST_ANSWERS = 4
-"""Cached answers of a process: the next page, JSON and CSV use the same answer.
 
-An answer of 40,000 configurations takes about 12 MB.
-"""
-kept_question = lru_cache(maxsize=MOST_ANSWERS)(question_of)
-kept_matching = lru_cache(maxsize=MOST_ANSWERS)(matching)
+class Elsewhere(NamedTuple):
+    """The path and the query string of another page to which a search leads."""
+
+    path: str
+    pairs: Pairs
 
 
 class Facet(NamedTuple):
@@ -95,49 +95,37 @@ class Facet(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One page of the configurations that satisfy a spec."""
+    """One page of the configurations that satisfy a spec, and the commands for the first row."""
 
     count: int
     rows: tuple[ConfigurationRow, ...]
     common_variants: tuple[str, ...]
     window: Pagination
     facets: tuple[Facet, ...]
+    install: Commands | None
 
 
 @dataclass(frozen=True, slots=True)
-class FindPage:
-    """The result of a search: another page (`package` or `hashes`), rows, packages, or an error.
+class SearchPage:
+    """The answer to a search: configurations, or packages, or the reason for neither.
 
     Attributes:
-        reading: the meaning of the words; without answer or packages, the result is another page.
-        asked: the spec that is answered, in Spack's order.
+        narrowing: the names that narrow the answer, with those among the words.
+        reading: the meaning of plain words.
+        spec: the spec that is answered, in Spack's order.
         compiler: a spec of the binaries that the package of the search compiled.
         error: why the text is not a spec, or why the database cannot answer it.
-        install: the commands for the first row.
     """
 
-    package: str | None = None
+    narrowing: Narrowing
     reading: Reading | None = None
-    asked: str = ""
+    spec: str = ""
     compiler: str | None = None
-    prefix: str | None = None
-    hashes: tuple[str, ...] = ()
     answer: Answer | None = None
     error: str | None = None
     why: WhyNot | None = None
     notes: tuple[str, ...] = ()
     packages: Packages | None = None
-    install: Commands | None = None
-
-    @property
-    def count(self) -> int:
-        """The number of configurations."""
-        return self.answer.count if self.answer else 0
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether the answer is another page, which `reading` names."""
-        return self.reading is not None and self.answer is None and self.packages is None
 
 
 def asked_spec(lookups: Lookups, text: str, narrowing: Narrowing) -> PastedSpec:
@@ -146,39 +134,71 @@ def asked_spec(lookups: Lookups, text: str, narrowing: Narrowing) -> PastedSpec:
     return replace(pasted, spec=todays_spec(pasted.spec, narrowing.spack))
 
 
+@lru_cache(maxsize=4)
+def answer_of(lookups: Lookups, query: SpecQuery, scope: Conditions) -> tuple[Question, ResultSet]:
+    """Return the conditions of a query, and the configurations that satisfy them.
+
+    They are cached for the next page, and for the next part of JSON and CSV; 40,000 configurations
+    take about 12 MB.
+    """
+    question = question_of(lookups, query, scope)
+    return question, matching(lookups, question.conditions)
+
+
+def why_in_time(
+    explain: Callable[[Candidates, SpecQuery, Conditions], Result],
+    lookups: Lookups,
+    query: SpecQuery,
+    scope: Conditions,
+) -> Result | WhyNot:
+    """Return why nothing satisfies a query, or `NO_TIME` if that takes too long."""
+    try:
+        return explain(Candidates(lookups), query, scope)
+    except sqlite3.OperationalError as error:
+        if not is_interrupted(error):
+            raise
+        return WhyNot(notes=(NO_TIME,))
+
+
 def load_find(
     lookups: Lookups,
     text: str,
     page: int = 1,
     narrowing: Narrowing = EVERYWHERE,
     opened: str | None = None,
-) -> FindPage:
-    """Return one page of the answer to a search; `opened` is the first hash of an open row."""
+) -> Elsewhere | SearchPage:
+    """Return where a search leads, or one page of its answer; `opened` is a hash of an open row."""
+    if (address := _page_of_name(lookups, text, narrowing)) is not None:
+        return address
+    text = repository_name(lookups, text) or text
     try:
-        search = _Search(lookups, narrowing.scope(lookups), page, opened)
-        repository = repository_name(lookups, text)
-        if repository is not None:
-            return search.load(repository)
+        search = _Search(lookups, narrowing, narrowing.scope(lookups), page, opened)
         pasted = asked_spec(lookups, text, narrowing)
         result = search.load(pasted.spec)
     except (UnknownNameError, UnknownSpackVersion) as error:
-        return FindPage(error=str(error))
+        return SearchPage(narrowing, error=str(error))
+    if isinstance(result, Elsewhere):
+        return result
     return replace(result, notes=(*pasted.notes_on(text), *result.notes))
 
 
-def _in_time(explain: Callable[[], Result], otherwise: Result) -> Result:
-    """Return an explanation; `otherwise` if it takes too long."""
-    try:
-        return explain()
-    except sqlite3.OperationalError as error:
-        if not is_interrupted(error):
-            raise
-        return otherwise
+def _page_of_name(lookups: Lookups, text: str, narrowing: Narrowing) -> Elsewhere | None:
+    spellings = read_spellings(lookups)
+    name = named(load_names(lookups), spellings, text)
+    if name is not None and name.kind != "package":
+        return Elsewhere(name.address, [])
+    package = spellings.canonical("package", text).strip()
+    is_unbuilt = package_counts(lookups).get(package) == 0
+    if name is None and not (is_unbuilt and not packages_providing(lookups, text)):
+        return None
+    # A package's page does not tell explicit installations from others.
+    if narrowing.explicit:
+        return _search_for(f"{package}@:", narrowing)
+    return Elsewhere(f"/package/{quote(package)}", narrowing.pairs)
 
 
-def reasons_of(lookups: Lookups, query: SpecQuery, scope: Conditions) -> tuple[str, ...]:
-    """Return why nothing satisfies a query, or `NO_TIME` if that takes too long."""
-    return _in_time(lambda: why_not(Candidates(lookups), query, scope).reasons(), (NO_TIME,))
+def _search_for(text: str, narrowing: Narrowing) -> Elsewhere:
+    return Elsewhere("/find", [("q", text), *narrowing.pairs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,170 +206,176 @@ class _Search:
     """One search: its database, its scope, and the rows to show."""
 
     lookups: Lookups
+    narrowing: Narrowing
     scope: Conditions
     page: int
     opened: str | None
 
-    def load(self, text: str) -> FindPage:
+    def load(self, text: str) -> Elsewhere | SearchPage:
         """Return the result for a spec, a name or words."""
+        lookups, packages = self.lookups, self.lookups.packages
         if not text.strip():
-            return FindPage()
-        word = _ONE_WORD.fullmatch(text)
-        if word and word[1] not in self.lookups.packages and (hashes := self._hashes(word[1])):
-            return FindPage(prefix=word[1], hashes=hashes)
-        name = read_spellings(self.lookups).canonical("package", text)
-        count = package_counts(self.lookups).get(name.strip())
-        if count or (count == 0 and not packages_providing(self.lookups, text)):
-            # Names of packages come from pages and may be invalid in a spec.
-            return FindPage(package=name.strip())
-        if not _SIGNS.search(text) and text != "*" and not self._is_spec_of_package(text):
-            return self._read(text) or self._of_words(plain_words(text))
-        pinned = _PINNED.fullmatch(text)
-        if pinned is not None and pinned[1] in self.lookups.packages and (page := self._read(text)):
-            return page
+            return SearchPage(self.narrowing)
+        word = text.strip().removeprefix("/").lower()
+        if word not in packages and (address := self._page_of_hash(word)) is not None:
+            return address
+        if (address := _page_of_name(lookups, text, self.narrowing)) is not None:
+            return address
+        query, error = None, None
         try:
-            query, spelled = respelled(self.lookups, parse(text))
-            question = kept_question(self.lookups, query, self.scope)
-        except QuerySyntaxError as error:
-            return replace(self._read(text) or self._of_parts(text), error=str(error))
-        except UnsupportedQuery as error:
+            query = parse(text)
+        except QuerySyntaxError as syntax_error:
+            error = str(syntax_error)
+        is_words = self._is_words(text, query)
+        words = plain_words(text if is_words else " ".join(_WORD.findall(text)))
+        if is_words or query is None:
+            page = self._read(text) or self._packages(words)
+            if is_words or isinstance(page, Elsewhere):
+                return page
+            return replace(page, error=error)
+        try:
+            question, results = answer_of(lookups, query, self.scope)
+        except UnsupportedQuery as unsupported:
             # `hdf5-1.14` is a package called `14`, in a namespace.
-            if query.namespace is not None and (result := self._read(text)) is not None:
-                return result
-            result = replace(self._of_parts(text), error=str(error))
-            return self._explained(result, why_corrected, query, self.scope)
-        if _is_name(query) and query.name in self.lookups.packages:
-            return FindPage(package=query.name)
-        is_virtual = isinstance(asked(question.conditions, "package"), OneOf)
-        if query.name is not None and not is_virtual and query.name not in self.lookups.packages:
-            result = self._read(text)
+            if query.namespace is not None and (read := self._read(text)) is not None:
+                return read
+            why = why_in_time(why_corrected, lookups, query, self.scope)
+            return replace(self._packages(words), error=str(unsupported), why=why)
+        package = asked(question.conditions, "package")
+        if isinstance(package, Word) and package.text not in packages:
+            read = self._read(text)
             # A text with Spack's signs is a spec, even if the name is unknown.
-            is_known = package_called(self.lookups, query.name) is not None
-            if result and result.answer is None and (is_known or result.packages is None):
-                return result
-        prefix = asked(question.conditions, "hash")
-        result = replace(self._found(question, query), asked=spec_text(query), prefix=prefix)
-        if prefix is not None and is_hash_prefix(prefix) and result.count == 1:
-            hashes = self._hashes(prefix)
-            if len(hashes) == 1:
-                return FindPage(prefix=prefix, hashes=hashes)
-        compiler = self._compiled(query)
-        if compiler is not None and not result.count:
-            return FindPage(reading=Reading(compiler))
-        result = replace(result, compiler=compiler, notes=(*spelled, *result.notes))
-        return result if result.count else self._explained(result, why_not, query, self.scope)
+            is_known = package_called(lookups, package.text) is not None
+            if isinstance(read, Elsewhere) or (read and is_known and not read.answer):
+                return read
+        prefix = asked(question.conditions, "hash") or ""
+        if len(results.ids) == 1 and (address := self._page_of_hash(prefix)) is not None:
+            return address
+        compiler = self._compiled(question.query)
+        if compiler is not None and not results.ids:
+            return _search_for(compiler, self.narrowing)
+        return replace(self._found(query), compiler=compiler)
 
-    def _hashes(self, prefix: str) -> tuple[str, ...]:
-        return tuple(specs_beginning(self.lookups.conn, prefix, MOST_CANDIDATES).values())
-
-    def _is_spec_of_package(self, text: str) -> bool:
-        """Return whether a text is a spec of a package of the database, such as `Hdf5+mpi`."""
-        try:
-            query, _ = respelled(self.lookups, parse(text))
-        except (QuerySyntaxError, UnsupportedQuery):
+    def _is_words(self, text: str, query: SpecQuery | None) -> bool:
+        """Return whether a text consists of plain words."""
+        packages = self.lookups.packages
+        if (pinned := _PINNED.fullmatch(text)) is not None and pinned[1] in packages:
+            return True
+        if _SIGNS.search(text) or text == "*":
             return False
-        return query.name in self.lookups.packages and not _is_name(query)
+        if query is None or query == SpecQuery(name=query.name, text=query.text):
+            return True
+        # Such as `Hdf5+mpi`.
+        return read_spellings(self.lookups).canonical("package", query.name or "") not in packages
 
-    def _read(self, text: str) -> FindPage | None:
+    def _page_of_hash(self, prefix: str) -> Elsewhere | None:
+        """Return the page of the spec whose hash begins with a text, or of all such specs."""
+        if not (is_hash_prefix(prefix) and specs_beginning(self.lookups.conn, prefix, 1)):
+            return None
+        release = self.narrowing.release
+        return Elsewhere(f"/spec/{prefix}", [("release", release)] if release else [])
+
+    def _read(self, text: str) -> Elsewhere | SearchPage | None:
         """Return the result for a text as plain words; None if none of them has a meaning.
 
         Words that are a spec, or name a machine, lead to another page.
         """
-        if packages_providing(self.lookups, word := " ".join(plain_words(text))):
-            return self._of_words([word])
-        reading = read_words(self.lookups, text)
-        if reading is None:
+        lookups, narrowing = self.lookups, self.narrowing
+        if packages_providing(lookups, word := " ".join(plain_words(text))):
+            return self._packages([word])
+        if (reading := read_words(lookups, text)) is None:
             return None
-        if reading.host or (reading.is_whole and reading.spec != text.strip()):
-            return FindPage(reading=reading)
-        if not reading.is_whole and (not reading.package or reading.left_out):
-            result = self._of_words(reading.rest, reading.nouns)
-            if result.packages or reading.left_out:
-                return replace(result, reading=reading)
-        scope = (*scope_of(self.lookups, release=reading.release, stack=reading.stack), *self.scope)
+        narrowing = narrowing.within(
+            release=reading.release, stack=reading.stack, host=reading.host
+        )
+        search = replace(self, narrowing=narrowing, scope=narrowing.scope(lookups))
         try:
-            query = parse(reading.spec or "*")
-            question = kept_question(self.lookups, query, (*reading.conditions(), *scope))
+            if reading.host or (reading.is_whole and reading.spec != text.strip()):
+                return search._page_of(reading)
+            if not reading.is_whole and (not reading.package or reading.left_out):
+                result = search._packages(reading.rest, reading)
+                if result.packages or reading.left_out:
+                    return result
+            return search._found(parse(reading.spec or "*"), reading)
         except (QuerySyntaxError, UnsupportedQuery):
             # A word is a part of a spec that is not valid alone, such as `^[virtuals=c,cxx]`.
             return None
-        result = replace(self._found(question, query), reading=reading, asked=reading.spec)
-        return result if result.count else self._explained(result, why_not, query, scope)
 
-    def _of_words(self, words: Sequence[str], nouns: Sequence[str] | None = None) -> FindPage:
+    def _page_of(self, reading: Reading) -> Elsewhere:
+        """Return the page that plain words mean."""
+        # A single word is not a spec: it may name a package of other software, or describe several.
+        is_word = len(reading.rest) == 1 and reading.spec in (
+            reading.package,
+            f"+{reading.rest[0]}",
+        )
+        is_own = reading.package in map(str.lower, reading.rest)
+        is_spec = not (reading.words or reading.left_out) and (is_own or not is_word)
+        text = reading.spec if is_spec else " ".join(reading.rest)
+        if not text:
+            return Elsewhere("/packages", self.narrowing.pairs)
+        filters = self._filters(parse(text)) if is_spec and not self.narrowing.explicit else None
+        if filters is None:
+            return _search_for(text, self.narrowing)
+        return Elsewhere(f"/package/{quote(reading.package)}", [*filters, *self.narrowing.pairs])
+
+    def _filters(self, query: SpecQuery) -> Pairs | None:
+        """Return the filters of a package's page with the result of a spec, if it has one."""
+        others = replace(query, variants=(), os=None, platform=None, text="")
+        variants = [*map(variant_text, query.variants)]
+        if others != SpecQuery(name=query.name) or query.name not in self.lookups.packages:
+            return None
+        _, results = answer_of(self.lookups, query, self.scope)
+        if not (results.ids and all(map(_SWITCH.fullmatch, variants))):
+            return None
+        places = (("os", query.os), ("platform", query.platform))
+        return [
+            *(("variant", text) for text in variants),
+            *((kind, name) for kind, name in places if name is not None),
+        ]
+
+    def _packages(self, words: Sequence[str], reading: Reading | None = None) -> SearchPage:
         """Return the packages that words name or describe."""
-        nouns = words if nouns is None else nouns
-        return FindPage(packages=packages_of(self.lookups, words, nouns, self.scope))
-
-    def _of_parts(self, text: str) -> FindPage:
-        """Return the packages that the words of a spec may mean."""
-        return self._of_words(plain_words(" ".join(_WORD.findall(text))))
-
-    def _explained(
-        self,
-        result: FindPage,
-        explain: Callable[[Candidates, SpecQuery, Conditions], WhyNot | None],
-        query: SpecQuery,
-        scope: Conditions,
-    ) -> FindPage:
-        """Return a page without rows, with the reason unless that takes too long."""
-        late = replace(result, notes=(*result.notes, NO_TIME))
-        candidates = Candidates(self.lookups)
-        return _in_time(lambda: replace(result, why=explain(candidates, query, scope)), late)
+        nouns = words if reading is None else reading.nouns
+        packages = packages_of(self.lookups, words, nouns, self.scope)
+        return SearchPage(self.narrowing, reading, packages=packages)
 
     def _compiled(self, query: SpecQuery) -> str | None:
         """Return a spec of the binaries that a compiler built, if the query is only a compiler."""
-        name = SpecQuery(name=query.name, text=query.text)
-        if query.name not in self.lookups.compilers or replace(query, versions=None) != name:
+        compiler = SpecQuery(name=query.name, versions=query.versions, text=query.text)
+        if query.name not in self.lookups.compilers or query != compiler:
             return None
         built = f"%{spec_text(query)}"
-        question = question_of(self.lookups, parse(built), self.scope)
-        return built if matching(self.lookups, question.conditions).ids else None
+        return built if answer_of(self.lookups, parse(built), self.scope)[1].ids else None
 
-    def _found(self, question: Question, query: SpecQuery) -> FindPage:
-        """Return the configurations that answer a question, and the commands for the first row."""
-        lookups, results = self.lookups, kept_matching(self.lookups, question.conditions)
+    def _found(self, query: SpecQuery, reading: Reading | None = None) -> SearchPage:
+        """Return the configurations that satisfy a query and the words of a reading."""
+        lookups, words = self.lookups, reading.words if reading else ()
+        scope = (*(reading.conditions() if reading else ()), *self.scope)
+        question, results = answer_of(lookups, query, scope)
         window = paginated(len(results.ids), self.page, PAGE_ROWS)
         configurations = counted_part(lookups, results, window.rows)
         variants = shared_variants(configurations) if window.page_count == 1 else ()
         rows = table_rows(lookups, configurations, variants, results.conditions, self.opened)
-        facets = facets_of(lookups, results, query)
-        install, release = None, asked(self.scope, "release")
+        install = None
         if window.page == 1 and rows:
-            name = lookups.releases[release].name if release is not None else None
-            package = rows[0].configuration.package
-            install = install_binary(lookups.conn, package, rows[0].hash, name)
-        answer = Answer(len(results.ids), rows, variants, window, facets)
-        return FindPage(answer=answer, notes=notes_on(lookups, question), install=install)
+            package, release = rows[0].configuration.package, self.narrowing.release
+            install = install_binary(lookups.conn, package, rows[0].hash, release)
+        facets = facets_of(lookups, results, question.query, words)
+        return SearchPage(
+            self.narrowing,
+            reading,
+            spec=spec_text(question.query),
+            answer=Answer(len(results.ids), rows, variants, window, facets, install),
+            why=None if results.ids else why_in_time(why_not, lookups, query, scope),
+            notes=notes_on(lookups, question),
+        )
 
 
-def page_filters(lookups: Lookups, text: str, narrowing: Narrowing) -> list[tuple[str, str]] | None:
-    """Return the filters of a package's page with the result of a spec; None if there are none."""
-    query = parse(text)
-    switches: dict[tuple[str, ...], str] = {("true",): "+", ("false",): "~"}
-    without_variants = replace(query, variants=(), os=None, platform=None, text="")
-    if without_variants != SpecQuery(name=query.name) or query.name not in lookups.packages:
-        return None
-    if any(variant.propagate or variant.values not in switches for variant in query.variants):
-        return None
-    question = kept_question(lookups, query, narrowing.scope(lookups))
-    if not kept_matching(lookups, question.conditions).ids:
-        return None
-    return [
-        *(("variant", switches[variant.values] + variant.name) for variant in query.variants),
-        *((kind, value) for kind in ("os", "platform") if (value := getattr(query, kind))),
-    ]
-
-
-def _is_name(query: SpecQuery) -> bool:
-    return query.name is not None and query == SpecQuery(name=query.name, text=query.text)
-
-
-@lru_cache(maxsize=MOST_ANSWERS)
-def facets_of(lookups: Lookups, results: ResultSet, query: SpecQuery) -> tuple[Facet, ...]:
+def facets_of(
+    lookups: Lookups, results: ResultSet, query: SpecQuery, words: Sequence[str]
+) -> tuple[Facet, ...]:
     """Return the columns in which results differ, except those that the query has."""
     facets = []
-    words = "".join(condition.text for condition in only(results.conditions, "words")[:1])
     for column, part in FACETS.items():
         if getattr(query, part) is not None:
             continue
@@ -358,7 +384,7 @@ def facets_of(lookups: Lookups, results: ResultSet, query: SpecQuery) -> tuple[F
         if len(keys) > 1:
             counts = most_first({lookups.words[column][key]: keys[key] for key in keys})
             values = tuple(
-                (value, f"{spec_text(replace(query, **{part: value}))} {words}".strip(), count)  # type: ignore[arg-type]
+                (value, " ".join((spec_text(replace(query, **{part: value})), *words)), count)  # type: ignore[arg-type]
                 for value, count in counts[:MOST_VALUES]
             )
             facets.append(Facet(LABELS[column], values, len(counts)))
