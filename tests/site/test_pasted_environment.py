@@ -11,11 +11,12 @@ import pytest
 from click.testing import CliRunner
 
 from spack_cache_db.cli import cli
-from spack_cache_db.query.coverage import CoveredSpec
+from spack_cache_db.environments import UnreadableEnvironment
+from spack_cache_db.query.coverage import Cover, CoveredSpec, commands_of
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.middleware import MOST_BODY
-from spack_cache_db.site.pages.pasted_environment import LIMITS, PastedText, commands_of, load_cover
+from spack_cache_db.site.pages.pasted_environment import LIMITS, covered
 from spack_cache_db.site.routes import LONGEST_LINK
 from tests.indexes import node
 
@@ -127,7 +128,7 @@ def test_commands_of_several_mirrors(lookups: Lookups) -> None:
         covered_node(4, release="v1", mirror=None),
         covered_node(5, release="v1", is_root=False),
     ]
-    found = commands_of(lookups.conn, nodes)
+    found = commands_of(lookups.conn, Cover(tuple(nodes), is_lock=True))
 
     assert found is not None and found.note is not None
     assert [*found.commands] == [
@@ -137,7 +138,7 @@ def test_commands_of_several_mirrors(lookups: Lookups) -> None:
         "spack buildcache keys --install --trust",
         "spack install --cache-only p2/2222222 p3/3333333 p4/4444444",
     ]
-    assert commands_of(lookups.conn, []) is None
+    assert commands_of(lookups.conn, Cover((), is_lock=True)) is None
 
 
 @pytest.mark.asyncio
@@ -215,11 +216,10 @@ def test_the_time_is_looked_at(lookups: Lookups) -> None:
     """When the time is over, the page says what to do, whatever is under way."""
     lookups.conn.set_progress_handler(lambda: 1, 50)
     try:
-        page = load_cover(lookups, PastedText(text="\n".join(f"none{n}" for n in range(500))))
+        with pytest.raises(UnreadableEnvironment, match="check fewer specs at once"):
+            covered(lookups, "\n".join(f"none{n}" for n in range(500)))
     finally:
         lookups.conn.set_progress_handler(None, 0)
-
-    assert page.error is not None and "check fewer specs at once" in page.error
 
 
 @pytest.mark.asyncio

@@ -59,7 +59,6 @@ _COLOURS = {
 }
 """The statuses in the order in which the table has them, and their colours on a terminal."""
 _ORDER = [*_COLOURS]
-_MET = ("external", "binary", "installed")
 _GAP = "  "
 _INDENT = " " * 4
 _WIDEST = 40
@@ -224,7 +223,7 @@ def _cases(covered: Iterable[Covered]) -> Iterator[Case]:
             yield Case(path, path, failure=error)
             continue
         for spec in answer.specs:
-            is_met, text = spec.status in _MET, f"{spec.status}: {_text(spec)}"
+            is_met, text = spec.is_met, f"{spec.status}: {_text(spec)}"
             is_failure = spec.status == "lost" if answer.baseline else not is_met
             skipped = "" if is_met or is_failure else text
             yield Case(path, spec.title, failure=text if is_failure else "", skipped=skipped)

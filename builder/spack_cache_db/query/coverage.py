@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import shlex
+import sqlite3
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
@@ -47,7 +49,16 @@ from spack_cache_db.query.database import (
     select_ids,
 )
 from spack_cache_db.query.explanation import WhyNot, explained
-from spack_cache_db.query.installation import first_places
+from spack_cache_db.query.installation import (
+    INSTALL,
+    NO_ADDRESS,
+    PLACEHOLDER,
+    TRUST_KEYS,
+    Commands,
+    first_places,
+    installations_of,
+    short_spec,
+)
 from spack_cache_db.query.names import UnknownNameError, known_name, known_names, scope_of
 from spack_cache_db.query.records import CheckedRules, SpecRecords, read_query, respelled
 from spack_cache_db.query.selection import (
@@ -139,6 +150,11 @@ class CoveredSpec:
     others: tuple[str, ...] = ()
     other_count: int = 0
     differences: tuple[str, ...] = ()
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the spec needs no further binary."""
+        return self.status in (*AVAILABLE, "external")
 
     @property
     def title(self) -> str:
@@ -371,6 +387,41 @@ def cover_environment(
         environment.others,
         older.path if older else "",
     )
+
+
+def commands_of(conn: sqlite3.Connection, cover: Cover) -> Commands | None:
+    """Return the commands that install all binaries from their mirrors, and load installed specs.
+
+    For a lockfile, they name only the roots, because Spack adds the dependencies.
+    """
+    met = [spec for spec in cover.specs if spec.is_met]
+    mirrors: dict[str, str] = {}
+    binaries, modules, loads = dict[str, None](), dict[str, None](), dict[str, None]()
+    for spec in [spec for spec in met if spec.is_root is not False] or met:
+        if spec.configuration is None or spec.hash is None:
+            continue
+        package = spec.configuration.package
+        name = short_spec(conn, package, spec.hash)
+        if spec.status == "binary":
+            binaries[name] = None
+            mirrors[spec.mirror or PLACEHOLDER] = spec.release or ""
+            continue
+        ways = installations_of(conn, package, spec.hash)
+        way = next((way for way in ways if way.release == spec.release), None)
+        if way and way.alternative:
+            modules |= dict.fromkeys(way.commands)
+        elif way:
+            loads[name] = None
+    names = Counter[str]()
+    lines = []
+    for url, release in mirrors.items():
+        names[release] += 1
+        name = f"{release}-{names[release]}" if names[release] > 1 else release
+        lines.append(shlex.join(["spack", "mirror", "add", name, url]))
+    lines += [TRUST_KEYS, shlex.join([*INSTALL, *binaries])] if binaries else []
+    lines += [*modules, *([shlex.join(["spack", "load", *loads])] if loads else [])]
+    note = NO_ADDRESS if PLACEHOLDER in mirrors else None
+    return Commands(tuple(lines), note=note) if lines else None
 
 
 def _without_snapshots(lookups: Lookups, scope: Conditions) -> Conditions:

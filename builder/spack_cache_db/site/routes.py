@@ -12,18 +12,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from spack_cache_db.errors import BuilderError, printable
 from spack_cache_db.query import Rows, csv_text, json_text
 from spack_cache_db.query.answers import found_part, found_rows
 from spack_cache_db.query.configurations import configurations_beginning
+from spack_cache_db.query.coverage import commands_of
 from spack_cache_db.query.explanation import why_not
 from spack_cache_db.query.names import UnknownNameError, known_name
 from spack_cache_db.query.packages import newest_binary, read_package
 from spack_cache_db.site.addresses import check_fields, respelled
 from spack_cache_db.site.answers import PAGES, SEARCH, Answer, Kind, Request, Site, data, refused
-from spack_cache_db.site.pages import changes, overviews, pasted_environment, search, spec
+from spack_cache_db.site.pages import changes, overviews, search, spec
 from spack_cache_db.site.pages.feeds import Topic, load_feed
 from spack_cache_db.site.pages.filters import (
     DataLinks,
@@ -36,8 +37,10 @@ from spack_cache_db.site.pages.filters import (
 from spack_cache_db.site.pages.lists import PAGE_ROWS, ListFilters, list_rows, load_list
 from spack_cache_db.site.pages.names import having, load_close, load_names, suggested
 from spack_cache_db.site.pages.package import load_package
+from spack_cache_db.site.pages.pasted_environment import covered
 from spack_cache_db.site.sandbox.sql_functions import parse
 
+MOST_FORM_FIELDS = 20
 LONGEST_LINK = 6_000
 """Limit of a query string with a pasted environment; most servers accept 8,000 characters."""
 FOUND_AT_ONCE = 1_000
@@ -244,19 +247,37 @@ def cover(site: Site, request: Request, form: str | None) -> Answer:
 
     A short form is redirected to the address with the same text.
     """
-    pasted = pasted_environment.pasted_text(request.query if request.form is None else request.form)
-    if pasted is None:
-        most_fields = pasted_environment.MOST_FORM_FIELDS
-        return refused(f"the form has more than {most_fields} fields", None, 413)
+    sent = request.query if request.form is None else request.form
+    try:
+        pairs = parse_qsl(sent, keep_blank_values=True, max_num_fields=MOST_FORM_FIELDS)
+    except ValueError:
+        return refused(f"the form has more than {MOST_FORM_FIELDS} fields", None, 413)
+    # Browsers add carriage returns to the lines of a form.
+    text = dict(reversed(pairs)).get("q", "").replace("\r\n", "\n")
+    narrowing, cover, error = Narrowing.parse(pairs), None, None
     if form is not None:
-        answer = pasted_environment.covered(site.lookups, pasted)
-        return data(form_of(answer.as_dict(), answer.rows, form), form)
-    is_short = len(pasted.text) <= LONGEST_LINK and len(pasted.query) <= LONGEST_LINK
+        cover = covered(site.lookups, text, narrowing)
+        return data(form_of(cover.as_dict(), cover.rows, form), form)
+    fields = [("q", text), *narrowing.pairs]
+    is_short = len(urlencode(fields)) <= LONGEST_LINK
     if request.form is not None and is_short:
-        return site.redirect(f"/cover?{pasted.query}", status=303)
-    page = pasted_environment.load_cover(site.lookups, pasted)
-    helpers: dict[str, Any] = {"spec_line": spec.spec_line, "quoted": shlex.quote}
-    return site.page(request, "cover.html", page=page, pasted=pasted, is_short=is_short, **helpers)
+        return site.redirect("/cover", fields, status=303)
+    try:
+        cover = covered(site.lookups, text, narrowing) if text.strip() else None
+    except BuilderError as unreadable:
+        error = str(unreadable)
+    return site.page(
+        request,
+        "cover.html",
+        cover=cover,
+        error=error,
+        install=commands_of(site.conn, cover) if cover else None,
+        pasted=text,
+        narrowing=narrowing,
+        is_short=is_short,
+        spec_line=spec.spec_line,
+        quoted=shlex.quote,
+    )
 
 
 def comparison(site: Site, request: Request, old: str, new: str, form: str | None) -> Answer:
