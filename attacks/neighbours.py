@@ -272,7 +272,7 @@ HEAVY: Attacks = {
     "definitions that double": (_covering(doubling_environment()), 4),
     "requirements that multiply": (_covering(multiplied_environment()), 4),
     "comments before a statement": (_getting(f"{SQL}?{field('sql', BLANKS)}"), 4),
-    "a long cookie": (_getting("/", Cookie='a="' + "\\" * 30_000), 4),
+    "a long cookie": (_getting("/", Cookie='a="' + "\\" * 30_000 + '"'), 4),
     "pages of many cells": (_getting(f"{SQL}?{field('sql', CELLS)}"), 4),
     "pages of many cells, for ten": (_getting(f"{SQL}?{field('sql', CELLS)}"), 10),
     # A page has 300 rows at most.

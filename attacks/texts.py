@@ -22,7 +22,6 @@ MOST_SECONDS = 20.0
 FORM_SECONDS = 4.0
 """Processor time that no form may take; a page of the site has two seconds, and then is killed."""
 METHODS = ("HEAD", "OPTIONS", "POST", "PUT", "DELETE", "PATCH", "TRACE", "PROPFIND", "get")
-ENCODINGS = ("gzip;q=0", "identity;q=0", "gzip;q=", ",,,", "br", "gzip;q=0.5," * 1_000)
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 HASH = "a" * 32
 NODE = {"name": "p", "version": "1", "hash": HASH, "parameters": {}, "arch": "linux-a-b"}
@@ -213,7 +212,7 @@ def forms(target: Target, seconds: float) -> Outcome:
 
 
 def methods(target: Target, seconds: float) -> Outcome:
-    """Ask for each page by each method, and with odd encodings."""
+    """Ask for each page by each method."""
     outcome, began = Outcome("methods"), time.monotonic()
     for path in PATHS:
         expected = target.ask(path)
@@ -225,12 +224,6 @@ def methods(target: Target, seconds: float) -> Outcome:
             if method in METHODS[3:] and reply.status != 405:
                 faults.append(f"was answered with {reply.status}")
             outcome.judge(f"{method} {path}", faults)
-        for encoding in ENCODINGS:
-            reply = target.ask(path, "GET", None, **{"accept-encoding": encoding})
-            faults = target.betrayals(reply)
-            if encoding == ENCODINGS[0] and reply.headers.get("content-encoding") == "gzip":
-                faults.append("gzip, which was refused")
-            outcome.judge(f"{path} in {encoding[:20]}", faults)
         if enough(began, seconds):
             break
     outcome.faults += target.standing()

@@ -22,7 +22,7 @@ class Seen:
 
 @dataclass
 class Upstream:
-    """The server and its requests; `gate` releases /wait, `gone` is set if a reader left."""
+    """The server and its requests; `gate` releases /wait and /stream, `gone` says a reader left."""
 
     port: int = 0
     seen: list[Seen] = field(default_factory=list)
@@ -71,16 +71,24 @@ def upstream() -> Iterator[Upstream]:
         def answer(self) -> None:
             status, caching = ANSWERS.get(self.path, (200, "public, max-age=3600"))
             body = b"x" * LARGE if self.path.startswith("/large") else self.text()
+            is_stream = self.path.startswith("/stream")
             self.send_response(status)
             self.send_header("Cache-Control", caching)
-            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Type", "text/plain; charset=utf-8")
+            if not is_stream:
+                self.send_header("Content-Length", str(len(body)))
             self.send_header("Set-Cookie", "visitor=1")
             self.send_header("Vary", "Accept, Accept-Encoding, User-Agent")
             self.end_headers()
+            if is_stream:
+                self.wfile.write(b"first\r\n")
+                state.gate.wait(PATIENCE)
+                body = b"last\r\n"
             self.wfile.write(body)
 
         def text(self) -> bytes:
-            return f"{self.path} from {state.port}, number {len(state.seen)}".encode()
+            text = f"{self.path} from {state.port}, number {len(state.seen)}"
+            return f"{text}{' ' * 1_000}".encode()
 
     with ExitStack() as stack:
         state.port = stack.enter_context(listening(Handler))

@@ -41,9 +41,9 @@ def test_chooses_the_part_of_a_file(
     headers: dict[str, str], status: int, start: int, length: int
 ) -> None:
     """Ranges, conditions and nonsense in a request lead to the answer that HTTP wants."""
-    answer, part = choose_part(100, ETAG, headers)
+    found, part, _ = choose_part(100, ETAG, headers)
 
-    assert (answer.status, part.start, len(part)) == (status, start, length)
+    assert (found, part.start, len(part)) == (status, start, length)
 
 
 @pytest.mark.asyncio
@@ -66,14 +66,11 @@ def copied(database: Path, file: Path) -> Path:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
-    ("name", "header"),
-    [
-        ('ü "b"; c', "filename=\"_ _b__ c.db\"; filename*=UTF-8''%C3%BC%20%22b%22%3B%20c.db"),
-        ("a\\b\nX: 1", "filename=\"a_b_X_ 1.db\"; filename*=UTF-8''a%5Cb%0AX%3A%201.db"),
-    ],
+    ("name", "encoded"),
+    [('ü "b"; c', "%C3%BC%20%22b%22%3B%20c.db"), ("a\\b\nX: 1", "a%5Cb%0AX%3A%201.db")],
 )
 async def test_a_download_has_the_name_of_the_file(
-    name: str, header: str, database: Path, tmp_path: Path
+    name: str, encoded: str, database: Path, tmp_path: Path
 ) -> None:
     """Any name can be downloaded, and no page of the site fails because of it."""
     served = site(copied(database, tmp_path / f"{name}.db"))
@@ -81,8 +78,7 @@ async def test_a_download_has_the_name_of_the_file(
     answer = await get(served, f"{path}.db")
 
     assert answer.content == database.read_bytes()
-    assert answer.headers["content-disposition"] == f"attachment; {header}"
-    assert answer.headers["content-disposition"].isascii()
+    assert answer.headers["content-disposition"] == f"attachment; filename*=UTF-8''{encoded}"
     tables = (f"{path}/builds.{form}" for form in ("json?_size=1", "csv", "csv?_dl=on"))
     found = f"{path}/builds?_size=1&_facet=package"
     for page in ("/", "/about", "/find.json?q=hdf5", "/robots.txt", path, found, *tables):

@@ -1,4 +1,4 @@
-"""Checks of requests, and headers, caching, compression and CORS of responses."""
+"""Checks of requests, and headers, caching and CORS of responses."""
 
 import asyncio
 import re
@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 import pytest
 from hypothesis import given
@@ -63,17 +63,14 @@ async def test_every_page_is_safe_and_cacheable(datasette: Any, path: str) -> No
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("header", ["Cookie", "Authorization"])
-async def test_no_other_site_watches_the_page_of_somebody_who_is_known(
+async def test_no_cache_keeps_the_page_of_somebody_who_is_known(
     datasette: Any, header: str
 ) -> None:
-    """Its window has no opener from elsewhere; a page for everybody does without."""
-    name, expected = "cross-origin-opener-policy", "same-origin"
-
+    """It is private, also to caches that have a copy for everybody."""
     known = await datasette.client.get("/", headers={header: "a=b"})
 
-    assert known.headers[name] == expected
+    assert known.headers["cache-control"] == "private, no-store"
     assert {"Cookie", "Authorization"} <= {*re.split(", *", known.headers["vary"])}
-    assert name not in (await datasette.client.get("/")).headers
 
 
 @pytest.mark.asyncio
@@ -107,21 +104,6 @@ async def test_costly_and_closed_addresses_are_refused(
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize(
-    ("accepted", "is_packed"),
-    [("gzip", True), ("gzip;q=0", False), ("br, gzip; q=0.0, x", False), ("gzip;q=0.5", True)],
-)
-async def test_pages_are_compressed(datasette: Any, accepted: str, is_packed: bool) -> None:
-    """Clients that take gzip get it; `gzip;q=0` says that they do not (RFC 9110, 12.4.2)."""
-    plain = await get(datasette, "/package/hdf5", **{"accept-encoding": "identity"})
-    answer = await get(datasette, "/package/hdf5", **{"accept-encoding": accepted})
-
-    assert (answer.headers.get("content-encoding") == "gzip") is is_packed
-    assert answer.text == plain.text
-    assert (answer.num_bytes_downloaded < plain.num_bytes_downloaded / 2) is is_packed
-
-
-@pytest.mark.asyncio
 async def test_a_body_says_its_length(datasette: Any) -> None:
     """A body in chunks, whose every byte may be one, is refused before it is read."""
     read: list[bytes] = []
@@ -151,8 +133,8 @@ async def test_without_sql_the_field_is_refused_everywhere(database: Path) -> No
 
 
 @pytest.mark.asyncio
-async def test_long_cookies_are_not_read(datasette: Any) -> None:
-    """A cookie of 30 kB, or one of backslashes, costs no more than none; others reach Datasette."""
+async def test_cookies_of_backslashes_are_not_read(datasette: Any) -> None:
+    """A cookie that takes Python seconds to read costs nothing; others reach Datasette."""
     seen: list[Any] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -164,24 +146,21 @@ async def test_long_cookies_are_not_read(datasette: Any) -> None:
     async def send(_: Any) -> None:
         pass
 
-    for cookie in (b"a=1", b'a="' + b"\\" * 30_000, b"a=" + b"x" * 5_000, b'a="\\1"'):
+    for cookie in (b"a=1", b'a="' + b"\\" * 30_000 + b'"', b'a="\\1"'):
         scope = {"type": "http", "method": "GET", "path": "/", "query_string": b""}
         await guard(datasette, app, {**scope, "headers": [(b"cookie", cookie)]}, receive, send)
-    assert seen == [b"a=1", None, None, None]
+    assert seen == [b"a=1", None, None]
 
 
 FIELDS = st.lists(st.tuples(st.sampled_from("abc"), st.text("x &=%+é", max_size=2)), max_size=60)
 
 
 @given(FIELDS)
-def test_each_field_stands_once(fields: list[tuple[str, str]]) -> None:
-    """Nothing is lost, nothing stands twice, and the order is the same."""
-    kept = parse_qsl(
-        bounded("/x.json", urlencode(fields).encode()).decode(), keep_blank_values=True
-    )
+def test_ordinary_fields_stay(fields: list[tuple[str, str]]) -> None:
+    """Nothing is lost, and the order is the same."""
+    query = urlencode(fields).encode()
 
-    assert kept == list(dict.fromkeys(fields))
-    assert bounded("/x.json", urlencode(kept).encode()) == urlencode(kept).encode()
+    assert bounded("/x.json", query) == query
 
 
 @pytest.mark.parametrize(

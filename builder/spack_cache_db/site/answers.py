@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -66,6 +66,18 @@ class Answer(NamedTuple):
     status: int = 200
     headers: tuple[tuple[str, str], ...] = ()
     following: int | None = None
+
+    @property
+    def start(self) -> dict[str, Any]:
+        """The first message of the answer to an ASGI server."""
+        headers = [(name.encode("latin-1"), text.encode("latin-1")) for name, text in self.headers]
+        return {"type": "http.response.start", "status": self.status, "headers": headers}
+
+    async def asgi_send(self, send: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
+        """Send the answer, as a response of Datasette does."""
+        await send(self.start)
+        more = self.following is not None
+        await send({"type": "http.response.body", "body": self.body, "more_body": more})
 
 
 class Link(NamedTuple):

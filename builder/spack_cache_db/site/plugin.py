@@ -27,7 +27,7 @@ from spack_cache_db.site import catalogues, middleware, site_folder
 from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.answers import link_to, links_to
 from spack_cache_db.site.catalogues import is_site
-from spack_cache_db.site.error_pages import answer_error, guard_csv
+from spack_cache_db.site.error_pages import answer_error
 from spack_cache_db.site.own_pages import PAGES
 from spack_cache_db.site.pages.filters import options
 from spack_cache_db.site.sandbox import sql_functions
@@ -201,15 +201,14 @@ def asgi_wrapper(datasette: Any) -> Callable[[middleware.App], middleware.App]:
 
 
 WRAPPERS: tuple[Callable[..., Awaitable[None]], ...] = (
-    # Errors in CSV get an error status.
-    guard_csv,
-    # Rows of a table are complete, and the statements of a request share one budget.
+    # Rows of a table are complete, errors in CSV get an error status, and the statements of a
+    # request share one budget.
     whole,
     # Unknown fields and names in addresses of tables and canned queries are refused.
     check_addresses,
     # A request whose client leaves is cancelled.
     middleware.cancelled,
-    # Requests are checked before their bodies are read; headers and compression are added.
+    # Requests are checked before their bodies are read; headers are added.
     middleware.guard,
     # The base is cut off the path.
     middleware.below_base,

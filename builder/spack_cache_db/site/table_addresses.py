@@ -13,7 +13,7 @@ from datasette.utils import asgi, await_me_maybe, tilde_decode
 from spack_cache_db.site.addresses import check_data
 from spack_cache_db.site.answers import PAGES, Request
 from spack_cache_db.site.catalogues import may_view, name_of, own_queries
-from spack_cache_db.site.middleware import App, Receive, Scope, Send, path_of, send_answer
+from spack_cache_db.site.middleware import App, Receive, Scope, Send, path_of
 from spack_cache_db.site.workers.execute import ask
 from spack_cache_db.site.workers.pool import BusyError
 
@@ -37,7 +37,7 @@ async def check_addresses(
             answer = await ask(datasette, PAGES, check_data, Request(path, query), name, fields)
             is_wrong = answer.status != 200
             if is_wrong and await may_view(datasette, await _actor_of(datasette, scope), database):
-                await send_answer(send, answer)
+                await answer.asgi_send(send)
                 return
     await app(scope, receive, send)
 

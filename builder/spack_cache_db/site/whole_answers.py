@@ -9,21 +9,27 @@ from __future__ import annotations
 
 import re
 from typing import Any, NamedTuple
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
-from spack_cache_db.site.middleware import App, Message, Receive, Scope, Send, fields_of, path_of
+from spack_cache_db.site.answers import refused
+from spack_cache_db.site.middleware import App, Message, Receive, Scope, Send, path_of
 from spack_cache_db.site.own_pages import is_own_page
-from spack_cache_db.site.workers.execute import budget_of
+from spack_cache_db.site.workers.execute import budget_of, refusal
 
 SHAPES = {"array": (b"[", b"]"), "arrayfirst": (b"[", b"]"), "object": (b"{", b"}")}
 """Shapes of JSON that contain only rows, with their brackets."""
+PIECE_BYTES = 64 * 1024
+"""Amount of CSV that is sent at once."""
+NO_ROWS = "The rows cannot be shown: open the same address without .csv to see the reason."
+
 _STREAM, _MAX = {"_stream": "on"}, {"_size": "max"}
 """Fields for all rows as CSV, and for the largest page as JSON."""
-
-_TABLE = re.compile(r"/[^/]+/[^/]+\.(json|csv)")
+_DATA = re.compile(r"/(?!-/).+\.(json|csv)")
 _NEXT = re.compile(rb'<([^>]*)>; rel="next"')
 # Inside a value, the quotation marks would be escaped.
 _IS_WHOLE, _IS_CUT = b'"truncated": false', b'"truncated": true'
+_CSV = (b"text/plain", b"text/csv")
+_ROW_END = b"\r\n"
 
 
 async def whole(datasette: Any, app: App, scope: Scope, receive: Receive, send: Send) -> None:
@@ -32,39 +38,38 @@ async def whole(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
     Each page of rows is a request to the application.
     """
     path, query = path_of(scope), scope.get("query_string", b"")
-    fields = fields_of(query)
-    table = None if is_own_page(path) else _TABLE.fullmatch(path)
-    form, shape = table and table[1], fields.get("_shape", [""])[0]
-    is_one_page = "_next" in fields or "sql" in fields
-    wants_all = not is_one_page and "max" in fields.get("_size", "max")
-    if wants_all and form == "csv" and datasette.setting("allow_csv_stream"):
+    fields = parse_qs(query.decode("latin-1"), keep_blank_values=True)
+    match = None if is_own_page(path) else _DATA.fullmatch(path)
+    form, shape = match and match[1], fields.get("_shape", [""])[0]
+    is_part = not fields.keys().isdisjoint(("_next", "sql"))
+    is_part = is_part or "max" not in fields.get("_size", ["max"])
+    if form == "csv" and not is_part and datasette.setting("allow_csv_stream"):
         query = _with(query, **_STREAM, **_MAX)
-    elif wants_all and form == "json" and shape in SHAPES:
+    elif form == "json" and not is_part and shape in SHAPES:
         query = _with(query, **_MAX)
 
     limit = datasette.sql_time_limit_ms / 1000
     scope = {**scope, "query_string": query}
-    with budget_of(str(scope["path"]), query, limit):
+    with budget_of(path, query, limit):
         if form != "json" or scope["method"] != "GET":
-            await app(scope, receive, send)
+            await app(scope, receive, CsvGuard(send).send if form == "csv" else send)
             return
         page = await _page(app, scope, receive)
-    if page.following is None or shape not in SHAPES or not wants_all:
-        is_object = page.following is not None and shape not in SHAPES
-        body = page.body.replace(_IS_WHOLE, _IS_CUT, 1) if is_object else page.body
+    if page.following is None or is_part or shape not in SHAPES:
+        body = page.body.replace(_IS_WHOLE, _IS_CUT, 1) if page.following else page.body
         await send(page.start)
         await send({"type": "http.response.body", "body": body})
         return
-    with budget_of(str(scope["path"]), _with(query, **_STREAM), limit):
-        await _send_all(app, scope, receive, send, page, SHAPES[shape])
+    is_lines = shape == "array" and fields.get("_nl", [""])[0]
+    with budget_of(path, _with(query, **_STREAM), limit):
+        await _send_all(app, scope, receive, send, page, (b"", b"") if is_lines else SHAPES[shape])
 
 
 async def _send_all(
     app: App, scope: Scope, receive: Receive, send: Send, page: _Page, brackets: tuple[bytes, bytes]
 ) -> None:
     """Send the rows of a page and of all following pages; close the connection if one fails."""
-    is_lines = bool(fields_of(scope["query_string"]).get("_nl"))
-    start, end = (b"", b"") if is_lines else brackets
+    start, end = brackets
     headers = [header for header in page.start["headers"] if header[0].lower() != b"link"]
     await send({**page.start, "headers": headers})
     body = start
@@ -79,7 +84,7 @@ async def _send_all(
         if page.start["status"] != 200:
             # Without a last message, the server closes the connection.
             return
-        body = b"\n" if is_lines else b",\n"
+        body = b",\n" if start else b"\n"
 
 
 def _with(query: bytes, **fields: str) -> bytes:
@@ -98,20 +103,54 @@ class _Page(NamedTuple):
 
 
 async def _page(app: App, scope: Scope, receive: Receive) -> _Page:
-    """Return the complete response of an application, without its length."""
-    start: Message = {}
-    body = bytearray()
+    """Return the complete response of an application."""
+    messages: list[Message] = []
 
     async def keep(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            start.update(message)
-        else:
-            body.extend(message.get("body", b""))
+        messages.append(message)
 
     await app(scope, receive, keep)
+    start, *parts = messages
     headers = {name.lower(): value for name, value in start["headers"]}
     link = _NEXT.search(headers.get(b"link", b"")) if start["status"] == 200 else None
-    start["headers"] = [
-        header for header in start["headers"] if header[0].lower() != b"content-length"
-    ]
-    return _Page(start, bytes(body), urlsplit(link[1]).query if link else None)
+    body = b"".join(part.get("body", b"") for part in parts)
+    return _Page(start, body, urlsplit(link[1]).query if link else None)
+
+
+class CsvGuard:
+    """Sends CSV in pieces, and never an error as CSV with status 200, which caches would keep.
+
+    If a stream fails, Datasette writes the reason into it, without the CR LF at the end of a row;
+    if a query is refused, 0.65 sends an empty line. Before the first piece, the response becomes an
+    error; later, the connection is closed. Datasette sends every row by itself; they are joined,
+    because sending a message costs more than making its row.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._start: Message | None = None
+        self._rows = bytearray()
+        self._is_csv = self._has_failed = False
+
+    async def send(self, message: Message) -> None:
+        """Pass one ASGI message on."""
+        if message["type"] == "http.response.start":
+            kind = dict(message["headers"]).get(b"content-type", b"")
+            self._is_csv = message["status"] == 200 and kind.startswith(_CSV)
+            self._start = message
+        if not self._is_csv:
+            await self._send(message)
+        elif message["type"] == "http.response.body" and not self._has_failed:
+            await self._send_rows(message)
+
+    async def _send_rows(self, message: Message) -> None:
+        body, is_more = message.get("body", b""), message.get("more_body", False)
+        self._has_failed = bool(refusal()) or (body != b"" and not body.endswith(_ROW_END))
+        self._rows += body
+        if self._has_failed and self._start is not None:
+            await refused(refusal() or NO_ROWS, "csv").asgi_send(self._send)
+        elif not self._has_failed and (len(self._rows) >= PIECE_BYTES or not is_more):
+            if self._start is not None:
+                await self._send(self._start)
+            await self._send({**message, "body": bytes(self._rows)})
+            self._start, self._rows = None, bytearray()
