@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from urllib.parse import quote, unquote
@@ -39,6 +38,7 @@ KINDS: Kinds = {
     **{kind: (kind,) for kind in (*NAMES.values(), "host", "hash")},
     "dependency_package": ("package",),
     "dependency_hash": ("hash",),
+    "previous": ("release",),
     "has": ("target", "release"),
     "lacks": ("target", "release"),
     "reference": ("release", "target", "stack"),
@@ -52,7 +52,7 @@ OPERATORS = (
     *("date", "isnull", "notnull", "isblank", "notblank"),
 )
 """Suffixes of a column after `__` (Datasette's documentation, "Column filter arguments")."""
-COLUMNS = "SELECT name, pk FROM pragma_table_xinfo(:table)"
+COLUMNS = "SELECT name FROM pragma_table_xinfo(:table)"
 
 _TYPO = 0.65
 """Similarity from which an unknown field counts as a misspelled one (`difflib`)."""
@@ -60,6 +60,7 @@ _NUMERIC = ("gt", "gte", "lt", "lte")
 _MOST_DIGITS = 18
 """SQLite's integers have 64 bits."""
 _COLUMN_FIELDS = ("_sort", "_sort_desc", "_col", "_nocol", "_label")
+_SEARCHES = ("_search", "_search_tokens")
 _FACETS = ("_facet", "_facet_date", "_facet_array")
 
 
@@ -150,11 +151,11 @@ def _check_query(site: Site, request: Request, fields: Collection[str]) -> Answe
 
 def _check_table(site: Site, request: Request, table: str) -> Answer | None:
     """Return a redirect to the usual names; raises for unknown columns, filters and searches."""
-    pairs, described = request.pairs, site.conn.execute(COLUMNS, {"table": table}).fetchall()
-    columns = [name for name, _ in described]
+    pairs = request.pairs
+    columns = [name for (name,) in site.conn.execute(COLUMNS, {"table": table})]
     if not columns:
         return None
-    if ("_shape", "object") in pairs and not any(is_key for _, is_key in described):
+    if ("_shape", "object") in pairs and (table in VIEWS or table in FULL_TEXT):
         raise BadAddress(f"{table} has no primary key for _shape=object; use _shape=array")
     for column in _columns_in(pairs):
         if column not in columns and (table in VIEWS or column != "rowid"):
@@ -165,24 +166,21 @@ def _check_table(site: Site, request: Request, table: str) -> Answer | None:
             raise BadAddress(f"no filter is called {operator!r}; {near(operator, OPERATORS)}")
         if operator in _NUMERIC and value.isdigit() and len(value.lstrip("0")) > _MOST_DIGITS:
             raise BadAddress(f"{name}: a number has at most {_MOST_DIGITS} digits")
-    _check_search(site.conn, table, pairs)
+    _check_search(table, pairs)
     kinds = {**KINDS, "name": (NAMES[table],)} if table in NAMES else KINDS
     return respelled(site, request, pairs, kinds=kinds)
 
 
-def _check_search(conn: sqlite3.Connection, table: str, pairs: Pairs) -> None:
+def _check_search(table: str, pairs: Pairs) -> None:
     """Check the full-text search in a table's address."""
     searches = [name for name, _ in pairs if name.startswith("_search") and name != "_searchmode"]
     if not searches or "_fts_table" in dict(pairs):
         return
-    search = table if table in FULL_TEXT else f"{table}_fts"
-    if search not in FULL_TEXT:
+    if FULL_TEXT.keys().isdisjoint((table, f"{table}_fts")):
         raise BadAddress(f"{table} has no full-text search; filter by a column, as in ?name=value")
-    columns = {name for name, _ in conn.execute(COLUMNS, {"table": search})} - {search, "rank"}
-    fields = ["_search", *(f"_search_{column}" for column in sorted(columns))]
     for name in searches:
-        if name not in fields:
-            raise BadAddress(f"{table} has no field {name!r}; {near(name, fields)}")
+        if name not in _SEARCHES:
+            raise BadAddress(f"{table} has no field {name!r}; {near(name, _SEARCHES)}")
 
 
 def _columns_in(pairs: Pairs) -> Iterator[str]:

@@ -28,6 +28,19 @@ class Allowances:
     sql_in_server: bool = False
     embedding: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for a path, source or origin that would allow more than it says."""
+        for path in self.open_paths:
+            if not path.startswith("/") or path.endswith("/"):
+                raise ValueError(f"open_paths: {path!r} is not a path such as /-/search")
+        for name, sources in self.csp.items():
+            text = " ".join((name, *sources))
+            if not (text.isascii() and text.isprintable()) or ";" in text:
+                raise ValueError(f"csp: {text!r} is not printable ASCII without semicolons")
+        for origin in self.embedding:
+            if not is_origin(origin):
+                raise ValueError(f"embedding: {origin!r} is not an origin as https://example.org")
+
     def opens(self, path: str) -> bool:
         """Return whether an address is open; `/-/a` opens `/-/a.json` and `/-/a/b` as well."""
         starts = [opened + end for opened in self.open_paths for end in "/."]
@@ -48,53 +61,24 @@ _read: WeakKeyDictionary[Any, Allowances] = WeakKeyDictionary()
 def allowances_of(datasette: Any, embedding: Sequence[str] = ()) -> Allowances:
     """Return the allowances in the configuration of a Datasette, read once, with more origins."""
     if datasette not in _read or embedding:
-        allowed = read_allowances(datasette.plugin_config(NAME) or {})
+        config = datasette.plugin_config(NAME)
+        allowed = read_allowances(config) if config else Allowances()
         _read[datasette] = replace(allowed, embedding=(*allowed.embedding, *embedding))
     return _read[datasette]
 
 
-def read_allowances(config: Any) -> Allowances:
+def read_allowances(config: object) -> Allowances:
     """Return the allowances in a configuration.
 
     Raises:
         StartupError: a key is unknown or has a wrong value; the message names the key.
     """
-    _check(isinstance(config, dict), "", config, "a mapping")
+    import msgspec  # Missing in Pyodide.
+
     keys = Allowances.__dataclass_fields__
-    if unknown := sorted({*map(str, config)} - {*keys}):
-        message = f"no key is called {unknown[0]!r}, expected {', '.join(keys)}"
-        raise StartupError(f"plugins: {NAME}: {message}")
-    csp, in_server = config.get("csp") or {}, config.get("sql_in_server", False)
-    _check(isinstance(csp, dict), "csp", csp, "a mapping of directives to lists of sources")
-    _check(isinstance(in_server, bool), "sql_in_server", in_server, "true or false")
-    paths, functions, origins = (
-        _texts(key, config.get(key)) for key in ("open_paths", "sql_functions", "embedding")
-    )
-    for path in paths:
-        is_path = path.startswith("/") and path != "/"
-        _check(is_path, "open_paths", path, "paths such as /-/search")
-    for origin in origins:
-        _check(is_origin(origin), "embedding", origin, "origins such as https://example.org")
-    return Allowances(
-        tuple(path.rstrip("/") for path in paths),
-        {str(name): _texts(f"csp: {name}", sources) for name, sources in csp.items()},
-        frozenset(map(str.lower, functions)),
-        in_server,
-        origins,
-    )
-
-
-def _texts(key: str, value: Any) -> tuple[str, ...]:
-    texts = [] if value is None else value
-    is_list = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
-    _check(is_list, key, value, "a list of texts")
-    for text in texts:
-        is_plain = text.isprintable() and ";" not in text and text.isascii()
-        _check(is_plain, key, text, "printable ASCII without semicolons")
-    return tuple(texts)
-
-
-def _check(is_right: bool, key: str, value: Any, expected: str) -> None:
-    if not is_right:
-        where = f"plugins: {NAME}:" + (f" {key}:" if key else "")
-        raise StartupError(f"{where} {value!r} is not {expected}")
+    try:
+        for key in msgspec.convert(config, dict[str, object]).keys() - keys.keys():
+            raise ValueError(f"no key is called {key!r}, expected {', '.join(keys)}")
+        return msgspec.convert(config, Allowances)
+    except ValueError as error:
+        raise StartupError(f"plugins: {NAME}: {error}") from None

@@ -148,27 +148,19 @@ class SiteSettings:
     styles: str = ""
 
 
-class Addresses:
+class Addresses(NamedTuple):
     """The addresses of pages, with the site's base; templates call it `urls`, as in Datasette."""
 
-    def __init__(self, settings: SiteSettings) -> None:
-        self._settings = settings
+    base: str
+    route: str
 
     def path(self, path: str) -> str:
         """Return the address of a path below the base."""
-        return self._settings.base_url + path.removeprefix("/")
-
-    def static(self, name: str) -> str:
-        """Return the address of one of Datasette's static files."""
-        return self.path(f"-/static/{name}")
+        return self.base + path.removeprefix("/")
 
     def database(self, _: str) -> str:
         """Return the address of the database that our pages read."""
-        return self.path(self._settings.route)
-
-    def table(self, database: str, table: str, format: str | None = None) -> str:
-        """Return the address of a table or view."""
-        return f"{self.database(database)}/{table}" + (f".{format}" if format else "")
+        return self.path(self.route)
 
 
 @dataclass(frozen=True)
@@ -191,7 +183,7 @@ class Site:
     @cached_property
     def urls(self) -> Addresses:
         """The addresses of pages."""
-        return Addresses(self.settings)
+        return Addresses(self.settings.base_url, self.settings.route)
 
     @cached_property
     def environment(self) -> Environment:

@@ -13,9 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from importlib import import_module
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
 
-from datasette.filters import FilterArguments
 from datasette.plugins import pm
 from datasette.utils.asgi import asgi_static
 from markupsafe import Markup
@@ -24,6 +22,7 @@ from pluggy import HookimplMarker
 from spack_cache_db.records import ROOT
 from spack_cache_db.schema import TABLES, VIEWS
 from spack_cache_db.site import catalogues, middleware, site_folder
+from spack_cache_db.site.addresses import KINDS, NAMES
 from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.answers import link_to, links_to
 from spack_cache_db.site.catalogues import is_site
@@ -42,11 +41,8 @@ hook = HookimplMarker("datasette")
 
 STATIC = r"^/static/(?P<path>.*)$"
 _DATASETTE_ERRORS = "datasette.handle_exception"
-_HASHES = ("hash", "dependency_hash")
-_KINDS = {"dependency_package": "package", "previous": "release"}
-_KINDS |= {kind: kind for kind in ("package", "release", "stack")}
-"""Columns of views that contain names with a page, and the kinds of these."""
-LINKED = {*_HASHES, *_KINDS, "name"}
+_PAGES = {"hash": "spec", "package": "package", "release": "release", "stack": "stack"}
+"""Kinds of names that have a page, and the first part of its address."""
 _ORDER = [*VIEWS, *(table.name for table in TABLES)]
 
 
@@ -107,8 +103,8 @@ def startup(datasette: Any) -> None:
     """Send visitors' SQL to worker processes, and report databases that have no pages."""
     if not is_site(datasette):
         return
-    for name in catalogues.others(datasette):
-        if (fault := catalogues.fault_of(datasette.databases[name])) is not None:
+    for database in datasette.databases.values():
+        if database.path and (fault := catalogues.fault_of(database)) is not None:
             print(f"Not shown by the site's pages: {fault}", file=sys.stderr)
     if not allowances_of(datasette).sql_in_server:
         execute.use_workers(datasette)
@@ -122,20 +118,6 @@ def register_routes(datasette: Any) -> tuple[tuple[str, Callable[..., Any]], ...
     return ((STATIC, asgi_static(site_folder() / "static")), *PAGES)
 
 
-@hook(trylast=True)
-def filters_from_request(request: Any, datasette: Any) -> FilterArguments | None:
-    """Replace the links that remove a `_where`, because Datasette's lack the base."""
-    if not is_site(datasette):
-        return None
-    path, pairs = datasette.urls.path(request.path), parse_qsl(request.query_string)
-    wheres = [
-        {"text": pair[1], "remove_url": f"{path}?{urlencode([*filter(pair.__ne__, pairs)])}"}
-        for pair in pairs
-        if pair[0] == "_where"
-    ]
-    return FilterArguments([], extra_context={"extra_wheres_for_ui": wheres})
-
-
 @hook
 def render_cell(
     value: object, column: str, table: str | None, database: str, datasette: Any
@@ -144,18 +126,15 @@ def render_cell(
     if table is None and isinstance(value, bytes) and datasette.setting("base_url") != "/":
         # Datasette's own link lacks the base.
         return Markup("&lt;Binary:&nbsp;{:,}&nbsp;bytes&gt;").format(len(value))
-    if column not in LINKED or not isinstance(value, str):
+    kinds = (NAMES.get(table or ""),) if column == "name" else KINDS.get(column, (None,))
+    page = _PAGES.get(kinds[0] or "")
+    if page is None or not isinstance(value, str) or (page, value) == ("stack", ROOT):
         return None
-    if column in _HASHES:
-        kind = "spec" if is_hash(value) else None
-    elif column == "name":
-        kind = _KINDS.get(str(table).removesuffix("s"))
-    else:
-        kind = _KINDS[column] if table in VIEWS else None
-    # Checked last, because it costs most and nearly all cells have no page.
-    if not kind or (kind, value) == ("stack", ROOT) or database != catalogues.name_of(datasette):
+    has_page = is_hash(value) if page == "spec" else column == "name" or table in VIEWS
+    # The database is compared last, because it costs most and nearly all cells have no page.
+    if not has_page or database != catalogues.name_of(datasette):
         return None
-    return link_to(datasette.urls, kind, value)
+    return link_to(datasette.urls, page, value)
 
 
 @hook
@@ -172,7 +151,8 @@ def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) 
         restrict(conn, may_attach=database == "_memory" and datasette.crossdb)
     if not database.startswith("_"):
         sql_functions.register(conn)
-        authorize(conn, allowances_of(datasette).sql_functions)
+        functions = allowances_of(datasette).sql_functions
+        authorize(conn, frozenset(map(str.lower, functions)))
 
 
 @hook(optionalhook=True)

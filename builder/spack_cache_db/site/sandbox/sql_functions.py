@@ -2,14 +2,15 @@
 
 SQLite hides the text of an exception in a function, so a query without an answer returns NULL, and
 `spec_error` returns the reason. SQLite's time limit counts steps, and a function call is one step:
-this module limits the cost of a call, and checks the time after each.
+this module limits the cost of a call, and checks the time before it reads a new query.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from spack_cache_db.query.conditions import UnsupportedQuery, asked
 from spack_cache_db.query.configurations import configurations_of_listed
@@ -33,9 +34,8 @@ SELECT count(*) FROM steps
 SPEC = "SELECT id, configuration FROM specs WHERE hash = :hash"
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """The ids that satisfy a query, as one byte per id (1 or 0).
+class _Answer(NamedTuple):
+    """The ids that satisfy a query, as one byte per id (1 or 0): a set would take megabytes.
 
     Attributes:
         configurations: configurations that satisfy it, or have a spec that does.
@@ -48,11 +48,6 @@ class _Answer:
     specs: bytes | None = None
     prefix: str = ""
     error: str | None = None
-
-    def holds(self, configuration: int, spec: int | None = None) -> bool:
-        if spec is not None and self.specs is not None and not _is_set(self.specs, spec):
-            return False
-        return _is_set(self.configurations, configuration)
 
 
 def register(conn: sqlite3.Connection) -> None:
@@ -82,8 +77,11 @@ class SpecFunctions:
         # Kept, because making a cursor takes longer than reading a hash.
         self._by_hash = conn.cursor()
         self._by_hash.row_factory = None
-        self._lookups: Lookups | None = None
-        self._answers: dict[str, _Answer] = {}
+        self._kept_answer = lru_cache(MOST_KEPT)(self._read_answer)
+
+    @cached_property
+    def _lookups(self) -> Lookups:
+        return read_lookups(self._conn)
 
     def match(self, query: SqlValue, which: SqlValue) -> int | None:
         """Return whether a spec or configuration satisfies a query; NULL if it has no answer.
@@ -92,16 +90,16 @@ class SpecFunctions:
             which: the hash of a spec (text), or the id of a configuration (number).
         """
         answer = self._answer(query)
-        if answer is None or answer.error is not None:
+        if answer is None or answer.error is not None or not isinstance(which, int | str):
             return None
         if isinstance(which, int):
-            return int(answer.holds(which))
-        if not isinstance(which, str):
-            return None
+            return int(_is_set(answer.configurations, which))
         if not which.startswith(answer.prefix):
             return 0
-        row = self._by_hash.execute(SPEC, {"hash": which}).fetchone()
-        return int(row is not None and answer.holds(configuration=row[1], spec=row[0]))
+        for spec, configuration in self._by_hash.execute(SPEC, {"hash": which}):
+            is_spec = answer.specs is None or _is_set(answer.specs, spec)
+            return int(is_spec and _is_set(answer.configurations, configuration))
+        return 0
 
     def error(self, query: SqlValue) -> str | None:
         """Return the reason why a query has no answer; NULL if it has one."""
@@ -111,43 +109,35 @@ class SpecFunctions:
     def _answer(self, query: SqlValue) -> _Answer | None:
         if query is None:
             return None
-        # Longer texts are refused anyway, so the rest need not be kept.
-        text = str(query)[: LONGEST + 1]
-        if text not in self._answers:
-            if len(self._answers) >= MOST_KEPT:
-                self._answers.clear()
-            try:
-                self._answers[text] = self._read_answer(text)
-                list(select(self._conn, LOOK_AT_THE_TIME))
-            except sqlite3.OperationalError:
-                # The time is over; this ends the calling statement with SQLite's own error.
-                self._conn.interrupt()
-                return None
-        return self._answers[text]
+        try:
+            # Longer texts are refused anyway, so the rest need not be kept.
+            return self._kept_answer(str(query)[: LONGEST + 1])
+        except sqlite3.OperationalError:
+            # The time is over; this ends the calling statement with SQLite's own error.
+            self._conn.interrupt()
+            return None
 
     def _read_answer(self, text: str) -> _Answer:
-        if self._lookups is None:
-            self._lookups = read_lookups(self._conn)
+        list(select(self._conn, LOOK_AT_THE_TIME))
         try:
             conditions = question_of(self._lookups, parse(text)).conditions
         except (QuerySyntaxError, UnsupportedQuery) as error:
             return _Answer(error=str(error))
         ids = {*configuration_ids(self._lookups, conditions, every=True)}
         prefix, verdict = asked(conditions, "hash") or "", asked(conditions, "specs")
-        if verdict is None:
-            return _Answer(_flags(ids), None, prefix)
-        ids &= configurations_of_listed(self._conn, verdict.holds)
-        return _Answer(_flags(ids), _flags(verdict.holds), prefix)
+        specs = None
+        if verdict is not None:
+            ids &= configurations_of_listed(self._conn, verdict.holds)
+            specs = _flags(verdict.holds)
+        return _Answer(_flags(ids), specs, prefix)
 
 
 def _is_set(flags: bytes, number: int) -> bool:
     return 0 <= number < len(flags) and flags[number] == 1
 
 
-def _flags(ids: Iterable[int]) -> bytes:
-    """Return one byte per id, 1 for each id in `ids`; a set would take megabytes."""
-    numbers = [*ids]
-    flags = bytearray(max(numbers, default=0) + 1)
-    for number in numbers:
+def _flags(ids: Collection[int]) -> bytes:
+    flags = bytearray(max(ids, default=0) + 1)
+    for number in ids:
         flags[number] = 1
     return bytes(flags)

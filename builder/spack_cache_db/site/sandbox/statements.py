@@ -101,7 +101,10 @@ TOO_MUCH = (
 )
 
 TABLE_NAMES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
-COLUMN_NAMES = "SELECT name FROM pragma_table_info(:table)"
+COLUMN_NAMES = """
+SELECT DISTINCT columns.name FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns
+WHERE tables.type IN ('table', 'view') AND instr(tables.name, '_fts') = 0
+"""
 _UNKNOWN = re.compile(r"no such (table|column): (?:\w+\.)?(\w+)")
 _QUOTED = re.compile(r'\s+|(".*?")')
 
@@ -227,27 +230,19 @@ def run_part(conn: sqlite3.Connection, sql: str, params: Params, first: int, cou
         TooLarge, sqlite3.Error: see `run_statement`.
     """
     key = (conn, sql, *(params.items() if isinstance(params, Mapping) else params))
-    begun = _begun.pop(key, None)
-    if begun is None or begun.first != first:
-        begun = _Begun(first, (), _executed(conn, f"{sql} LIMIT -1 OFFSET {first}", params))
-    part = islice(chain(begun.again, begun.cursor), count)
-    result = _bounded(begun.cursor, part)
+    again, cursor = _begun.pop((*key, first), ((), None))
+    if cursor is None:
+        cursor = _executed(conn, f"{sql} LIMIT -1 OFFSET {first}", params)
+    result = _bounded(cursor, islice(chain(again, cursor), count))
     if len(result.rows) == count > 0:
-        _begun[key] = _Begun(first + count - 1, (result.rows[-1],), begun.cursor)
+        _begun[(*key, first + count - 1)] = (result.rows[-1:], cursor)
         if len(_begun) > MOST_BEGUN:
             _begun.popitem(last=False)
     return result
 
 
-class _Begun(NamedTuple):
-    """A suspended statement: the number of its next row, which `again` has if it was read."""
-
-    first: int
-    again: tuple[tuple[SqlValue, ...], ...]
-    cursor: sqlite3.Cursor
-
-
-_begun: OrderedDict[Hashable, _Begun] = OrderedDict()
+_begun: OrderedDict[Hashable, tuple[Sequence[tuple[SqlValue, ...]], sqlite3.Cursor]] = OrderedDict()
+"""Suspended statements, by the number of their next row, with that row if it was read."""
 
 
 def _executed(conn: sqlite3.Connection, sql: str, params: Params) -> sqlite3.Cursor:
@@ -286,20 +281,13 @@ def _with_close_names(
     unknown = _UNKNOWN.fullmatch(str(error))
     if unknown is None:
         return error
-    names = [row[0] for row in conn.execute(TABLE_NAMES) if "_fts" not in row[0]]
-    if unknown[1] == "column":
-        names = _columns(conn, names)
+    sql = COLUMN_NAMES if unknown[1] == "column" else TABLE_NAMES
+    names: list[str] = []
+    # This connection may not read some view of another program.
+    with suppress(sqlite3.Error):
+        names = [name for (name,) in conn.execute(sql) if "_fts" not in name]
     close = difflib.get_close_matches(unknown[2], names, cutoff=0.5)
     return sqlite3.OperationalError(f"{error}; close: {', '.join(close)}") if close else error
-
-
-def _columns(conn: sqlite3.Connection, tables: Iterable[str]) -> list[str]:
-    """Return the names of all columns, except of views that this connection may not read."""
-    columns: dict[str, None] = {}
-    for table in tables:
-        with suppress(sqlite3.Error):
-            columns |= {row[0]: None for row in conn.execute(COLUMN_NAMES, {"table": table})}
-    return [*columns]
 
 
 def _size(value: SqlValue) -> int:
