@@ -158,7 +158,7 @@ def describe(datasette: Any) -> SiteFacts:
                 if query != ours["queries"].get(name)
             }
             databases[database.name] = overlaid(description, {**theirs, "queries": queries})
-    for key, value in {} if facts is NO_FACTS else facts.described.items():
+    for key, value in facts.described.items():
         # In Datasette 1.0, databases do not inherit the metadata of the whole site.
         if key not in metadata and key not in ("title", "description"):
             metadata["databases"][name_of(datasette)].setdefault(key, value)
