@@ -115,11 +115,13 @@ CROSS JOIN stack_set_members AS member ON member.stack_set = shown.stacks
 GROUP BY member.stack
 """
 _PACKAGES_IN_STACKS = """
-SELECT configurations.package, members.stack, count(*)
+SELECT packages.name, stacks.name, count(*)
 FROM release_specs AS shown
 JOIN configurations ON configurations.id = shown.configuration
+JOIN packages ON packages.id = configurations.package
 JOIN stack_set_members AS members ON members.stack_set = shown.stacks
-WHERE shown.release = :release GROUP BY 1, 2
+JOIN stacks ON stacks.id = members.stack
+WHERE shown.release = :release AND NOT stacks.is_root GROUP BY packages.id, stacks.id
 """
 
 
@@ -251,7 +253,7 @@ def count_by_release(
     return select_in(conn, _RELEASE_COUNTS_IN_STACK, ids, stack=stack)
 
 
-def packages_in_stacks(conn: sqlite3.Connection, release: int) -> Iterator[tuple[int, int, int]]:
+def packages_in_stacks(conn: sqlite3.Connection, release: int) -> Iterator[tuple[str, str, int]]:
     """Yield the packages of each stack of a release: package, stack and number of binaries."""
     return select(conn, _PACKAGES_IN_STACKS, release=release)
 

@@ -19,7 +19,8 @@ SELECT
   (SELECT count(*) FROM specs WHERE release_count > 0),
   (SELECT count(*) FROM configurations WHERE spec_count > 0),
   (SELECT count(*) FROM releases),
-  (SELECT count(*) FROM stacks WHERE NOT is_root)
+  (SELECT count(*) FROM stacks WHERE NOT is_root),
+  (SELECT count(*) FROM problems)
 """
 PACKAGES = """
 SELECT name, newest_version, configuration_count, spec_count, release_count, last_seen
@@ -34,7 +35,6 @@ SELECT facet, value, spec_count FROM facet_values
 WHERE release IS :release AND NOT (facet = 'stack' AND value = :root)
 """
 PAGES = "SELECT format, count(*) FROM pages GROUP BY format ORDER BY format"
-PROBLEMS = "SELECT count(*) FROM problems"
 MIRRORS = """
 SELECT releases.name, stacks.name, mirrors.url, mirrors.path, mirrors.format, mirrors.spec_count
 FROM mirrors JOIN releases ON releases.id = mirrors.release JOIN stacks ON stacks.id = mirrors.stack
@@ -77,13 +77,14 @@ WHERE shown.release = :release
 
 
 class Totals(NamedTuple):
-    """The size of a database; packages, specs and configurations are those with a binary."""
+    """Counts of a whole database; packages, specs and configurations are those with a binary."""
 
     packages: int
     specs: int
     configurations: int
     releases: int
     stacks: int
+    problems: int
 
 
 class Mirror(NamedTuple):

@@ -69,8 +69,7 @@ def respond(site: Site, number: int, request: Request) -> Answer:
     """
     route = ROUTES[number]
     match = re.match(route.pattern, request.path)
-    if match is None:
-        raise ValueError(f"{request.path} does not match {route.pattern}")
+    assert match is not None
     check_fields(request, route.fields)
     filled = [pair for pair in request.pairs if pair[1]]
     if len(filled) < len(request.pairs) and request.form is None and not request.is_data:
@@ -110,14 +109,14 @@ def package(site: Site, request: Request, package: str) -> Answer:
 
 def binary(site: Site, request: Request, hash: str) -> Answer:
     """Return `/spec/<hash>`; for the beginning of a hash, a redirect or the specs that match."""
-    text, number = hash.lower(), page_number(request.args.get("page"))
-    if not spec.is_hash_prefix(text):
-        return missing(site, request, "spec", text)
-    page = spec.load_spec(site.lookups, text, number, request.args.get("release"))
+    number, release = page_number(request.args.get("page")), request.args.get("release")
+    if not spec.is_hash_prefix(hash):
+        return missing(site, request, "spec", hash)
+    page = spec.load_spec(site.lookups, hash, number, release)
     if page is None:
-        return candidates(site, request, text)
+        return candidates(site, request, hash)
     table = "build_listings" if page.listings else "specs"
-    links = data_links(site.settings.route, table, [("hash", text)])
+    links = data_links(site.settings.route, table, [("hash", hash)])
     narrowing = replace(Narrowing.parse(request.pairs), release=page.release)
     return site.page(request, "spec.html", page=page, links=links, narrowing=narrowing)
 
@@ -359,35 +358,27 @@ def missing(site: Site, request: Request, kind: str, text: str) -> Answer:
 
 _PACKAGE, _RELEASE, _STACK = (f"(?P<{kind}>.*[^/])" for kind in ("package", "release", "stack"))
 """A name may contain `/`, written as it is or as `%2F`."""
+_FORMS = r"(?:\.(?P<form>json|csv))?$"
 _NARROWING, _SIDES, _LIST = Narrowing.names(), changes.Sides.names(), ("q", "sort", "order", "page")
+_COVERAGE = overviews.CoverageFilters.names()
 ROUTES: tuple[Route, ...] = (
     Route(r"^/$", home),
     Route(r"^/find$", find, ("q", *_NARROWING, "page", "open"), SEARCH),
     Route(r"^/find\.(?P<form>json|csv)$", find_rows, ("q", *_NARROWING), SEARCH),
-    Route(r"^/cover(?:\.(?P<form>json|csv))?$", cover, ("q", *_NARROWING), SEARCH),
+    Route(rf"^/cover{_FORMS}", cover, ("q", *_NARROWING), SEARCH),
     Route(r"^/(?P<of>feed|find)\.atom$", changes_feed, Topic.names(), SEARCH),
     Route(r"^/badge/(?P<package>.+)\.svg$", badge),
-    Route(
-        rf"^/(?P<subject>coverage)/{_RELEASE}$",
-        overview,
-        overviews.CoverageFilters.names(),
-        SEARCH,
-    ),
+    Route(rf"^/(?P<subject>coverage)/{_RELEASE}$", overview, _COVERAGE, SEARCH),
     Route(r"^/diff$", compare, _SIDES),
-    Route(
-        r"^/diff/(?P<old>.+?)\.\.\.(?P<new>.+?)(?:\.(?P<form>json|csv))?$",
-        comparison,
-        _SIDES,
-        SEARCH,
-    ),
+    Route(rf"^/diff/(?P<old>.+?)\.\.\.(?P<new>.+?){_FORMS}", comparison, _SIDES, SEARCH),
     Route(rf"^/package/{_PACKAGE}\.json$", package_json),
     Route(rf"^/package/{_PACKAGE}$", package, (*Filters.names(), *_NARROWING)),
     Route(r"^/spec/(?P<hash>[^/]+)$", binary, (*_NARROWING, "page")),
     Route(rf"^/(?P<subject>release)/{_RELEASE}$", overview),
     Route(rf"^/(?P<subject>stack)/{_STACK}$", overview),
-    Route(r"^/(?P<kind>packages)(?:\.(?P<form>json|csv))?$", listed, ListFilters.names()),
-    Route(r"^/(?P<kind>releases)(?:\.(?P<form>json|csv))?$", listed, (*_LIST, "kind")),
-    Route(r"^/(?P<kind>stacks)(?:\.(?P<form>json|csv))?$", listed, _LIST),
+    Route(rf"^/(?P<kind>packages){_FORMS}", listed, ListFilters.names()),
+    Route(rf"^/(?P<kind>releases){_FORMS}", listed, (*_LIST, "kind")),
+    Route(rf"^/(?P<kind>stacks){_FORMS}", listed, _LIST),
     Route(r"^/about$", about),
     Route(r"^/suggest\.json$", suggest, ("q",)),
     Route(rf"^/(?P<name>{'|'.join(map(re.escape, FILES))})$", file),

@@ -84,7 +84,7 @@ def load_feed(lookups: Lookups, topic: Topic) -> dict[str, Any]:
     snapshots = [
         (day, release, before)
         for release in lookups.releases.values()
-        if (day := _day(release.date)) and (before := lookups.before(release))
+        if (day := date_of(release.date)) and (before := lookups.before(release))
     ]
     is_of_stack = bool(conditions) and not without(conditions, "stack")
     compared = snapshots[: MOST_OF_STACK if is_of_stack else MOST_SNAPSHOTS]
@@ -103,9 +103,9 @@ def load_feed(lookups: Lookups, topic: Topic) -> dict[str, Any]:
             added, removed = amounts[release.id]
         if added or removed:
             sides = Sides(before.name, release.name, topic.stack, package, host=topic.host)
-            entry_id = _id(f"{seed} {release.name}")
+            entry_id = uuid5(NAMESPACE_URL, f"{seed} {release.name}").urn
             entries.append(Entry(entry_id, day, sides, added, removed, lines))
-    return {"id": _id(seed), "owner": origin.owner, "entries": entries}
+    return {"id": uuid5(NAMESPACE_URL, seed).urn, "owner": origin.owner, "entries": entries}
 
 
 def _lines(lookups: Lookups, label: str, ids: Collection[int]) -> Iterator[str]:
@@ -116,11 +116,7 @@ def _lines(lookups: Lookups, label: str, ids: Collection[int]) -> Iterator[str]:
         yield f"{label}: {len(ids) - MOST_NAMED:,} more"
 
 
-def _id(seed: str) -> str:
-    return uuid5(NAMESPACE_URL, seed).urn
-
-
-def _day(text: object) -> date | None:
+def date_of(text: object) -> date | None:
     """Return a date; None for any other text, which another program may have written."""
     try:
         return date.fromisoformat(str(text))

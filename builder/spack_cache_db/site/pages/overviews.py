@@ -23,7 +23,6 @@ from spack_cache_db.query.installation import (
 )
 from spack_cache_db.query.totals import (
     PAGES,
-    PROBLEMS,
     count_by,
     facet_counts,
     newest_snapshot,
@@ -31,6 +30,7 @@ from spack_cache_db.query.totals import (
     read_totals,
 )
 from spack_cache_db.site.pages.changes import Sides, latest_changes
+from spack_cache_db.site.pages.feeds import date_of
 from spack_cache_db.site.pages.filters import (
     AddressFields,
     NameCounts,
@@ -75,10 +75,8 @@ def newest_change(lookups: Lookups) -> tuple[Sides, int, int] | None:
 
 def age_of(day: str | None, today: date) -> str | None:
     """Return the age of a day in words; None if it is not older than `OLD` days."""
-    try:
-        days = (today - date.fromisoformat(day or "")).days
-    except ValueError:
-        return None
+    snapshot = date_of(day)
+    days = (today - snapshot).days if snapshot else 0
     if days <= OLD:
         return None
     months, years = days // 30, days // 365
@@ -105,7 +103,6 @@ def load_about(lookups: Lookups) -> dict[str, Any]:
         "first_snapshot": snapshots[0][0] if snapshots else None,
         "pages": [*select(lookups.conn, PAGES)],
         "mirrors": read_mirrors(lookups.conn),
-        "problem_count": next(select(lookups.conn, PROBLEMS))[0],
     }
 
 
@@ -222,13 +219,10 @@ def load_coverage(lookups: Lookups, name: str, pairs: Pairs) -> dict[str, Any] |
 
 def _binaries(lookups: Lookups, release: Release, kind: str) -> Counter[tuple[str, str]]:
     """Return the number of binaries in a release, by package and column."""
-    binaries: Counter[tuple[str, str]] = Counter()
     if kind == "stack":
-        names = lookups.words["package"]
-        for package, stack, count in packages_in_stacks(lookups.conn, release.id):
-            if stack in lookups.stacks:
-                binaries[names[package], lookups.stacks[stack].name] = count
-        return binaries
-    for (name, target), counts in count_by(lookups, release, None, "package", "target").items():
-        binaries[name, lookups.families[target] if kind == "family" else target] += counts.specs
+        rows = packages_in_stacks(lookups.conn, release.id)
+        return Counter({(package, stack): count for package, stack, count in rows})
+    binaries: Counter[tuple[str, str]] = Counter()
+    for (package, target), count in count_by(lookups, release, None, "package", "target").items():
+        binaries[package, lookups.families[target] if kind == "family" else target] += count.specs
     return binaries
