@@ -146,16 +146,15 @@ class _Search:
     ) -> None:
         from spack_cache_db.query.conditions import UnsupportedQuery
         from spack_cache_db.query.explanation import why_corrected
-        from spack_cache_db.query.names import known_names, read_spellings, scope_of
+        from spack_cache_db.query.names import read_spellings, scope_of, spec_in
         from spack_cache_db.query.records import explicitly, question_of
         from spack_cache_db.query.selection import Candidates
-        from spack_cache_db.spack.parser import parser_of
-        from spack_cache_db.spack.pasted_specs import pasted_spec
+        from spack_cache_db.spack.parser import parse_query
 
         scope = scope_of(lookups, **names)
         self._scope = (*scope, *explicitly(lookups)) if explicit else scope
-        pasted = pasted_spec(spec, known_names(lookups))
-        self._candidates, self._query = Candidates(lookups), parser_of(version)(pasted.spec)
+        pasted = spec_in(lookups, spec, version)
+        self._candidates, self._query = Candidates(lookups), parse_query(pasted.spec)
         spelled = read_spellings(lookups).notes(names.items())
         self._notes = (*pasted.notes_on(spec), *spelled)
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from functools import reduce
@@ -42,6 +42,7 @@ from spack_cache_db.query.configurations import HASHES_AT_ONCE, Spec, specs_in_s
 from spack_cache_db.query.database import (
     Database,
     Lookups,
+    check_time,
     has_records,
     json_pieces,
     opened,
@@ -346,7 +347,6 @@ def cover_environment(
     lookups: Lookups,
     environment: Environment,
     scope: Conditions = (),
-    after_each: Callable[[], None] = lambda: None,
     older: Baseline | None = None,
 ) -> Cover:
     """Return the answers for an environment; with a baseline, snapshots are left out."""
@@ -366,7 +366,8 @@ def cover_environment(
     specs, answers = _Specs(candidates, roots), list[CoveredSpec]()
     for spec in asked_specs:
         answers.append(specs.answer(spec))
-        after_each()
+        # An answer from memory runs no statement.
+        check_time(lookups.conn)
     answers += _cover_lock(candidates, environment.locked) if environment.locked else ()
     if not answers:
         notes.append("the environment has no specs")

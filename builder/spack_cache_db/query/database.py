@@ -30,6 +30,10 @@ IDS_AT_ONCE = 20_000
 """Number of ids in a JSON text below 200 kB, the longest value that the site allows."""
 LAZY = ("version", "variants")
 """The columns of a configuration whose words are read at first use (`Lookups.learn`)."""
+MANY_STEPS = """
+WITH RECURSIVE steps(step) AS (SELECT 1 UNION ALL SELECT step + 1 FROM steps WHERE step < 70)
+SELECT count(*) FROM steps
+"""
 RELEASES = """
 SELECT id, name, kind, date, position, previous, package_count, spec_count FROM releases
 ORDER BY position
@@ -88,6 +92,11 @@ def select(conn: sqlite3.Connection, sql: str, **parameters: Any) -> Iterator[tu
     cursor = conn.cursor()
     cursor.row_factory = None
     return iter(cursor.execute(sql, parameters))
+
+
+def check_time(conn: sqlite3.Connection) -> None:
+    """Run a statement of more than 1,000 steps, which a progress handler can interrupt."""
+    conn.execute(MANY_STEPS).fetchall()
 
 
 def select_in(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
+from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.errors import counted
 from spack_cache_db.query import graph
 from spack_cache_db.query.conditions import (
@@ -46,6 +48,8 @@ from spack_cache_db.spack.parser import legacy_reading
 from spack_cache_db.spack.targets import is_known, runs_on
 from spack_cache_db.spack.versions import newest_version, preference
 
+Explanation = TypeVar("Explanation")
+NO_TIME = "the reason why nothing matches takes too long to find: name a package"
 MAX_LEFT_OUT = 2
 """Maximum of conditions that are left out together."""
 SCOPE = ("release", "stack", "host")
@@ -152,6 +156,21 @@ class WhyNot:
         configuration, missed = self.nearest
         sentence = f"nearest is {configuration.summary}, which misses {', '.join(missed)}"
         return (sentence, *self.notes)
+
+
+def why_in_time(
+    explain: Callable[[Candidates, SpecQuery, Conditions], Explanation],
+    lookups: Lookups,
+    query: SpecQuery,
+    scope: Conditions,
+) -> Explanation | WhyNot:
+    """Return the result of `why_not` or `why_corrected`, or `NO_TIME` if it is interrupted."""
+    try:
+        return explain(Candidates(lookups), query, scope)
+    except sqlite3.OperationalError as error:
+        if not is_interrupted(error):
+            raise
+        return WhyNot(notes=(NO_TIME,))
 
 
 def why_not(candidates: Candidates, query: SpecQuery, scope: Conditions = ()) -> WhyNot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
@@ -14,7 +14,8 @@ from spack_cache_db.query.conditions import VIRTUALS, Asked, Condition, Conditio
 from spack_cache_db.query.configurations import specs_beginning
 from spack_cache_db.query.database import Lookups, select
 from spack_cache_db.query.graph import KNOWN_AS_DEPENDENCY
-from spack_cache_db.spack.pasted_specs import KnownNames
+from spack_cache_db.spack.parser import todays_spec
+from spack_cache_db.spack.pasted_specs import KnownNames, PastedSpec, pasted_spec
 from spack_cache_db.spack.targets import is_known, known_targets
 
 _DEPENDENCY = ("package", "virtual", "compiler")
@@ -227,6 +228,15 @@ def known_names(lookups: Lookups) -> KnownNames:
         lambda name: knows("package", name) or knows("virtual", name),
         lambda prefix: bool(specs_beginning(lookups.conn, prefix, 1)),
     )
+
+
+def spec_in(lookups: Lookups, text: str, version: str | None = None) -> PastedSpec:
+    """Return the spec in a typed or pasted text, in the syntax of Spack 1.0.
+
+    Raises UnknownSpackVersion if `version`, for which it is written, is not a version of Spack.
+    """
+    pasted = pasted_spec(text, known_names(lookups))
+    return replace(pasted, spec=todays_spec(pasted.spec, version))
 
 
 class UnknownNameError(BuilderError):

@@ -97,6 +97,15 @@ class Reading:
         return not (self.words or self.left_out or (self.switches and not self.package))
 
     @property
+    def search(self) -> str:
+        """The text without machine, release and stack: a spec, or else the words."""
+        # A single word is not a spec: it may name a package of other software, or describe several.
+        is_word = len(self.rest) == 1 and self.spec in (self.package, f"+{self.rest[0]}")
+        is_own = self.package in map(str.lower, self.rest)
+        is_spec = not (self.words or self.left_out) and (is_own or not is_word)
+        return self.spec if is_spec else " ".join(self.rest)
+
+    @property
     def nouns(self) -> tuple[str, ...]:
         """The words that may be the name or the description of a package."""
         unread = {*self.words, *self.left_out}

@@ -19,8 +19,8 @@ from spack_cache_db.query import Rows, csv_text, json_text
 from spack_cache_db.query.answers import found_part, found_rows
 from spack_cache_db.query.configurations import configurations_beginning
 from spack_cache_db.query.coverage import commands_of
-from spack_cache_db.query.explanation import why_not
-from spack_cache_db.query.names import UnknownNameError, known_name
+from spack_cache_db.query.explanation import why_in_time, why_not
+from spack_cache_db.query.names import UnknownNameError, known_name, spec_in
 from spack_cache_db.query.packages import newest_binary, read_package
 from spack_cache_db.site.addresses import check_fields, respelled
 from spack_cache_db.site.answers import PAGES, SEARCH, Answer, Kind, Request, Site, data, refused
@@ -221,11 +221,11 @@ def find(site: Site, request: Request) -> Answer:
 def find_rows(site: Site, request: Request, form: str) -> Answer:
     """Return rows of the command `find`, from `request.first` on, as `/find.json` or `.csv`."""
     lookups, narrowing = site.lookups, Narrowing.parse(request.pairs)
-    query = parse(search.asked_spec(lookups, request.args.get("q", ""), narrowing).spec)
+    query = parse(spec_in(lookups, request.args.get("q", ""), narrowing.spack).spec)
     scope = narrowing.scope(lookups)
     _, results = search.answer_of(lookups, query, scope)
     if not results.ids:
-        why = search.why_in_time(why_not, lookups, query, scope)
+        why = why_in_time(why_not, lookups, query, scope)
         return refused("; ".join(why.reasons()), form, 404)
     stop = request.first + FOUND_AT_ONCE
     part = found_part(lookups, results, slice(request.first, stop), with_hashes=False)

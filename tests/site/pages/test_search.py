@@ -11,9 +11,9 @@ import pytest
 
 from spack_cache_db.build import build
 from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.explanation import WhyNot
+from spack_cache_db.query.explanation import NO_TIME, WhyNot
 from spack_cache_db.site.pages.names import LONGEST, having, load_names, suggested
-from spack_cache_db.site.pages.search import NO_TIME, SearchPage, load_find
+from spack_cache_db.site.pages.search import SearchPage, load_find
 from tests.package_data import published, write_packages
 from tests.pagetexts import page, spec, write
 from tests.site.addresses import get

@@ -9,10 +9,10 @@ from spack_cache_db.environments import Limits, Surroundings, UnreadableEnvironm
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.errors import Fault
 from spack_cache_db.query.coverage import Cover, cover_environment
-from spack_cache_db.query.database import Lookups, select
+from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.names import known_names
 from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing
-from spack_cache_db.site.sandbox.sql_functions import LONGEST, LOOK_AT_THE_TIME
+from spack_cache_db.site.sandbox.sql_functions import LONGEST
 from spack_cache_db.spack.parser import parser_of
 
 LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST)
@@ -26,15 +26,11 @@ def covered(lookups: Lookups, text: str, narrowing: Narrowing = EVERYWHERE) -> C
     Raises:
         BuilderError: the text is not an environment, or takes too long; or a name is unknown.
     """
-
-    def look_at_the_time() -> None:
-        list(select(lookups.conn, LOOK_AT_THE_TIME))
-
     try:
         scope = narrowing.scope(lookups)
         around = Surroundings(parse=parser_of(narrowing.spack), known=known_names(lookups))
         environment = read_environment(text.encode("utf-8", "replace"), NAME, LIMITS, around)
-        return cover_environment(lookups, environment, scope, after_each=look_at_the_time)
+        return cover_environment(lookups, environment, scope)
     except sqlite3.OperationalError as error:
         if not is_interrupted(error):
             raise

@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 from urllib.parse import quote
 
-from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.query.answers import notes_on
-from spack_cache_db.query.conditions import (
-    Conditions,
-    Question,
-    UnsupportedQuery,
-    Word,
-    asked,
-)
+from spack_cache_db.query.conditions import Conditions, Question, UnsupportedQuery, Word, asked
 from spack_cache_db.query.configurations import specs_beginning
 from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
+from spack_cache_db.query.explanation import WhyNot, why_corrected, why_in_time, why_not
 from spack_cache_db.query.installation import Commands, install_binary
-from spack_cache_db.query.names import (
-    UnknownNameError,
-    known_names,
-    package_counts,
-    read_spellings,
-)
+from spack_cache_db.query.names import UnknownNameError, package_counts, read_spellings, spec_in
 from spack_cache_db.query.records import question_of
-from spack_cache_db.query.selection import Candidates, ResultSet, counted_part, matching
+from spack_cache_db.query.selection import ResultSet, counted_part, matching
 from spack_cache_db.query.words import (
     Reading,
     package_called,
@@ -57,11 +44,7 @@ from spack_cache_db.site.pages.spec import is_hash_prefix
 from spack_cache_db.site.sandbox.sql_functions import parse
 from spack_cache_db.spack.constraints import SpecQuery, spec_text, variant_text
 from spack_cache_db.spack.lexer import QuerySyntaxError
-from spack_cache_db.spack.parser import UnknownSpackVersion, todays_spec
-from spack_cache_db.spack.pasted_specs import PastedSpec, pasted_spec
-
-Result = TypeVar("Result")
-NO_TIME = "the reason why nothing matches takes too long to find: name a package"
+from spack_cache_db.spack.parser import UnknownSpackVersion
 
 _SIGNS = re.compile(r"[@~%^=/]|(?<![\w+])\+")
 """The signs of Spack's syntax; `c++` has none of them."""
@@ -128,12 +111,6 @@ class SearchPage:
     packages: Packages | None = None
 
 
-def asked_spec(lookups: Lookups, text: str, narrowing: Narrowing) -> PastedSpec:
-    """Return the spec in a typed or pasted text, in the syntax of Spack 1.0."""
-    pasted = pasted_spec(text, known_names(lookups))
-    return replace(pasted, spec=todays_spec(pasted.spec, narrowing.spack))
-
-
 @lru_cache(maxsize=4)
 def answer_of(lookups: Lookups, query: SpecQuery, scope: Conditions) -> tuple[Question, ResultSet]:
     """Return the conditions of a query, and the configurations that satisfy them.
@@ -143,21 +120,6 @@ def answer_of(lookups: Lookups, query: SpecQuery, scope: Conditions) -> tuple[Qu
     """
     question = question_of(lookups, query, scope)
     return question, matching(lookups, question.conditions)
-
-
-def why_in_time(
-    explain: Callable[[Candidates, SpecQuery, Conditions], Result],
-    lookups: Lookups,
-    query: SpecQuery,
-    scope: Conditions,
-) -> Result | WhyNot:
-    """Return why nothing satisfies a query, or `NO_TIME` if that takes too long."""
-    try:
-        return explain(Candidates(lookups), query, scope)
-    except sqlite3.OperationalError as error:
-        if not is_interrupted(error):
-            raise
-        return WhyNot(notes=(NO_TIME,))
 
 
 def load_find(
@@ -173,7 +135,7 @@ def load_find(
     text = repository_name(lookups, text) or text
     try:
         search = _Search(lookups, narrowing, narrowing.scope(lookups), page, opened)
-        pasted = asked_spec(lookups, text, narrowing)
+        pasted = spec_in(lookups, text, narrowing.spack)
         result = search.load(pasted.spec)
     except (UnknownNameError, UnknownSpackVersion) as error:
         return SearchPage(narrowing, error=str(error))
@@ -303,17 +265,11 @@ class _Search:
 
     def _page_of(self, reading: Reading) -> Elsewhere:
         """Return the page that plain words mean."""
-        # A single word is not a spec: it may name a package of other software, or describe several.
-        is_word = len(reading.rest) == 1 and reading.spec in (
-            reading.package,
-            f"+{reading.rest[0]}",
-        )
-        is_own = reading.package in map(str.lower, reading.rest)
-        is_spec = not (reading.words or reading.left_out) and (is_own or not is_word)
-        text = reading.spec if is_spec else " ".join(reading.rest)
+        text = reading.search
         if not text:
             return Elsewhere("/packages", self.narrowing.pairs)
-        filters = self._filters(parse(text)) if is_spec and not self.narrowing.explicit else None
+        is_spec = text == reading.spec and not self.narrowing.explicit
+        filters = self._filters(parse(text)) if is_spec else None
         if filters is None:
             return _search_for(text, self.narrowing)
         return Elsewhere(f"/package/{quote(reading.package)}", [*filters, *self.narrowing.pairs])

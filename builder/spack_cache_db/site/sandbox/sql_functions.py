@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from spack_cache_db.query.conditions import UnsupportedQuery, asked
 from spack_cache_db.query.configurations import configurations_of_listed
-from spack_cache_db.query.database import Lookups, read_lookups, select
+from spack_cache_db.query.database import Lookups, check_time, read_lookups
 from spack_cache_db.query.records import question_of
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.site.sandbox.statements import SqlValue
@@ -26,11 +26,6 @@ LONGEST = 2_000
 """Limit of a spec in characters; Spack prints concrete specs of more than a thousand."""
 
 MOST_KEPT = 8
-# More steps than Datasette allows between two checks of the time.
-LOOK_AT_THE_TIME = """
-WITH RECURSIVE steps(step) AS (SELECT 1 UNION ALL SELECT step + 1 FROM steps WHERE step < 70)
-SELECT count(*) FROM steps
-"""
 SPEC = "SELECT id, configuration FROM specs WHERE hash = :hash"
 
 
@@ -118,7 +113,7 @@ class SpecFunctions:
             return None
 
     def _read_answer(self, text: str) -> _Answer:
-        list(select(self._conn, LOOK_AT_THE_TIME))
+        check_time(self._conn)
         try:
             conditions = question_of(self._lookups, parse(text)).conditions
         except (QuerySyntaxError, UnsupportedQuery) as error:
