@@ -95,25 +95,26 @@ WHERE hash >= :prefix AND hash < :prefix || '{' ORDER BY hash LIMIT :limit
 """
 # The positions in rows (`_CONFIGURATION`) of the two columns whose words are read at first use.
 _VERSION, _VARIANTS = (1 + [*CONFIGURATION].index(column) for column in ("version", "variants"))
-_STACK_COUNTS = """
-SELECT stack, count(*) FROM configuration_stacks
-WHERE configuration IN (SELECT value FROM json_each(:ids)) AND spec_count > 0 GROUP BY stack
+_COUNTS = """
+SELECT {place}, count(*) FROM configuration_{place}s
+WHERE configuration IN (SELECT value FROM json_each(:ids)) GROUP BY {place}
 """
 _RELEASE_COUNTS_IN_STACK = """
 SELECT shown.release, count(DISTINCT shown.configuration)
 FROM json_each(:ids) AS wanted CROSS JOIN release_specs AS shown
   ON shown.configuration = wanted.value
-WHERE shown.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack)
+WHERE shown.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :within)
 GROUP BY shown.release
 """
 _STACK_COUNTS_IN_RELEASE = """
 SELECT member.stack, count(DISTINCT shown.configuration)
 FROM json_each(:ids) AS wanted
 CROSS JOIN release_specs AS shown
-  ON shown.configuration = wanted.value AND shown.release = :release
+  ON shown.configuration = wanted.value AND shown.release = :within
 CROSS JOIN stack_set_members AS member ON member.stack_set = shown.stacks
 GROUP BY member.stack
 """
+_COUNTS_WITHIN = {"release": _RELEASE_COUNTS_IN_STACK, "stack": _STACK_COUNTS_IN_RELEASE}
 _PACKAGES_IN_STACKS = """
 SELECT packages.name, stacks.name, count(*)
 FROM release_specs AS shown
@@ -237,20 +238,20 @@ def _in_places(conn: sqlite3.Connection, place: str, ids: Collection[int]) -> di
     return {key: json.loads(rows.get(key, "[]")) for key in ids}
 
 
-def count_by_stack(
-    conn: sqlite3.Connection, ids: Iterable[int], release: int | None = None
-) -> Iterator[tuple[int, int]]:
-    """Yield stacks with their number of these configurations, in one or all releases."""
-    if release is None:
-        return select_in(conn, _STACK_COUNTS, ids)
-    return select_in(conn, _STACK_COUNTS_IN_RELEASE, ids, release=release)
+def count_by_place(
+    conn: sqlite3.Connection, place: str, ids: Iterable[int], conditions: Conditions
+) -> Counter[int]:
+    """Return the number of these configurations in each release or stack, by its id.
 
-
-def count_by_release(
-    conn: sqlite3.Connection, ids: Iterable[int], stack: int
-) -> Iterator[tuple[int, int]]:
-    """Yield releases with the number of these configurations that they have in a stack."""
-    return select_in(conn, _RELEASE_COUNTS_IN_STACK, ids, stack=stack)
+    Releases are counted within the stack of the conditions, and stacks within the release.
+    """
+    release, stack = asked(conditions, "release"), asked(conditions, "stack")
+    within = stack if place == "release" else release
+    sql = _COUNTS.format(place=place) if within is None else _COUNTS_WITHIN[place]
+    counts = Counter[int]()
+    for key, count in select_in(conn, sql, ids, within=within):
+        counts[key] += count
+    return counts
 
 
 def packages_in_stacks(conn: sqlite3.Connection, release: int) -> Iterator[tuple[str, str, int]]:

@@ -71,16 +71,18 @@ class ConfigurationRow:
 def table_rows(
     lookups: Lookups,
     configurations: Sequence[Counted],
-    common_variants: Collection[str],
     conditions: Conditions,
-    opened: str | None = None,
+    common_variants: Collection[str],
+    opened: str | None,
+    defaults: Collection[str] = (),
 ) -> tuple[ConfigurationRow, ...]:
     """Return the rows of the table.
 
     Args:
-        common_variants: variants that are shown above the table.
         conditions: conditions on the specs that count.
+        common_variants: variants that are shown above the table.
         opened: the first hash of the configuration whose row is open.
+        defaults: variants that are shown after all others.
     """
     presence = presence_of_configurations(lookups, [item.id for item in configurations])
     specs_of = specs_in_scope(lookups.conn, presence, conditions)
@@ -88,6 +90,7 @@ def table_rows(
 
     def row(item: Counted) -> ConfigurationRow:
         words, specs = item.configuration, specs_of[item.id]
+        variants = (text for text in words.variants if text not in common_variants)
         first = specs[0].hash
         compared: tuple[ComparedSpec, ...] = ()
         if first == opened:
@@ -95,7 +98,7 @@ def table_rows(
             compared = compared_specs(lookups, specs, features)
         return ConfigurationRow(
             words,
-            variants=tuple(text for text in words.variants if text not in common_variants),
+            variants=tuple(sorted(variants, key=defaults.__contains__)),
             spec_count=item.spec_count,
             presence=presence[item.id],
             hash=first,

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from spack_cache_db.query.conditions import Condition
-from spack_cache_db.query.configurations import Counted, counts_in_scope, runs_of
+from spack_cache_db.query.configurations import counts_in_scope, runs_of
 from spack_cache_db.query.database import Lookups, Release
+from spack_cache_db.query.selection import Candidate
 from spack_cache_db.site.pages.filters import Filters
 
 MOST_RELEASES = 2
 _PLATFORMS = {"darwin": "macOS"}
+Versions = Sequence[tuple[str, Sequence[Candidate]]]
+"""The versions of a package, newest first, with their configurations."""
+Releases = Mapping[int, Sequence[int]]
+"""The releases that list each configuration, all by id."""
 
 
 class Machine(NamedTuple):
     """A kind of machine, or an installation: its name, and its filters."""
 
     name: str
-    target: str | None = None
-    platform: str | None = None
-    release: str | None = None
-
-    def address(self, version: str) -> str:
-        """Return the query string that filters by the machine and a version."""
-        _, target, platform, release = self
-        return Filters(version=version, target=target, platform=platform, release=release).address()
+    filters: Filters
 
 
 class VersionRuns(NamedTuple):
@@ -44,67 +43,60 @@ class WhereItRuns(NamedTuple):
     versions: tuple[VersionRuns, ...]
 
 
-def where_it_runs(
-    lookups: Lookups, every: Sequence[Counted], releases: Mapping[int, Sequence[int]]
-) -> WhereItRuns:
-    """Return the number of binaries of a package by version and machine.
+def versions_of(lookups: Lookups, rows: Iterable[Candidate]) -> Versions:
+    """Return the versions of the configurations that a release lists."""
 
-    `releases` has the ids of the releases of each configuration.
-    """
-    platforms = {row.configuration.platform for row in every if row.spec_count}
+    def position(row: Candidate) -> int:
+        return lookups.positions[row.key("version")]
 
-    def machine_of(row: Counted) -> Machine:
-        family, platform = lookups.families[row.configuration.target], row.configuration.platform
+    listed = sorted((row for row in rows if row.spec_count), key=position, reverse=True)
+    groups = groupby(listed, key=lambda row: row.key("version"))
+    return [(lookups.words["version"][key], [*group]) for key, group in groups]
+
+
+def where_it_runs(lookups: Lookups, versions: Versions, releases: Releases) -> WhereItRuns:
+    """Return the number of binaries of a package by version and machine."""
+    words, counts = lookups.words, defaultdict[tuple[str, str], dict[int, int]](dict)
+    for row in sorted(chain.from_iterable(rows for _, rows in versions)):
+        family = lookups.families[words["target"][row.key("target")]]
+        counts[words["platform"][row.key("platform")], family][row.id] = row.spec_count
+    platforms = {platform for platform, _ in counts}
+    machines = {}
+    for platform, family in sorted(counts, key=lambda machine: -sum(counts[machine].values())):
         system = "" if platform == "linux" else f"{_PLATFORMS.get(platform, platform)} "
-        return Machine(f"{system}{family}", f"{family}:", platform if len(platforms) > 1 else None)
-
-    cells = [(row, machine_of(row), row.spec_count) for row in every]
-    counts = Counter[Machine]()
-    for _, machine, count in cells:
-        counts[machine] += count
-    order = [machine for machine, count in counts.most_common() if count]
-    return _table(lookups, cells, releases, order)
+        filters = Filters(target=f"{family}:", platform=platform if len(platforms) > 1 else None)
+        machines[Machine(f"{system}{family}", filters)] = counts[platform, family]
+    return _table(lookups, versions, releases, machines)
 
 
-def where_installed(
-    lookups: Lookups, every: Sequence[Counted], releases: Mapping[int, Sequence[int]]
-) -> WhereItRuns | None:
+def where_installed(lookups: Lookups, versions: Versions, releases: Releases) -> WhereItRuns | None:
     """Return the number of specs by version and installation; None without two installations."""
-    trees, ids = lookups.trees(), [row.id for row in every]
+    trees = lookups.trees()
     if len(trees) < 2:
         return None
-    cells, machines = [], []
+    counts = {}
     for tree in trees:
         name = lookups.releases[tree].name
-        machines.append(Machine(name, release=name))
-        counts = counts_in_scope(lookups, ids, (Condition("release", "", tree),))
-        cells += [(row, machines[-1], counts[row.id]) for row in every]
-    return _table(lookups, cells, releases, machines)
+        in_tree = counts_in_scope(lookups, releases.keys(), (Condition("release", name, tree),))
+        counts[Machine(name, Filters(release=name))] = in_tree
+    return _table(lookups, versions, releases, counts)
 
 
 def _table(
     lookups: Lookups,
-    cells: Iterable[tuple[Counted, Machine, int]],
-    releases: Mapping[int, Sequence[int]],
-    machines: Sequence[Machine],
+    versions: Versions,
+    releases: Releases,
+    counts: Mapping[Machine, Mapping[int, int]],
 ) -> WhereItRuns:
-    """Return the table of cells: configuration, machine and number of specs."""
-    counts: dict[tuple[int, str], Counter[Machine]] = {}
-    release_ids: dict[tuple[int, str], set[int]] = {}
-    for row, machine, specs in cells:
-        if specs:
-            version = row.position, row.configuration.version
-            counts.setdefault(version, Counter())[machine] += specs
-            release_ids.setdefault(version, set()).update(releases[row.id])
-    versions = (
-        VersionRuns(
-            key[1],
-            tuple(counts[key][machine] for machine in machines),
-            lookups.release_names(release_ids[key])[:MOST_RELEASES],
-        )
-        for key in sorted(counts, reverse=True)
-    )
-    return WhereItRuns(tuple(machines), tuple(versions))
+    """Return the table of the number of specs of each machine and configuration."""
+    table = []
+    for version, rows in versions:
+        totals = tuple(sum(specs.get(row.id, 0) for row in rows) for specs in counts.values())
+        ids = {*chain.from_iterable(releases[row.id] for row in rows)}
+        if any(totals):
+            names = lookups.release_names(ids)[:MOST_RELEASES]
+            table.append(VersionRuns(version, totals, names))
+    return WhereItRuns(tuple(counts), tuple(table))
 
 
 class Lane(NamedTuple):
@@ -118,7 +110,7 @@ class Lane(NamedTuple):
     """
 
     family: str
-    runs: tuple[tuple[int, int], ...]
+    runs: list[list[int]]
     since: str
     until: str | None
     releases: int
@@ -129,33 +121,22 @@ class Timeline(NamedTuple):
 
     releases: tuple[str, ...]
     versions: tuple[tuple[str, tuple[Lane, ...]], ...]
-    version_count: int
 
 
-def timeline_of(
-    lookups: Lookups,
-    every: Iterable[Counted],
-    releases: Mapping[int, Sequence[int]],
-    most: int | None,
-) -> Timeline:
-    """Return the first and last release of each of the newest versions of a package."""
+def timeline_of(lookups: Lookups, versions: Versions, releases: Releases) -> Timeline:
+    """Return the first and last release of each version."""
     oldest_first = [*reversed(lookups.releases.values())]
-    positions = {release.id: at for at, release in enumerate(oldest_first)}
-    lanes: dict[tuple[int, str], dict[str, set[int]]] = {}
-    for row in every:
-        if listing := releases[row.id]:
-            words = row.configuration
-            families = lanes.setdefault((row.position, words.version), {})
-            families.setdefault(lookups.families[words.target], set()).update(listing)
-    versions = []
-    for key in sorted(lanes, reverse=True)[:most]:
-        lanes_of_version = (
-            _lane(family, sorted(map(positions.__getitem__, ids)), oldest_first)
-            for family, ids in lanes[key].items()
-        )
-        order = sorted(lanes_of_version, key=lambda lane: (lane.runs[0][0], lane.family))
-        versions.append((key[1], tuple(order)))
-    return Timeline(tuple(release.name for release in oldest_first), tuple(versions), len(lanes))
+    positions = {release.id: position for position, release in enumerate(oldest_first)}
+    timeline = []
+    for version, rows in versions:
+        families: dict[str, set[int]] = defaultdict(set)
+        for row in rows:
+            family = lookups.families[lookups.words["target"][row.key("target")]]
+            families[family].update(positions[release] for release in releases[row.id])
+        lanes = (_lane(family, sorted(at), oldest_first) for family, at in families.items())
+        order = sorted(lanes, key=lambda lane: (lane.runs[0][0], lane.family))
+        timeline.append((version, tuple(order)))
+    return Timeline(tuple(release.name for release in oldest_first), tuple(timeline))
 
 
 def _lane(family: str, positions: Sequence[int], releases: Sequence[Release]) -> Lane:
@@ -165,5 +146,4 @@ def _lane(family: str, positions: Sequence[int], releases: Sequence[Release]) ->
     newest = next((release for release in reversed(releases) if release.date), releases[-1])
     is_current = positions[-1] == len(releases) - 1 or last == newest
     until = None if is_current else last.date or last.name
-    runs = tuple((start, stop) for start, stop in runs_of(positions))
-    return Lane(family, runs, first.date or first.name, until, len(positions))
+    return Lane(family, runs_of(positions), first.date or first.name, until, len(positions))

@@ -310,8 +310,10 @@ class _Search:
         question, results = answer_of(lookups, query, scope)
         window = paginated(len(results.ids), self.page, PAGE_ROWS)
         configurations = counted_part(lookups, results, window.rows)
-        variants = shared_variants(configurations) if window.page_count == 1 else ()
-        rows = table_rows(lookups, configurations, variants, results.conditions, self.opened)
+        variants: tuple[str, ...] = ()
+        if window.page_count == 1:
+            variants = shared_variants([row.configuration.variants for row in configurations])
+        rows = table_rows(lookups, configurations, results.conditions, variants, self.opened)
         install = None
         if window.page == 1 and rows:
             package, release = rows[0].configuration.package, self.narrowing.release
