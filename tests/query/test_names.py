@@ -122,11 +122,12 @@ def test_the_version_that_spack_prefers_is_the_newest(tmp_path: Path) -> None:
 
 
 def test_close_names() -> None:
-    """Names that are alike come first, then those that have the name as a part."""
+    """Names that are alike come first, then those that have the name as a part, or are one."""
     known = ["py-torch", "py-torchvision", "torque", "zlib", "zlib-ng"]
 
-    assert close_names("zlibb", known) == ("zlib",)
+    assert close_names("zlibb", known) == ("zlib", "zlib-ng")
     assert close_names("torch", known)[-2:] == ("py-torch", "py-torchvision")
+    assert close_names("ZLIB2-devel", known) == ("zlib",)
     assert close_names("zz", known) == ()
 
 

@@ -195,11 +195,16 @@ def near_names(lookups: Lookups, name: str) -> tuple[str, ...]:
 
 
 def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Return the known names that are similar to a name, then those that contain it."""
-    names = [*known]
-    containing = [other for other in names if name in other] if len(name) > 2 else []
-    similar = difflib.get_close_matches(name, names, MOST_NEAR, cutoff=0.7)
-    return tuple(dict.fromkeys((*similar, *sorted(containing, key=len))))[:MOST_NEAR]
+    """Return the known names that are similar to a name, then those that contain it or are in it.
+
+    Case is ignored, and very short names are in too many others.
+    """
+    text, names = name.strip().lower(), {other.lower(): other for other in known}
+    similar = difflib.get_close_matches(text, names, MOST_NEAR, cutoff=0.65)
+    longer = [other for other in names if text in other] if len(text) > 2 else []
+    shorter = [other for other in names if len(other) > 3 and other in text]
+    close = dict.fromkeys((*similar, *sorted(longer, key=len), *sorted(shorter, key=len)[::-1]))
+    return tuple(names[other] for other in close)[:MOST_NEAR]
 
 
 def spec_of_hash(lookups: Lookups, text: str) -> int:

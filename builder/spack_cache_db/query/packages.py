@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import sqlite3
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
@@ -19,7 +19,7 @@ from spack_cache_db.query.conditions import Conditions
 from spack_cache_db.query.configurations import configurations_of_package
 from spack_cache_db.query.database import Database, Lookups, opened, select
 from spack_cache_db.query.names import read_spellings, scope_of
-from spack_cache_db.query.selection import counted_part, matching
+from spack_cache_db.query.totals import count_packages
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.versions import newest_version
@@ -478,14 +478,11 @@ def _within(
     lookups: Lookups, scope: Conditions, packages: list[PackageStatus]
 ) -> Iterator[PackageStatus]:
     """Yield packages with only the binaries of a scope."""
-    behind = versions_behind(lookups.conn)
-    versions, counts = defaultdict[str, set[str]](set), Counter[str]()
-    for row in counted_part(lookups, matching(lookups, scope), slice(None)):
-        versions[row.configuration.package].add(row.configuration.version)
-        counts[row.configuration.package] += row.spec_count
+    behind, counts = versions_behind(lookups.conn), count_packages(lookups, scope)
     for status in packages:
-        newest = newest_version(versions[status.name])
-        count, _ = behind.get((status.name, newest or ""), (None, None))
-        yield status._replace(
-            newest_version=newest, versions_behind=count, spec_count=counts[status.name]
-        )
+        newest, newer, specs = None, None, 0
+        if status.name in counts:
+            _, specs, version = counts[status.name]
+            newest = lookups.words["version"][version]
+            newer, _ = behind.get((status.name, newest), (None, None))
+        yield status._replace(newest_version=newest, versions_behind=newer, spec_count=specs)

@@ -8,9 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
+from operator import contains
 from typing import Any, NamedTuple
 
-from spack_cache_db.query.database import Lookups, Release, Stack, json_pieces, select
+from spack_cache_db.query.conditions import COLUMNS, Condition, asked, without
+from spack_cache_db.query.database import Lookups, json_pieces, select, select_ids
 from spack_cache_db.records import ROOT
 
 TOTALS = """
@@ -135,10 +137,15 @@ def facet_counts(conn: sqlite3.Connection, release: int | None = None) -> dict[s
     return counts
 
 
-def releases_with(conn: sqlite3.Connection, facet: str, values: Iterable[str]) -> set[int]:
-    """Return the ids of the releases that have a binary with one of these values of a facet."""
-    rows = select(conn, RELEASES_WITH, facet=facet, texts=json.dumps([*values]))
-    return {release for (release,) in rows}
+def words_with(lookups: Lookups, condition: Condition) -> set[str]:
+    """Return the words of a column that satisfy a condition on it."""
+    return set(filter(condition.holds, lookups.words[COLUMNS[condition.kind]].values()))
+
+
+def releases_with(lookups: Lookups, condition: Condition) -> frozenset[int]:
+    """Return the ids of the releases that have a binary with a word that satisfies a condition."""
+    texts = json.dumps([*words_with(lookups, condition)])
+    return select_ids(lookups.conn, RELEASES_WITH, facet=COLUMNS[condition.kind], texts=texts)
 
 
 def sizes_of(conn: sqlite3.Connection, listings: Iterable[list[Any]]) -> dict[int, str | None]:
@@ -158,8 +165,27 @@ def newest_snapshot(lookups: Lookups) -> str | None:
     return max(filter(None, dates), default=None)
 
 
+def count_packages(lookups: Lookups, conditions: Iterable[Condition]) -> dict[str, Count]:
+    """Return the counts of packages, of binaries that satisfy conditions.
+
+    Conditions are on a release, a stack and words. `Lookups.words` has the versions.
+    """
+    conditions = tuple(conditions)
+    allowed: dict[str, set[str]] = {}
+    for condition in without(conditions, "release", "stack"):
+        column, words = COLUMNS[condition.kind], words_with(lookups, condition)
+        allowed[column] = allowed.get(column, words) & words
+    release, stack = asked(conditions, "release"), asked(conditions, "stack")
+    counts: dict[str, Count] = {}
+    for (package, *cells), count in count_by(lookups, release, stack, "package", *allowed).items():
+        if all(map(contains, allowed.values(), cells)):
+            counts[package] = counts[package] + count if package in counts else count
+    lookups.learn({count.newest for count in counts.values()}, set())
+    return counts
+
+
 def count_by(
-    lookups: Lookups, release: Release | None, stack: Stack | None, *columns: str
+    lookups: Lookups, release: int | None, stack: int | None, *columns: str
 ) -> dict[tuple[str, ...], Count]:
     """Return counts of configurations and binaries, by the words of some columns.
 
@@ -167,7 +193,7 @@ def count_by(
     """
     # The counts for long lists are the same for all visitors; those by three columns are too large.
     count = _count_by if len(columns) < 3 else _count_by.__wrapped__
-    return count(lookups, release and release.id, stack and stack.id, columns)
+    return count(lookups, release, stack, columns)
 
 
 @lru_cache(maxsize=16)

@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup, escape
 
 from spack_cache_db.query.database import Lookups, read_lookups
-from spack_cache_db.site.pages.filters import LABELS, options
+from spack_cache_db.site.pages.filters import LABELS
 from spack_cache_db.site.pages.site_facts import SiteFacts, read_site_facts
 
 CONTENT_TYPES = {
@@ -203,7 +203,6 @@ class Site:
             "metadata": {**facts.described, **settings.metadata},
             "urls": self.urls,
             "labels": LABELS,
-            "options": options,
             "links_to": links_to(self.urls),
             "links": None,
             "feed": None,

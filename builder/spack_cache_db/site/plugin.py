@@ -28,7 +28,6 @@ from spack_cache_db.site.answers import link_to, links_to
 from spack_cache_db.site.catalogues import is_site
 from spack_cache_db.site.error_pages import answer_error
 from spack_cache_db.site.own_pages import PAGES
-from spack_cache_db.site.pages.filters import options
 from spack_cache_db.site.sandbox import sql_functions
 from spack_cache_db.site.sandbox.statements import authorize, restrict
 from spack_cache_db.site.table_addresses import check_addresses
@@ -63,7 +62,6 @@ def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
         "in_groups": partial(in_groups, datasette),
         "in_order": in_order,
         "links_to": links_to(datasette.urls),
-        "options": options,
     }
     paths, folder = env.loader.loaders[0].searchpath, str(site_folder() / "templates")
     if folder not in paths:

@@ -34,7 +34,7 @@ from spack_cache_db.site.pages.filters import (
     package_links,
     page_number,
 )
-from spack_cache_db.site.pages.lists import PAGE_ROWS, ListFilters, list_rows, load_list
+from spack_cache_db.site.pages.lists import PAGE_ROWS, ListFilters, load_list
 from spack_cache_db.site.pages.names import having, load_close, load_names, suggested
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.pasted_environment import covered
@@ -171,8 +171,7 @@ def listed(site: Site, request: Request, kind: str, form: str | None) -> Answer:
         request,
         "list.html",
         page=page,
-        filters=page.filters,
-        rows=list_rows(page, site.urls.path(f"/{kind.removesuffix('s')}/")),
+        filters=filters,
         links=DataLinks.of_page(f"/{kind}", filters.address()) if page.rows else None,
         feed=Topic().feed if kind == "releases" else None,
     )

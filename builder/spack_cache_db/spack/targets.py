@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -31,12 +31,31 @@ def ancestors(name: str) -> tuple[str, ...]:
 
 
 @cache
-def maker(name: str) -> str:
+def _maker(name: str) -> str:
     """Return the common name of a processor's maker; `Any x86_64` for a level of a family."""
     target = archspec.cpu.TARGETS.get(name)
     if target is None or target.vendor == "generic":
         return f"Any {family(name)}"
     return _MAKERS.get(target.vendor, str(target.vendor))
+
+
+def hosts_of(targets: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the CPU targets that can run binaries for at least one of `targets`, by maker.
+
+    The newest processors come first.
+    """
+    targets = {*targets}
+    hosts: dict[str, tuple[str, ...]] = {}
+    for host in sorted(
+        targets.union(known_targets()), key=lambda name: (-len(ancestors(name)), name)
+    ):
+        if any(runs_on(target, host) for target in targets):
+            hosts[_maker(host)] = (*hosts.get(_maker(host), ()), host)
+
+    def order(name: str) -> tuple[bool, bool, str]:
+        return name.startswith("Any "), name not in ("AMD", "Intel", "Arm", "Apple"), name
+
+    return {name: hosts[name] for name in sorted(hosts, key=order)}
 
 
 def is_known(name: str) -> bool:

@@ -13,10 +13,11 @@ from spack_cache_db.build import build
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.packages import behind
 from spack_cache_db.site.answers import SiteSettings
-from spack_cache_db.site.pages.lists import ListFilters, list_rows, load_packages
+from spack_cache_db.site.pages.lists import ListFilters, load_packages
 from spack_cache_db.site.workers.worker import open_site
 from tests.package_data import REAL, described, published, write_packages
 from tests.pagetexts import SAMPLES, page, spec, write
+from tests.paths import ROOT
 from tests.site.addresses import get
 from tests.site.conftest import asked_of, site
 
@@ -223,9 +224,11 @@ def test_most_comes_first(file: Path) -> None:
     assert counts == sorted(counts, reverse=True)
     asked = ListFilters(missing="1", q="p1", sort="name")
     assert [row["name"] for row in load_packages(lookups, asked).in_order()] == ["p10", "p11"]
-    rows = list_rows(load_packages(lookups, asked), "/package/")
-    assert "&lt;b&gt;What&lt;/b&gt; it is.<" in rows
-    text = asked_of(open_site(SiteSettings(file.as_uri())), f"/packages.csv{asked.address()}").body
+    own_site = open_site(SiteSettings(file.as_uri(), templates=(str(ROOT / "templates"),)))
+    page, text = (
+        asked_of(own_site, f"/packages{form}{asked.address()}").body for form in ("", ".csv")
+    )
+    assert b"&lt;b&gt;What&lt;/b&gt; it is.<" in page
     assert text.startswith(b"name,latest,dependents,summary\np10,")
     conn.close()
 

@@ -11,7 +11,7 @@ from spack_cache_db.query.conditions import Condition, Conditions, OneOf, asked
 from spack_cache_db.query.configurations import Counted, specs_in_scope
 from spack_cache_db.query.database import Lookups, json_pieces, select
 from spack_cache_db.query.installation import commands_of
-from spack_cache_db.query.names import close_names, package_counts
+from spack_cache_db.query.names import near_names, package_counts
 from spack_cache_db.query.packages import described_packages
 from spack_cache_db.query.selection import counted_part, matching
 from spack_cache_db.query.words import package_called, packages_providing
@@ -93,8 +93,8 @@ def packages_of(
     reasons, unmatched = reasons_of(lookups, words, nouns)
     is_guess = not reasons
     if is_guess:
-        # Packages with a binary are preferred.
-        reasons = _close(nouns, filter(counts.get, counts)) or _close(nouns, counts)
+        close = (near_names(lookups, noun) for noun in nouns[:MOST_GUESSED])
+        reasons = dict.fromkeys(chain.from_iterable(close), "")
     built = [name for name in reasons if counts[name]]
     unbuilt = [name for name in reasons if not counts[name]]
     cards = cards_of(lookups, {name: reasons[name] for name in built[:MOST_CARDS]}, scope)
@@ -141,13 +141,6 @@ def reasons_of(
     unmatched = tuple(name for name in nouns if not (first or by_name[name] or parts[name]))
     by_words = sorted(partial, key=lambda package: -_words_in(package, nouns))
     return _joined(first, {package: partial[package] for package in by_words}), unmatched
-
-
-def _close(words: Sequence[str], names: Iterable[str]) -> dict[str, str]:
-    """Return the names that are similar to one of the first words."""
-    known = [*names]
-    close = (close_names(word.lower(), known) for word in words[:MOST_GUESSED])
-    return dict.fromkeys(chain.from_iterable(close), "")
 
 
 def _joined(*reasons: Mapping[str, str]) -> dict[str, str]:

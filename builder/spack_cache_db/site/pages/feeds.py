@@ -46,8 +46,7 @@ class Topic(AddressFields):
     def page(self) -> str:
         """The address of the page that the feed is about."""
         if self.q or self.host:
-            query = self.query_string(q=self.q or self.package or "*", package=None)
-            return f"/find?{query}"
+            return f"/find{self.query(q=self.q or self.package or '*', package=None)}"
         if self.package:
             return f"/package/{quote(self.package, safe='')}"
         return f"/stack/{quote(self.stack, safe='')}" if self.stack else "/releases"
@@ -55,8 +54,7 @@ class Topic(AddressFields):
     @property
     def feed(self) -> str:
         """The address of the feed."""
-        query = self.query_string()
-        return f"/{'find' if self.q else 'feed'}.atom{query and f'?{query}'}"
+        return f"/{'find' if self.q else 'feed'}.atom{self.query()}"
 
 
 class Entry(NamedTuple):

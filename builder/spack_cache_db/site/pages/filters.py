@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
-from html import escape
-from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlencode
 
-from markupsafe import Markup
-
-from spack_cache_db.query.conditions import Condition, Conditions, Word
+from spack_cache_db.query.conditions import COLUMNS, Condition, Conditions, Word
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.names import scope_of
-from spack_cache_db.query.packages import VariantNote
 from spack_cache_db.query.records import explicitly
 from spack_cache_db.spack.constraints import CompilerConstraint
 from spack_cache_db.spack.normal_forms import NO_COMPILER
-from spack_cache_db.spack.targets import ancestors, known_targets, maker, runs_on, target_matches
+from spack_cache_db.spack.targets import known_targets
 
 Pairs = list[tuple[str, str]]
 NameCounts = tuple[tuple[str, int], ...]
@@ -73,18 +67,30 @@ class AddressFields:
         """The pairs that select rows."""
         return [(name, value) for name, value in self.pairs if name not in VIEW]
 
-    def query_string(self, **changes: Any) -> str:
-        """Return the query string, without question mark, after some changes."""
-        return urlencode(replace(self, **changes).pairs)  # type: ignore[type-var]
+    @property
+    def conditions(self) -> Conditions:
+        """The conditions on configurations; kind and text are a field's name and value."""
+        return tuple(condition_of(name, value) for name, value in self.pairs if name in COLUMNS)
+
+    def query(self, mark: str = "?", **changes: Any) -> str:
+        """Return the query string after some changes, behind a mark; empty without fields."""
+        text = urlencode(replace(self, **changes).pairs)  # type: ignore[type-var]
+        return text and f"{mark}{text}"
 
     def address(self, **changes: Any) -> str:
         """Return the query string after some changes; of the first page of rows, all closed."""
         closed = {name: "" for name in ("page", "open") if name in self.names()}
-        return f"?{self.query_string(**closed | changes)}"
+        return self.query(**closed | changes) or "?"
 
     def at_page(self, page: int) -> str:
         """Return the address of another page of the same rows."""
         return self.address(page=str(page) if page > 1 else "")
+
+    def toggled(self, name: str, value: str) -> str:
+        """Return the address with another value, or without a value that is one of the filters."""
+        pair, pairs = (name, value), self.pairs
+        others = [other for other in pairs if other != pair]
+        return self.parse(others if pair in pairs else [*pairs, pair]).address()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +111,6 @@ class Narrowing(AddressFields):
         """Return a copy with these names, except those that are None."""
         return replace(self, **{field: name for field, name in names.items() if name})
 
-    def but(self, left_out: Collection[str] = ()) -> str:
-        """Return the end of a query string (`&release=develop`), without some names."""
-        query = self.query_string(**dict.fromkeys(left_out))
-        return query and f"&{query}"
-
-    @property
-    def query(self) -> str:
-        """The query string with its question mark; empty without names."""
-        query = self.query_string()
-        return query and f"?{query}"
-
     def scope(self, lookups: Lookups) -> Conditions:
         """Return the conditions for a database; raises `UnknownNameError`."""
         places = scope_of(lookups, release=self.release, stack=self.stack, host=self.host)
@@ -126,7 +121,6 @@ EVERYWHERE = Narrowing()
 
 PLACES = ("release", "stack")
 """Filters that do not concern configurations, but select which specs count."""
-
 LABELS = {
     "package": "Package",
     "release": "Release",
@@ -139,8 +133,6 @@ LABELS = {
     "target": "Target",
     "variant": "Variant",
 }
-
-LAST_PAGE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,22 +163,6 @@ class Filters(AddressFields):
         """The filters that other pages have as well."""
         return Narrowing(self.release, self.stack, self.host)
 
-    def conditions(self) -> Conditions:
-        """Return conditions on configurations; kind and text are a filter's name and value."""
-        return tuple(condition_of(name, value) for name, value in self.chosen if name not in PLACES)
-
-    def with_value(self, name: str, value: str) -> Filters:
-        """Return these filters with an additional one, on the first page and all rows closed."""
-        several = tuple(dict.fromkeys((*self.variant, value)))
-        changes: dict[str, Any] = {name: several if name == "variant" else value}
-        return replace(self, page="", open="", **changes)
-
-    def without(self, name: str, value: str) -> Filters:
-        """Return these filters without one of them."""
-        others = tuple(text for text in self.variant if text != value)
-        changes: dict[str, Any] = {name: others if name == "variant" else None}
-        return replace(self, page="", open="", **changes)
-
 
 def value_of(name: str, word: str) -> str:
     """Return the value of a filter that matches only one word of a configuration."""
@@ -208,36 +184,11 @@ def condition_of(name: str, value: str) -> Condition:
     return Condition(name, value, value if is_several else Word(value))
 
 
-def options(
-    values: Iterable[str] | Mapping[str, int],
-    chosen: str | None = None,
-    notes: Mapping[str, VariantNote] = MappingProxyType({}),
-) -> Markup:
-    """Return the options of a form; faster than a template, which joins a thousand pieces.
-
-    A mapping of values has the number of rows for each; notes are on values that are variants.
-    """
-    counts = values if isinstance(values, Mapping) else {}
-    elements = []
-    for value in values:
-        text = f"{value[:-1]} without a version" if value.endswith("@") else value
-        text += f" ({counts[value]:,})" if value in counts else ""
-        note = notes.get(value)
-        text += ", default" if note is not None and note.is_default else ""
-        attributes = f' value="{escape(value)}"' if text != value else ""
-        attributes += " selected" if value == chosen else ""
-        attributes += f' title="{escape(note.hint)}"' if note is not None else ""
-        elements.append(f"<option{attributes}>{escape(text)}</option>")
-    # Values, texts and hints are escaped above.
-    return Markup("".join(elements))
-
-
 def page_number(text: str | None) -> int:
     """Return the page number in a text; 1 if the text is not a page number."""
-    if not (text and text.isascii() and text.isdigit()):
-        return 1
+    is_number = text and text.isascii() and text.isdigit()
     # Python refuses to read numbers with thousands of digits.
-    return min(max(int(text.lstrip("0")[:9] or "0"), 1), LAST_PAGE)
+    return int((text or "").lstrip("0")[:9] or 1) if is_number else 1
 
 
 class Pagination(NamedTuple):
@@ -253,29 +204,6 @@ def paginated(row_count: int, page: int, page_rows: int) -> Pagination:
     page_count = max(1, -(-row_count // page_rows))
     page = min(page, page_count)
     return Pagination(page, page_count, slice((page - 1) * page_rows, page * page_rows))
-
-
-def hosts_of(targets: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-    """Return the CPU targets that can run binaries for at least one of `targets`, by maker.
-
-    The newest processors come first.
-    """
-    return _hosts_of(frozenset(targets))
-
-
-@lru_cache(maxsize=256)
-def _hosts_of(targets: frozenset[str]) -> Mapping[str, tuple[str, ...]]:
-    hosts: dict[str, list[str]] = {}
-    for host in sorted(
-        targets.union(known_targets()), key=lambda name: (-len(ancestors(name)), name)
-    ):
-        if any(runs_on(target, host) for target in targets):
-            hosts.setdefault(maker(host), []).append(host)
-
-    def order(name: str) -> tuple[bool, bool, str]:
-        return name.startswith("Any "), name not in ("AMD", "Intel", "Arm", "Apple"), name
-
-    return {name: tuple(hosts[name]) for name in sorted(hosts, key=order)}
 
 
 class DataLinks(NamedTuple):
@@ -308,23 +236,20 @@ def data_links(
 
 def package_links(database: str, package: str, filters: Filters) -> DataLinks:
     """Return the addresses of the rows of a package's page, with its filters."""
+    lookups = {"stack": "stacks__arraycontains", "variant": "variants__contains"}
     pairs = [("package", package)]
     for name, value in filters.chosen:
-        if name == "target" and value.endswith(":"):
+        condition = condition_of(name, value)
+        is_host_in_release = name == "host" and filters.release is not None
+        if is_host_in_release or (name == "target" and value.endswith(":")):
             names = {*known_targets(), value.removesuffix(":")}
-            targets = sorted(name for name in names if target_matches(value, name))
-            pairs.append(("target__in", ",".join(targets)))
-        elif name == "compiler" and "@" not in value:
+            pairs.append(("target__in", ",".join(sorted(filter(condition.holds, names)))))
+        elif isinstance(condition.asked, CompilerConstraint):
             pairs.append(("compiler__startswith", value))
-        elif name == "stack":
-            pairs.append(("stacks__arraycontains", value))
-        elif name == "variant":
-            pairs.append(("variants__contains", value))
-        elif name == "host" and filters.release is not None:
-            pairs.append(("target__in", ",".join(sorted({value, *ancestors(value)}))))
         else:
-            word = condition_of(name, value).asked
-            pairs.append((name, word.text if isinstance(word, Word) else value))
+            word = condition.asked
+            text = word.text if isinstance(word, Word) else value
+            pairs.append((lookups.get(name, name), text))
     if filters.release is not None:
         return data_links(database, "build_listings", pairs)
     table = "builds" if filters.host is None else "host_builds"

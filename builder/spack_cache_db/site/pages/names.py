@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.names import Spellings, package_counts
+from spack_cache_db.query.names import Spellings, close_names, near_names
 from spack_cache_db.query.packages import summarized_packages
 from spack_cache_db.query.totals import facet_counts
-from spack_cache_db.site.pages.filters import hosts_of
 from spack_cache_db.spack.normal_forms import NO_COMPILER
-from spack_cache_db.spack.targets import family
+from spack_cache_db.spack.targets import family, hosts_of
 
 MOST_SUGGESTED = 8
-LONGEST = 80
-"""Longest text, in characters, that is compared with names."""
 
 
 class Name(NamedTuple):
@@ -49,19 +46,18 @@ def load_names(lookups: Lookups) -> tuple[Name, ...]:
 def _names(lookups: Lookups) -> Iterator[Name]:
     for name, summary in summarized_packages(lookups.conn):
         yield Name(name, "package", summary)
-    for kind, records in (("release", lookups.releases), ("stack", lookups.stacks)):
-        yield from (Name(record.name, kind) for record in records.values())
     facets = facet_counts(lookups.conn)
     targets, compilers, systems = (facets[facet].keys() for facet in ("target", "compiler", "os"))
-    names_of = {
-        "target": {name for hosts in hosts_of(targets).values() for name in hosts}.union(
-            map(family, targets)
-        ),
-        "compiler": {text.partition("@")[0] for text in compilers} - {NO_COMPILER},
-        "os": systems,
+    hosts = chain.from_iterable(hosts_of(targets).values())
+    names_of: dict[str, Iterable[str]] = {
+        "release": (release.name for release in lookups.releases.values()),
+        "stack": (stack.name for stack in lookups.stacks.values()),
+        "target": sorted({*hosts, *map(family, targets)}),
+        "compiler": sorted({text.partition("@")[0] for text in compilers} - {NO_COMPILER}),
+        "os": sorted(systems),
     }
     for kind, names in names_of.items():
-        yield from (Name(name, kind) for name in sorted(names))
+        yield from (Name(name, kind) for name in names)
 
 
 def named(names: tuple[Name, ...], spellings: Spellings, text: str) -> Name | None:
@@ -73,29 +69,18 @@ def named(names: tuple[Name, ...], spellings: Spellings, text: str) -> Name | No
 def having(names: tuple[Name, ...], text: str) -> list[Name]:
     """Return the names that contain a text, ignoring case; those that begin with it come first."""
     part = text.strip().lower()
-    if not part or len(part) > LONGEST:
-        return []
-    matches = [name for name in names if part in name.name.lower()]
+    matches = [name for name in names if part and part in name.name.lower()]
     return sorted(matches, key=lambda name: not name.name.lower().startswith(part))
 
 
 def load_close(lookups: Lookups, kind: str, text: str) -> list[Name]:
-    """Return the names of one kind that are similar to a text, the closest first.
-
-    Packages include those of Spack without a binary.
-    """
-    names = [name for name in load_names(lookups) if name.kind == kind]
-    if kind == "package":
-        counts = package_counts(lookups)
-        names += [Name(name, kind) for name, count in counts.items() if not count]
-    by_text = {name.name.lower(): name for name in names}
-    close = difflib.get_close_matches(text.strip().lower()[:LONGEST], by_text, MOST_SUGGESTED)
-    return [by_text[name] for name in close]
+    """Return the names of one kind that are close to a text; packages may have no binary."""
+    known = [name.name for name in load_names(lookups) if name.kind == kind]
+    close = near_names(lookups, text) if kind == "package" else close_names(text, known)
+    return [Name(name, kind) for name in close]
 
 
 def suggested(names: tuple[Name, ...], text: str) -> list[dict[str, str]]:
     """Return suggestions for a text in the search box: names, kinds and purposes."""
-    return [
-        {"name": name.name, "kind": name.kind} | ({"summary": name.summary} if name.summary else {})
-        for name in having(names, text)[:MOST_SUGGESTED]
-    ]
+    matches = having(names, text)[:MOST_SUGGESTED]
+    return [{key: text for key, text in name._asdict().items() if text} for name in matches]

@@ -14,7 +14,7 @@ from typing import Any
 from spack_cache_db.errors import counted
 from spack_cache_db.query.changes import amounts_of_releases
 from spack_cache_db.query.configurations import packages_in_stacks
-from spack_cache_db.query.database import Lookups, Release, Stack, releases_of_stack, select
+from spack_cache_db.query.database import Lookups, Release, releases_of_stack, select
 from spack_cache_db.query.installation import (
     explicit_count,
     install_example,
@@ -114,7 +114,7 @@ def load_release(lookups: Lookups, name: str, _: Pairs) -> dict[str, Any] | None
     after = (item.name for item in lookups.releases.values() if item.previous == release.id)
     return {
         "release": release,
-        "packages": sorted(_counts(lookups, release, None, "package").items()),
+        "packages": sorted(_counts(lookups, release.id, None, "package").items()),
         "charts": _charts(facet_counts(lookups.conn, release.id)),
         "before": getattr(lookups.before(release), "name", None),
         "after": next(after, None),
@@ -128,11 +128,11 @@ def load_stack(lookups: Lookups, name: str, _: Pairs) -> dict[str, Any] | None:
     stack = lookups.stack(name)
     if stack is None:
         return None
-    facets = {facet: _counts(lookups, None, stack, facet) for facet in ("target", "compiler")}
+    facets = {facet: _counts(lookups, None, stack.id, facet) for facet in ("target", "compiler")}
     in_releases = releases_of_stack(lookups.conn, name)
     return {
         "stack": stack,
-        "packages": sorted(_counts(lookups, None, stack, "package").items()),
+        "packages": sorted(_counts(lookups, None, stack.id, "package").items()),
         "charts": _charts(facets),
         "releases": [
             (release.name, in_releases[key])
@@ -144,7 +144,7 @@ def load_stack(lookups: Lookups, name: str, _: Pairs) -> dict[str, Any] | None:
 
 
 def _counts(
-    lookups: Lookups, release: Release | None, stack: Stack | None, column: str
+    lookups: Lookups, release: int | None, stack: int | None, column: str
 ) -> dict[str, int]:
     """Return the number of binaries for each word of a column."""
     counts = count_by(lookups, release, stack, column)
@@ -223,6 +223,7 @@ def _binaries(lookups: Lookups, release: Release, kind: str) -> Counter[tuple[st
         rows = packages_in_stacks(lookups.conn, release.id)
         return Counter({(package, stack): count for package, stack, count in rows})
     binaries: Counter[tuple[str, str]] = Counter()
-    for (package, target), count in count_by(lookups, release, None, "package", "target").items():
+    counted = count_by(lookups, release.id, None, "package", "target")
+    for (package, target), count in counted.items():
         binaries[package, lookups.families[target] if kind == "family" else target] += count.specs
     return binaries

@@ -44,7 +44,6 @@ from spack_cache_db.site.pages.filters import (
     Filters,
     NameCounts,
     Pagination,
-    hosts_of,
     page_number,
     paginated,
     value_of,
@@ -59,7 +58,7 @@ from spack_cache_db.site.pages.package_versions import (
 )
 from spack_cache_db.site.pages.spec import spec_line
 from spack_cache_db.spack.normal_forms import readable_variant
-from spack_cache_db.spack.targets import runs_on
+from spack_cache_db.spack.targets import hosts_of, runs_on
 
 PAGE_ROWS = 25
 MOST_VERSIONS = 8
@@ -136,7 +135,7 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
     if package is None:
         return None
     scope = _scope(lookups, filters)
-    conditions = (Condition("package", name, Word(name)), *filters.conditions(), *scope)
+    conditions = (Condition("package", name, Word(name)), *filters.conditions, *scope)
     misses = misses_of(Candidates(lookups, conditions), conditions)
     ids, variants_of = [row.id for row in misses.rows], lookups.words["variants"]
     fitting = misses.fitting()

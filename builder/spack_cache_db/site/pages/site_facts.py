@@ -9,7 +9,8 @@ from spack_cache_db.query import grouped
 from spack_cache_db.query.database import Lookups, filled_tables
 from spack_cache_db.query.installation import read_origin
 from spack_cache_db.query.totals import newest_snapshot
-from spack_cache_db.site.pages.filters import hosts_of, value_of
+from spack_cache_db.site.pages.filters import value_of
+from spack_cache_db.spack.targets import hosts_of
 
 LICENSE = {"license": "Apache-2.0", "license_url": "https://www.apache.org/licenses/LICENSE-2.0"}
 """The license of Spack's public build cache."""
