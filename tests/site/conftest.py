@@ -5,7 +5,6 @@ import sqlite3
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -19,7 +18,6 @@ from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.site.answers import Answer, Request, Site, SiteSettings
 from spack_cache_db.site.routes import respond, route_of
 from spack_cache_db.site.workers import execute
-from spack_cache_db.site.workers.pool import Pool
 from spack_cache_db.site.workers.worker import open_site
 from tests.many import build_many
 from tests.metadata import METADATA
@@ -33,7 +31,7 @@ SQL = "/spack-cache" if IS_065 else "/spack-cache/-/query"
 """Where SQL is asked; from the first, 1.0 leads to the second."""
 
 
-_POOLS: WeakKeyDictionary[Any, Pool] = WeakKeyDictionary()
+_POOLS: WeakKeyDictionary[Any, execute.Pool] = WeakKeyDictionary()
 
 
 @pytest.fixture
@@ -45,7 +43,7 @@ def real_workers() -> None:
 def tasks_of_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs the tasks of workers in this process, unless the test needs real workers."""
     if "real_workers" not in request.fixturenames:
-        monkeypatch.setattr(execute, "Pool", partial(Pool, has_processes=False))
+        monkeypatch.setattr(execute, "HAS_PROCESSES", False)
         monkeypatch.setattr(execute, "_pools", _POOLS)
 
 

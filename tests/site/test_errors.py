@@ -11,7 +11,7 @@ import pytest
 from spack_cache_db.site.answers import SiteSettings
 from spack_cache_db.site.error_pages import RETRY_AFTER_SECONDS, UNKNOWN, UNREADABLE, failure_of
 from spack_cache_db.site.middleware import NO_PAGE
-from spack_cache_db.site.workers import execute, pool
+from spack_cache_db.site.workers import execute
 from spack_cache_db.site.workers.worker import NO_MEMORY
 from tests.site.addresses import get
 from tests.site.conftest import SQL
@@ -72,7 +72,7 @@ class WithStatus(Exception):
         (WithStatus("Database not found: packages.html", 404), 404, NO_PAGE),
         (WithStatus("Table not found: x", 404), 404, "Table not found: x"),
         (WithStatus("Cannot sort table by x", 500), 400, "Cannot sort table by x"),
-        (MemoryError(), 400, NO_MEMORY[1]),
+        (MemoryError(), 400, NO_MEMORY),
         (OSError("/secret/path is not there"), 500, UNKNOWN),
         (OSError(errno.ENAMETOOLONG, "File name too long", "/secret/aaa"), 404, NO_PAGE),
         (NotADirectoryError(errno.ENOTDIR, "Not a directory", "/secret/site.css/x"), 404, NO_PAGE),
@@ -144,16 +144,16 @@ async def test_every_page_number_leads_to_a_page(datasette: Any, page: str) -> N
 @pytest.mark.asyncio
 @pytest.mark.parametrize("end", ["", ".json", ".csv"])
 async def test_who_meets_too_many_queries_is_told_when_to_come_back(
-    datasette: Any, end: str, monkeypatch: pytest.MonkeyPatch
+    datasette: Any, end: str, real_workers: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where no worker process starts, the visitor reads that it is not their fault."""
     await datasette.invoke_startup()
-    unused = pool.Pool(SiteSettings("file:/nowhere/unused.db?mode=ro"))
-    monkeypatch.setattr(pool.Pool, "run", unused.run)
+    unused = execute.Pool(SiteSettings("file:/nowhere/unused.db?mode=ro"))
+    monkeypatch.setattr(execute.Pool, "run", unused.run)
     answer = await get(datasette, f"/spack-cache/packages{end}?_where=id")
 
     assert answer.status_code == 503
-    assert pool.NOT_STARTED in answer.text
+    assert execute.BusyError.message in answer.text
     assert answer.headers["retry-after"] == str(RETRY_AFTER_SECONDS)
 
 

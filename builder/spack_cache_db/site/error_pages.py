@@ -69,7 +69,7 @@ def failure_of(
     sentence = str(getattr(exception, "message", None) or exception)
     is_sql = not is_own and (isinstance(exception, _SQL_ERRORS) or title == "Invalid SQL")
     if isinstance(exception, MemoryError):
-        status, title, sentence = 400, "Query refused", NO_MEMORY[1]
+        status, title, sentence = 400, "Query refused", NO_MEMORY
     elif title == "SQL Interrupted":
         status, title, sentence = 400, "Query refused", INTERRUPTED.format(limit=time_limit_ms)
     elif is_sql and sentence != TOO_MUCH and _SQL_FIELDS.isdisjoint(fields):

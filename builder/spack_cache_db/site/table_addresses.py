@@ -14,8 +14,7 @@ from spack_cache_db.site.addresses import check_data
 from spack_cache_db.site.answers import PAGES, Request
 from spack_cache_db.site.catalogues import may_view, name_of, own_queries
 from spack_cache_db.site.middleware import App, Receive, Scope, Send, path_of
-from spack_cache_db.site.workers.execute import ask
-from spack_cache_db.site.workers.pool import BusyError
+from spack_cache_db.site.workers.execute import BusyError, ask
 
 _DATA = re.compile(r"/([^/]+)/([^/.]+)(?:\.\w+)?")
 

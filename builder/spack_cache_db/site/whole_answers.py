@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from spack_cache_db.site.answers import refused
 from spack_cache_db.site.middleware import App, Message, Receive, Scope, Send, path_of
 from spack_cache_db.site.own_pages import is_own_page
-from spack_cache_db.site.workers.execute import budget_of, refusal
+from spack_cache_db.site.workers.execute import refusal, set_budget
 
 SHAPES = {"array": (b"[", b"]"), "arrayfirst": (b"[", b"]"), "object": (b"{", b"}")}
 """Shapes of JSON that contain only rows, with their brackets."""
@@ -50,19 +50,19 @@ async def whole(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
 
     limit = datasette.sql_time_limit_ms / 1000
     scope = {**scope, "query_string": query}
-    with budget_of(path, query, limit):
-        if form != "json" or scope["method"] != "GET":
-            await app(scope, receive, CsvGuard(send).send if form == "csv" else send)
-            return
-        page = await _page(app, scope, receive)
+    set_budget(path, query, limit)
+    if form != "json" or scope["method"] != "GET":
+        await app(scope, receive, CsvGuard(send).send if form == "csv" else send)
+        return
+    page = await _page(app, scope, receive)
     if page.following is None or is_part or shape not in SHAPES:
         body = page.body.replace(_IS_WHOLE, _IS_CUT, 1) if page.following else page.body
         await send(page.start)
         await send({"type": "http.response.body", "body": body})
         return
     is_lines = shape == "array" and fields.get("_nl", [""])[0]
-    with budget_of(path, _with(query, **_STREAM), limit):
-        await _send_all(app, scope, receive, send, page, (b"", b"") if is_lines else SHAPES[shape])
+    set_budget(path, _with(query, **_STREAM), limit)
+    await _send_all(app, scope, receive, send, page, (b"", b"") if is_lines else SHAPES[shape])
 
 
 async def _send_all(

@@ -25,7 +25,7 @@ from spack_cache_db.site.sandbox.statements import (
     run_part,
     run_statement,
 )
-from spack_cache_db.site.workers.worker import INTERRUPTED, run_on, run_task
+from spack_cache_db.site.workers.worker import run_on, run_task
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_a_large_result_is_refused(empty: sqlite3.Connection, sql: str) -> None:
         Site(SiteSettings(""), empty), run_on, (run_statement, sql, {}, None), 9
     )
 
-    assert (name, message) == ("OperationalError", TOO_MUCH)
+    assert (name, message) == ("OperationalError", [TOO_MUCH])
 
 
 SORTED = "SELECT x, x % 7 AS y FROM n ORDER BY y, x"
@@ -180,7 +180,7 @@ def test_a_part_that_was_ended_begins_anew(empty: sqlite3.Connection) -> None:
     sql = f"{NUMBERS.format(' LIMIT 100000')}SELECT x FROM n WHERE x < 5 OR x = 50000 OR x > 99000"
     assert run_part(empty, sql, {}, 0, 4).rows == [(1,), (2,), (3,), (4,)]
     ended = run_task(Site(SiteSettings(""), empty), run_on, (run_part, sql, {}, 3, 3), 0)
-    assert ended[:2] == INTERRUPTED
+    assert ended[:2] == ("OperationalError", ["interrupted"])
     assert run_part(empty, sql, {}, 3, 3).rows == [(4,), (50000,), (99001,)]
 
 

@@ -8,11 +8,10 @@ import pytest
 from datasette.database import QueryInterrupted
 
 from spack_cache_db.site import own_pages
-from spack_cache_db.site.answers import Answer, Kind, Request
+from spack_cache_db.site.answers import Answer, Request
 from spack_cache_db.site.own_pages import KeptAnswers
 from spack_cache_db.site.workers import execute
-from spack_cache_db.site.workers.execute import budget_of, plain_params
-from spack_cache_db.site.workers.pool import Budget, Pool
+from spack_cache_db.site.workers.execute import Budget, Pool, plain_params, set_budget
 from tests.site.conftest import site
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
@@ -38,8 +37,8 @@ async def test_results_are_datasettes(
     await datasette.client.get("/")
     database = datasette.get_database("spack-cache")
     theirs = await database.execute(sql, params, **options)
-    with budget_of("/x.json", b"x=1", 1.0):
-        ours = await database.execute(sql, params, **options)
+    set_budget("/x.json", b"x=1", 1.0)
+    ours = await database.execute(sql, params, **options)
 
     assert [tuple(row) for row in ours.rows] == [tuple(row) for row in theirs.rows]
     assert [row.keys() for row in ours.rows[:1]] == [row.keys() for row in theirs.rows[:1]]
@@ -52,13 +51,13 @@ async def test_errors_are_datasettes(datasette: Any) -> None:
     """What SQLite refuses and what takes too long is raised as Datasette expects it."""
     await datasette.client.get("/")
     database = datasette.get_database("spack-cache")
-    with budget_of("/x.json", b"x=1", 1.0):
-        with pytest.raises(sqlite3.OperationalError, match="no such column: no_such"):
-            await database.execute("SELECT no_such")
-        with pytest.raises(sqlite3.DatabaseError, match="not authorized"):
-            await database.execute("SELECT load_extension('x')")
-        with pytest.raises(QueryInterrupted):
-            await database.execute(ENDLESS, custom_time_limit=20)
+    set_budget("/x.json", b"x=1", 1.0)
+    with pytest.raises(sqlite3.OperationalError, match="no such column: no_such"):
+        await database.execute("SELECT no_such")
+    with pytest.raises(sqlite3.DatabaseError, match="not authorized"):
+        await database.execute("SELECT load_extension('x')")
+    with pytest.raises(QueryInterrupted):
+        await database.execute(ENDLESS, custom_time_limit=20)
 
 
 @pytest.mark.slow
@@ -68,18 +67,18 @@ async def test_the_time_follows_the_setting(database: Path) -> None:
     served = site(database, sql_time_limit_ms=40)
     await served.client.get("/")
     file = served.get_database("spack-cache")
-    with budget_of("/x.json", b"x=1", 0.04):
+    set_budget("/x.json", b"x=1", 0.04)
+    with pytest.raises(QueryInterrupted):
+        await file.execute(ENDLESS)
+    with pytest.raises(QueryInterrupted):
+        await file.execute(ENDLESS)
+    with pytest.raises(QueryInterrupted):
+        await file.execute("SELECT 1")
+    set_budget("/x.json", b"_stream=on", 0.04)
+    for _ in range(9):
         with pytest.raises(QueryInterrupted):
             await file.execute(ENDLESS)
-        with pytest.raises(QueryInterrupted):
-            await file.execute(ENDLESS)
-        with pytest.raises(QueryInterrupted):
-            await file.execute("SELECT 1")
-    with budget_of("/x.json", b"_stream=on", 0.04):
-        for _ in range(9):
-            with pytest.raises(QueryInterrupted):
-                await file.execute(ENDLESS)
-        assert (await file.execute("SELECT 1")).single_value() == 1
+    assert (await file.execute("SELECT 1")).single_value() == 1
 
 
 class Magic(dict[str, Any]):
@@ -108,10 +107,10 @@ async def test_only_datasettes_own_statements_stay_outside(
     run = Pool.run
 
     async def listened(
-        self: Pool, kind: Kind, budget: Budget, seconds: float, call: Any, *arguments: Any
+        self: Pool, budget: Budget, seconds: float, call: Any, *arguments: Any
     ) -> Any:
         asked.append(call.__name__)
-        return await run(self, kind, budget, seconds, call, *arguments)
+        return await run(self, budget, seconds, call, *arguments)
 
     monkeypatch.setattr(Pool, "run", listened)
     served = site(database)

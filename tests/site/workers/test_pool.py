@@ -17,15 +17,15 @@ import pytest
 
 from spack_cache_db.site.answers import DATA, PAGES, Answer, Kind, SiteSettings
 from spack_cache_db.site.sandbox.statements import Rows, run_statement
-from spack_cache_db.site.workers import pool as pool_module
+from spack_cache_db.site.workers import execute
 from spack_cache_db.site.workers import worker as worker_module
-from spack_cache_db.site.workers.pool import Budget, BusyError, Pool, TaskError
+from spack_cache_db.site.workers.execute import Budget, BusyError, Pool
 from spack_cache_db.site.workers.worker import run_on
 from tests.processes import completed
 from tests.serving import eventually
 from tests.site.workers.tasks import fail, grow, ignore_the_alarm, process_id, sleep, stay
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("real_workers")]
 
 ONE = Kind("one", 1, niceness=5)
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
@@ -40,16 +40,16 @@ def uri(database: Path) -> str:
 async def ask(pool: Pool, sql: str, seconds: float = 1.0) -> Any:
     """Run a statement; return its rows, or the exception that it ended in."""
     try:
-        found = await pool.run(ONE, Budget(60), seconds, run_on, run_statement, sql, {}, 1000)
-    except (sqlite3.Error, MemoryError, BusyError, TaskError) as error:
+        found = await pool.run(Budget(60, ONE), seconds, run_on, run_statement, sql, {}, 1000)
+    except (sqlite3.Error, MemoryError, BusyError, RuntimeError) as error:
         return error
     assert isinstance(found, Rows)
-    return found.rows
+    return [*map(tuple, found.rows)]
 
 
 async def own_id(pool: Pool) -> int:
     """Return the number of the process that takes the next task."""
-    found = await pool.run(ONE, Budget(1), 1, process_id)
+    found = await pool.run(Budget(1, ONE), 1, process_id)
     assert isinstance(found, Answer)
     return int(found.body)
 
@@ -77,10 +77,10 @@ def children() -> set[int]:
     ("task", "error", "message", "is_same"),
     [
         ((run_on, run_statement, ENDLESS, {}, 1), sqlite3.OperationalError, "interrupted", True),
-        ((fail,), TaskError, r"(?s)Traceback.*ZeroDivisionError", True),
+        ((fail,), RuntimeError, r"(?s)Traceback.*ZeroDivisionError", True),
         ((grow, worker_module.BOUNDS["RLIMIT_AS"]), MemoryError, "more memory", False),
         ((ignore_the_alarm,), sqlite3.OperationalError, "interrupted", False),
-        ((grow, 2_000), sqlite3.OperationalError, "made SQLite fail", False),
+        ((grow, 2_000), MemoryError, "more memory", False),
     ],
 )
 def test_a_failure_ends_the_process_only_if_it_must(
@@ -95,14 +95,14 @@ def test_a_failure_ends_the_process_only_if_it_must(
 
     The next visitor is answered in any case.
     """
-    monkeypatch.setattr(pool_module, "LATE_SECONDS", 0.2)
-    monkeypatch.setattr(pool_module, "MOST_BYTES", 1_000)
+    monkeypatch.setattr(execute, "LATE_SECONDS", 0.2)
+    monkeypatch.setattr(execute, "MOST_BYTES", 1_000)
     seconds = 0.1 if ignore_the_alarm in task else 2
 
     async def use(pool: Pool) -> tuple[bool, Any]:
         before = await own_id(pool)
         with pytest.raises(error, match=message):
-            await pool.run(ONE, Budget(60), seconds, *task)
+            await pool.run(Budget(60, ONE), seconds, *task)
         return before == await own_id(pool), await ask(pool, "SELECT 2")
 
     assert with_pool(uri, use) == (is_same, [(2,)])
@@ -112,8 +112,8 @@ def test_a_failure_ends_the_process_only_if_it_must(
     ("number", "kind", "message"),
     [
         (signal.SIGSEGV, sqlite3.OperationalError, "made SQLite fail"),
-        (signal.SIGKILL, BusyError, "ended the process"),
-        (signal.SIGTERM, BusyError, "ended the process"),
+        (signal.SIGKILL, BusyError, ""),
+        (signal.SIGTERM, BusyError, ""),
         (signal.SIGALRM, sqlite3.OperationalError, "interrupted"),
         (signal.SIGPROF, sqlite3.OperationalError, "interrupted"),
     ],
@@ -126,7 +126,7 @@ def test_the_death_of_a_process_is_told_as_it_was(
 
     async def use(pool: Pool) -> list[Any]:
         before = children()
-        task = asyncio.create_task(pool.run(ONE, Budget(60), 60, stay, str(tmp_path / "task")))
+        task = asyncio.create_task(pool.run(Budget(60, ONE), 60, stay, str(tmp_path / "task")))
         while not task.done():
             if begun.exists():
                 begun.unlink()
@@ -162,7 +162,7 @@ def test_work_ends_with_its_visitor(uri: str) -> None:
         found = []
         for _ in range(3):
             pid = await own_id(pool)
-            asked = asyncio.create_task(pool.run(ONE, Budget(600), 600, sleep, 600))
+            asked = asyncio.create_task(pool.run(Budget(600, ONE), 600, sleep, 600))
             await asyncio.sleep(0.1)
             asked.cancel()
             found.append(await asyncio.wait_for(ask(pool, "SELECT 2"), 60))
@@ -180,7 +180,7 @@ def test_each_kind_of_request_has_processes_of_its_own(uri: str, tmp_path: Path)
         before = children()
 
         async def ask(name: str, own: Kind) -> None:
-            await pool.run(own, Budget(60), 60, stay, str(tmp_path / name))
+            await pool.run(Budget(60, own), 60, stay, str(tmp_path / name))
 
         async def have_begun(*names: str) -> None:
             async with asyncio.timeout(60):
@@ -207,32 +207,33 @@ def test_each_kind_of_request_has_processes_of_its_own(uri: str, tmp_path: Path)
 
 def test_a_task_does_not_wait_for_ever(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where all processes of its kind stay busy a request is refused, and may come again."""
-    monkeypatch.setattr(pool_module, "PATIENCE_SECONDS", 0.1)
 
     async def use(pool: Pool) -> Any:
-        busy = asyncio.create_task(pool.run(ONE, Budget(60), 60, sleep, 600))
+        await own_id(pool)
+        monkeypatch.setattr(execute, "PATIENCE_SECONDS", 0.1)
+        busy = asyncio.create_task(pool.run(Budget(60, ONE), 60, sleep, 600))
         await asyncio.sleep(0)
         refused = await ask(pool, "SELECT 1")
         busy.cancel()
         monkeypatch.undo()
-        return str(refused), await ask(pool, "SELECT 2")
+        return type(refused), await ask(pool, "SELECT 2")
 
-    assert with_pool(uri, use) == (pool_module.FULL, [(2,)])
+    assert with_pool(uri, use) == (BusyError, [(2,)])
 
 
 def test_a_request_has_one_budget(uri: str) -> None:
     """What its tasks have taken is gone, without time left none begins, and waiting is free."""
 
     async def use(pool: Pool) -> list[Any]:
-        budget = Budget(0.5)
+        budget = Budget(0.5, ONE)
         crowd = [asyncio.create_task(ask(pool, ENDLESS, 0.2)) for _ in range(2)]
         await asyncio.sleep(0)
-        await pool.run(ONE, budget, 1, sleep, 0.1)
+        await pool.run(budget, 1, sleep, 0.1)
         left = budget.seconds
         with pytest.raises(sqlite3.OperationalError, match="interrupted"):
-            await pool.run(ONE, budget, 1, run_on, run_statement, ENDLESS, {}, 1)
+            await pool.run(budget, 1, run_on, run_statement, ENDLESS, {}, 1)
         with pytest.raises(sqlite3.OperationalError, match="interrupted"):
-            await pool.run(ONE, budget, 1, run_on, run_statement, "SELECT 1", {}, 1)
+            await pool.run(budget, 1, run_on, run_statement, "SELECT 1", {}, 1)
         await asyncio.wait(crowd)
         return [left]
 
@@ -265,8 +266,9 @@ def test_no_process_outlives_its_server(uri: str) -> None:
     program = (
         "import asyncio, os, sys\n"
         "from spack_cache_db.site.answers import SiteSettings\n"
-        "from spack_cache_db.site.workers.pool import Worker\n"
-        "worker = asyncio.run(Worker.started(SiteSettings(sys.argv[1]), 0))\n"
+        "from spack_cache_db.site.workers.execute import Worker\n"
+        "worker = Worker(SiteSettings(sys.argv[1]), 0)\n"
+        "asyncio.run(worker._start())\n"
         "print(worker._process.pid, flush=True)\n"
         "os._exit(0)\n"
     )
@@ -283,20 +285,20 @@ def test_a_process_that_does_not_start_is_an_error_of_the_server(
 ) -> None:
     """It cannot be started, ends at once, or does not become ready; the next one is answered."""
 
-    async def use(pool: Pool) -> list[str]:
-        before, texts = children(), []
+    async def use(pool: Pool) -> list[type[Exception]]:
+        before, kinds = children(), []
         changes = (
             (sys, "executable", "/nowhere/python"),
-            (pool_module, "_PROGRAM", "raise SystemExit"),
-            (pool_module, "_PROGRAM", "import time; time.sleep(600)"),
+            (execute, "_PROGRAM", "raise SystemExit"),
+            (execute, "_PROGRAM", "import time; time.sleep(600)"),
         )
         for target, name, value in changes:
             with monkeypatch.context() as patch:
                 patch.setattr(target, name, value)
-                patch.setattr(pool_module, "START_SECONDS", 0.5)
-                texts.append(str(await ask(pool, "SELECT 1")))
+                patch.setattr(execute, "PATIENCE_SECONDS", 0.5)
+                kinds.append(type(await ask(pool, "SELECT 1")))
         await asyncio.to_thread(eventually, lambda: children() <= before)
         assert await ask(pool, "SELECT 2") == [(2,)]
-        return texts
+        return kinds
 
-    assert with_pool(uri, use) == [pool_module.NOT_STARTED] * 3
+    assert with_pool(uri, use) == [BusyError] * 3

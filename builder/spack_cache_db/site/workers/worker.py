@@ -7,7 +7,6 @@ that a visitor may have influenced.
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 import pickle
 import signal
@@ -21,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.site.answers import BadAddress, Site, SiteSettings
+from spack_cache_db.site.answers import Answer, BadAddress, Site, SiteSettings
 from spack_cache_db.site.sandbox import sql_functions
 from spack_cache_db.site.sandbox.statements import (
     Rows,
@@ -31,6 +30,8 @@ from spack_cache_db.site.sandbox.statements import (
     restrict,
 )
 
+MOST_TASKS = 1_000
+"""Tasks of one process; a new one frees the memory that the old one has kept."""
 STEPS = 1_000
 """Instructions of SQLite's virtual machine between two checks of the time, as in Datasette."""
 CLOCK_TIMES = 5
@@ -45,53 +46,40 @@ ALARMS = (signal.SIGPROF, signal.SIGALRM)
 """The signals that end the process: after its processor time, and after its time by the clock."""
 LENGTH_BYTES = 8
 """Size of the number before an outcome: its length."""
+NO_MEMORY = "the query needs more memory than this server gives to one"
 
-Call = Callable[..., Any]
 Outcome = tuple[str, Any, float]
-"""The name of a result's class or exception, its fields or message, and the processor time.
-
-A bug has an empty name and a traceback.
-"""
-ERRORS: dict[str, type[Exception]] = {
-    "BadAddress": BadAddress,
-    "MemoryError": MemoryError,
-    **{
-        name: kind
-        for name, kind in vars(sqlite3).items()
-        if isinstance(kind, type) and issubclass(kind, sqlite3.Error)
-    },
-}
-"""The exceptions of tasks that are not bugs."""
-INTERRUPTED = ("OperationalError", "interrupted")
-NO_MEMORY = ("MemoryError", "the query needs more memory than this server gives to one")
+"""The name of a class of `RESULTS`, its arguments, and the processor time of the task."""
+_ERRORS = (BadAddress, sqlite3.OperationalError, sqlite3.ProgrammingError, sqlite3.DatabaseError)
+RESULTS = {kind.__name__: kind for kind in (Answer, Rows, MemoryError, RuntimeError, *_ERRORS)}
+"""What a task returns or raises; `RuntimeError` is a bug, with its traceback."""
 
 
-def run_task(site: Site, call: Call, arguments: tuple[Any, ...], seconds: float) -> Outcome:
+def run_task(
+    site: Site, call: Callable[..., Any], arguments: tuple[Any, ...], seconds: float
+) -> Outcome:
     """Return the outcome of `call(site, *arguments)`, whose statements end after these seconds."""
     began = time.process_time()
     site.conn.set_progress_handler(lambda: time.process_time() > began + seconds, STEPS)
-    name: str
-    content: Any
     try:
         result = call(site, *arguments)
-        name, content = type(result).__name__, tuple(result)
+        name, values = type(result).__name__, [*result]
     except MemoryError:
-        name, content = NO_MEMORY
-    except (*ERRORS.values(),) as error:
-        # Our subclasses count as the exception of SQLite that they extend.
-        names = (base.__name__ for base in type(error).__mro__)
-        name, content = next(name for name in names if name in ERRORS), str(error)
+        name, values = "MemoryError", [NO_MEMORY]
+    except _ERRORS as error:
+        # Subclasses count as the first of these classes.
+        name = next(kind.__name__ for kind in _ERRORS if isinstance(error, kind))
+        values = [str(error)]
     except Exception:
-        name, content = "", traceback.format_exc()
+        name, values = "RuntimeError", [traceback.format_exc()]
     finally:
         site.conn.set_progress_handler(None, 0)
-    return name, content, time.process_time() - began
+    return name, values, time.process_time() - began
 
 
-def run_on(site: Site, call: Call, *arguments: Any) -> Rows:
+def run_on(site: Site, call: Callable[..., Rows], *arguments: Any) -> Rows:
     """Call a function of `statements` with the connection of a site."""
-    rows: Rows = call(site.conn, *arguments)
-    return rows
+    return call(site.conn, *arguments)
 
 
 def open_site(settings: SiteSettings) -> Site:
@@ -115,8 +103,7 @@ def limit_process(niceness: int) -> None:
             resource.setrlimit(getattr(resource, name), (limit, limit))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE, encoding="ascii")
-    with suppress(OSError):
-        os.nice(niceness)
+    os.nice(niceness)
 
 
 def set_timers(seconds: float) -> None:
@@ -137,22 +124,18 @@ def main() -> None:
         server.flush()
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for number in ALARMS:
-        signal.signal(number, signal.SIG_DFL)
     server = socket.socket(fileno=sys.stdin.fileno()).makefile("rwb")
     # The server ends, or does not read the outcome any more.
     with suppress(EOFError, ConnectionError):
         settings, niceness = pickle.load(server)
         limit_process(niceness)
         site = open_site(settings)
-        # Most tasks need this module; the first one should not wait for it.
-        importlib.import_module("spack_cache_db.site.routes")
         # Garbage collections during tasks skip the objects of imported modules.
         gc.freeze()
-        send(("", "", 0.0))
+        send(("", [], 0.0))
         # From now on, messages may contain texts of visitors.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
-        while True:
+        for _ in range(MOST_TASKS):
             call, arguments, seconds = pickle.load(server)
             set_timers(seconds)
             send(run_task(site, call, arguments, seconds))
