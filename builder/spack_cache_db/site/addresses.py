@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from urllib.parse import quote, unquote
@@ -19,8 +20,6 @@ from spack_cache_db.site.answers import Answer, BadAddress, Request, Site, data,
 
 Pairs = Sequence[tuple[str, str]]
 Kinds = Mapping[str, tuple[str, ...]]
-Spans = Mapping[str, tuple[int, int]]
-NO_SPANS: Spans = {}
 
 NAMES = {
     "packages": "package",
@@ -83,13 +82,13 @@ def check_fields(request: Request, fields: Collection[str]) -> None:
 
 
 def respelled(
-    site: Site, request: Request, pairs: Pairs, spans: Spans = NO_SPANS, kinds: Kinds = KINDS
+    site: Site, request: Request, pairs: Pairs, match: re.Match[str] | None, kinds: Kinds = KINDS
 ) -> Answer | None:
     """Return a redirect to the usual spelling of all names; None if the request has that.
 
     Args:
         pairs: the fields of the address to redirect to.
-        spans: start and end of each name in the path, by keys of `kinds`.
+        match: names in the path, as groups that are called like fields.
         kinds: the kinds of names that each field may contain.
     """
     spellings = read_spellings(site.lookups)
@@ -101,9 +100,10 @@ def respelled(
         return text
 
     path = request.path
-    for field, (start, end) in reversed([*spans.items()]):
-        text = unquote(path[start:end])
-        if (name := usual(field, text)) != text:
+    for field, quoted in reversed(match.groupdict("").items() if match else ()):
+        text = unquote(quoted)
+        if match is not None and (name := usual(field, text)) != text:
+            start, end = match.span(field)
             path = f"{path[:start]}{quote(name, safe='/:')}{path[end:]}"
     renamed = [(field, usual(field, text)) for field, text in pairs]
     if (path, renamed) == (request.path, request.pairs):
@@ -146,7 +146,7 @@ def _check_query(site: Site, request: Request, fields: Collection[str]) -> Answe
         elif text and kind in ("package", "release"):
             scope_of(lookups, **{kind: text})
         pairs.append((field, text))
-    return respelled(site, request, pairs)
+    return respelled(site, request, pairs, None)
 
 
 def _check_table(site: Site, request: Request, table: str) -> Answer | None:
@@ -168,7 +168,7 @@ def _check_table(site: Site, request: Request, table: str) -> Answer | None:
             raise BadAddress(f"{name}: a number has at most {_MOST_DIGITS} digits")
     _check_search(table, pairs)
     kinds = {**KINDS, "name": (NAMES[table],)} if table in NAMES else KINDS
-    return respelled(site, request, pairs, kinds=kinds)
+    return respelled(site, request, pairs, None, kinds)
 
 
 def _check_search(table: str, pairs: Pairs) -> None:

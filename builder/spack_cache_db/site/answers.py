@@ -198,14 +198,12 @@ class Site:
             "asset_version": settings.styles,
             "catalogue": settings.database,
             "datasette_version": settings.version,
-            "size": settings.size,
-            "sha256": settings.sha256,
-            "metadata": {**facts.described, **settings.metadata},
-            "urls": self.urls,
             "labels": LABELS,
             "links_to": links_to(self.urls),
-            "links": None,
-            "feed": None,
+            "metadata": {**facts.described, **settings.metadata},
+            "sha256": settings.sha256,
+            "size": settings.size,
+            "urls": self.urls,
         }
         return environment
 

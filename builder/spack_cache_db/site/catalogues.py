@@ -8,10 +8,8 @@ started with the site's folder.
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Iterable
 from contextlib import suppress
-from copy import deepcopy
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
@@ -111,20 +109,17 @@ async def may_view(datasette: Any, actor: Any, database: str) -> bool:
 
 def require_addresses(datasette: Any, pages: Iterable[str]) -> None:
     """Raise `StartupError` for a database or base whose addresses match those of our pages."""
-    patterns, base = [*map(re.compile, pages)], datasette.setting("base_url")
-    routes = {name: f"/{tilde_encode(name)}" for name in datasette.databases}
-
-    def has_page(*paths: str) -> bool:
-        return any(pattern.match(path) for pattern in patterns for path in paths)
-
-    if has_page(f"{base}x") or base.startswith(tuple(f"{path}/" for path in routes.values())):
-        raise StartupError(f"base_url: pages of the site begin with {base}; choose another path")
-    for name, route in routes.items():
-        if has_page(route, f"{route}/table"):
-            raise StartupError(
-                f"the database {name!r} has the address of one of the site's pages: "
-                "rename the file, or link it under another name"
-            )
+    base = datasette.setting("base_url")
+    routes = {f"/{tilde_encode(name)}": name for name in datasette.databases}
+    if base.startswith(tuple(f"{route}/" for route in routes)):
+        raise StartupError(f"base_url: {base} is the address of a database; choose another path")
+    for pattern in pages:
+        if re.match(pattern, f"{base}x"):
+            raise StartupError(f"base_url: {base} is the address of a page; choose another path")
+        for route, name in routes.items():
+            if re.match(pattern, route) or re.match(pattern, f"{route}/table"):
+                advice = "rename the file, or link it under another name"
+                raise StartupError(f"the database {name!r} has the address of a page: {advice}")
 
 
 def describe(datasette: Any) -> SiteFacts:
@@ -142,40 +137,28 @@ def describe(datasette: Any) -> SiteFacts:
         datasette.config = datasette.config or {}
         targets.append(datasette.config)
     for database in catalogues(datasette):
-        description = {**ours, "queries": {}}
+        origin, tables, filled = {}, {}, set[str]()
         # The pages of a damaged database report the error.
         with suppress(DatabaseError), connected(Path(database.path)) as conn:
-            description = _description(conn, ours)
+            filled = filled_tables(conn)
+            for name, columns in descriptions(conn).items():
+                tables[name] = {"description": columns.pop(None, ""), "columns": columns}
             if database.name == name_of(datasette):
                 facts = read_site_facts(read_lookups(conn), _texts(metadata))
+                origin = {key: text for key, text in facts.described.items() if key not in metadata}
+        # In Datasette 1.0, databases do not inherit the metadata of the whole site.
+        described = origin | overlaid(ours, {"tables": tables})
+        metadata |= origin
         for target in targets:
             databases = target["databases"] = {**(target.get("databases") or {})}
-            theirs = databases.get(database.name) or {}
-            # If it was started in our folder, Datasette has read metadata.yml itself.
-            queries = {
+            merged = overlaid(described, databases.get(database.name) or {})
+            merged["queries"] = {
                 name: query
-                for name, query in (theirs.get("queries") or {}).items()
-                if query != ours["queries"].get(name)
+                for name, query in merged["queries"].items()
+                if not isinstance(query, dict) or query.get("needs", "releases") in filled
             }
-            databases[database.name] = overlaid(description, {**theirs, "queries": queries})
-    for key, value in facts.described.items():
-        # In Datasette 1.0, databases do not inherit the metadata of the whole site.
-        if key not in metadata and key not in ("title", "description"):
-            metadata["databases"][name_of(datasette)].setdefault(key, value)
-        metadata.setdefault(key, value)
+            databases[database.name] = merged
     return facts
-
-
-def _description(conn: sqlite3.Connection, ours: dict[str, Any]) -> dict[str, Any]:
-    """Return the metadata of a catalogue, with the queries that it has data for."""
-    description, filled = deepcopy(ours), filled_tables(conn)
-    for name, columns in descriptions(conn).items():
-        table = description["tables"].setdefault(name, {})
-        table |= {"description": columns.pop(None, ""), "columns": columns}
-    for name in ours["queries"]:
-        if description["queries"][name].pop("needs", "releases") not in filled:
-            del description["queries"][name]
-    return description
 
 
 def _texts(metadata: dict[str, Any]) -> dict[str, str]:

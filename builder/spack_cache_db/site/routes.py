@@ -75,8 +75,7 @@ def respond(site: Site, number: int, request: Request) -> Answer:
     if len(filled) < len(request.pairs) and request.form is None and not request.is_data:
         return site.redirect(request.path, filled)
     names = {name: value and unquote(value) for name, value in match.groupdict().items()}
-    spans = {name: match.span(name) for name in names if match[name]}
-    if (moved := respelled(site, request, request.pairs, spans)) is not None:
+    if (moved := respelled(site, request, request.pairs, match)) is not None:
         return moved
     try:
         return route.handler(site, request, **names)
