@@ -83,14 +83,12 @@ class WithStatus(Exception):
 )
 def test_every_exception_has_a_sentence(exception: Exception, status: int, sentence: str) -> None:
     """Datasette's refusals speak for themselves; a bug keeps to itself what it knows."""
-    failure = failure_of(exception, 1000, ["sql"])
-
-    assert (failure.status, failure.sentence) == (status, sentence)
+    assert failure_of(exception, 1000, ["sql"])[::2] == (status, sentence)
 
 
 def test_in_a_page_of_ours_an_odd_value_is_a_bug() -> None:
     """What our own pages raise is never the visitor's fault."""
-    assert failure_of(TypeError("None"), 1000, is_own=True).status == 500
+    assert failure_of(TypeError("None"), 1000, is_own=True)[0] == 500
 
 
 @pytest.mark.asyncio

@@ -11,7 +11,7 @@ import sqlite3
 import sys
 import traceback
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import Any
 
 from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.site.answers import Answer, data, refused
@@ -48,18 +48,10 @@ _SQL_ERRORS = (sqlite3.OperationalError, sqlite3.ProgrammingError)
 _NO_FILE = (errno.ENAMETOOLONG, errno.ENOTDIR)
 
 
-class Failure(NamedTuple):
-    """The status, title and message that a visitor gets for a failed request."""
-
-    status: int
-    title: str
-    sentence: str
-
-
 def failure_of(
     exception: Exception, time_limit_ms: int, fields: Collection[str] = (), *, is_own: bool = False
-) -> Failure:
-    """Return the failure to report for an exception, given the names of the address's fields.
+) -> tuple[int, str, str]:
+    """Return the status, title and sentence for an exception and the fields of an address.
 
     Datasette's exceptions have a status; others may reveal details of the machine in their text.
     Datasette uses 500 for some invalid addresses and does not check others: on its pages, these
@@ -91,7 +83,7 @@ def failure_of(
         status, sentence = 400, UNREADABLE
     else:
         status, sentence = 500, UNKNOWN
-    return Failure(status, title or f"Error {status}", sentence)
+    return status, title or f"Error {status}", sentence
 
 
 async def answer_error(datasette: Any, request: Any, exception: Exception) -> Answer:

@@ -19,7 +19,6 @@ from spack_cache_db.site.workers.execute import refusal
 
 Scope = dict[str, Any]
 Message = dict[str, Any]
-Headers = list[tuple[bytes, bytes]]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -32,8 +31,6 @@ LONGEST_SQL = 8_000
 MOST_BODY = 4_000_000
 """Size limit of a form in bytes; a lockfile of a thousand specs has two million."""
 NO_PAGE = "There is no such page here."
-NO_NUL = "The address has a NUL character (%00), which no name, spec or statement has."
-NO_SQL = "This site runs no SQL of visitors; its canned queries are open."
 OPEN_TOOLS = re.compile(
     r"/-/(?:(?:static|static-plugins)/.+|(?:versions|metadata|settings|plugins|jump)(?:\.json)?)"
     r"|/[^/]+/-/(?:query(?:\.\w+)?|query/parameters|queries(?:\.json)?|schema(?:\.\w+)?)"
@@ -57,16 +54,15 @@ _HEADERS = {
     b"referrer-policy": b"strict-origin-when-cross-origin",
     b"permissions-policy": b"camera=(), geolocation=(), microphone=()",
 }
+# Blanks and comments before a statement.
+_COMMENTS = re.compile(r"(?:\s+|--[^\n]*|/\*.*?(?:\*/|\Z))*", re.DOTALL)
 _POLICY, _CACHE = b"content-security-policy", b"cache-control"
 _NO_FRAMES = "frame-ancestors 'none'"
 _CORS = {
     b"access-control-allow-origin": b"*",
     b"access-control-allow-methods": b"GET, HEAD, OPTIONS",
     b"access-control-allow-headers": b"Authorization, Content-Type, If-None-Match, If-Range, Range",
-    b"access-control-expose-headers": (
-        b"Accept-Ranges, Content-Disposition, Content-Length, Content-Range, ETag, Link, "
-        b"Retry-After"
-    ),
+    b"access-control-expose-headers": b"Accept-Ranges, Content-Length, Content-Range, ETag, Link",
     b"access-control-max-age": b"3600",
 }
 
@@ -76,16 +72,17 @@ async def guard(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
     path = str(scope["path"])
     is_open = allowances_of(datasette).opens(path)
     methods = f"GET, HEAD, OPTIONS{', POST' if READING_POSTS.fullmatch(path) else ''}"
-    may_change = False
+    lacks_language = False
 
     async def complete(message: Message) -> None:
-        nonlocal may_change
+        nonlocal lacks_language
         if message["type"] == "http.response.start":
             headers = completed(datasette, message, is_open=is_open)
-            kind = dict(headers).get(b"content-type", b"")
-            may_change = kind.startswith(b"text/html") and b"content-length" not in dict(headers)
-            message = {**message, "headers": headers}
-        elif may_change:
+            kind = headers.get(b"content-type", b"")
+            lacks_language = kind.startswith(b"text/html") and b"content-length" not in headers
+            cookies = [header for header in message["headers"] if header[0] == b"set-cookie"]
+            message = {**message, "headers": [*headers.items(), *cookies]}
+        elif lacks_language:
             # Datasette's base template has no language, which screen readers need.
             body = message.get("body", b"").replace(b"<html>", b'<html lang="en">', 1)
             message = {**message, "body": body}
@@ -97,7 +94,7 @@ async def guard(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
     try:
         check(scope, is_open=is_open)
         has_sql = datasette.setting("default_allow_sql")
-        query = bounded(path, scope.get("query_string", b""), has_sql=has_sql)
+        query = bounded(path, scope["query_string"], has_sql=has_sql)
     except BadAddress as error:
         answer = refused(str(error), "json" if path.endswith(".json") else None, error.status)
         if error.status == 405:
@@ -106,9 +103,7 @@ async def guard(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
         return
     # Python before 3.11.10 and 3.12.6 takes time quadratic in the number of a cookie's backslashes
     # (CVE-2024-7592). Cookies of plugins have none.
-    headers = [
-        header for header in scope["headers"] if header[0] != b"cookie" or b"\\" not in header[1]
-    ]
+    headers = [pair for pair in scope["headers"] if pair[0] != b"cookie" or b"\\" not in pair[1]]
     await app({**scope, "query_string": query, "headers": headers}, receive, complete)
 
 
@@ -118,19 +113,17 @@ def check(scope: Scope, *, is_open: bool) -> None:
     Raises:
         BadAddress: the site does not answer such requests.
     """
-    path, query = str(scope["path"]), scope.get("query_string", b"")
-    headers = dict(scope.get("headers", ()))
-    if "\0" in path or path.startswith(("//", "/\\")):
-        # No name contains NUL, and a redirect to a path with two slashes leads to another host.
-        raise BadAddress(NO_PAGE, 404)
+    path, query, headers = scope["path"], scope["query_string"], dict(scope["headers"])
     is_reading = scope["method"] == "POST" and READING_POSTS.fullmatch(path)
     if scope["method"] not in ("GET", "HEAD") and not is_open and not is_reading:
         raise BadAddress("This site is read-only: only GET and HEAD are answered.", 405)
     if b"%00" in query or b"\0" in query:
-        raise BadAddress(NO_NUL)
+        raise BadAddress("The address has a NUL character (%00), which no name or statement has.")
     if len(query) + len(path) > LONGEST_ADDRESS:
         raise BadAddress(f"The address is longer than {LONGEST_ADDRESS:,} characters.", 414)
-    if "/-/" in path and not is_open and not OPEN_TOOLS.fullmatch(path):
+    # No name contains NUL, and a redirect to a path with two slashes leads to another host.
+    is_closed = "/-/" in path and not is_open and not OPEN_TOOLS.fullmatch(path)
+    if is_closed or "\0" in path or path.startswith(("//", "/\\")):
         raise BadAddress(NO_PAGE, 404)
     if b"transfer-encoding" in headers:
         # Each chunk costs a message, and with two lengths, proxies and servers may disagree about
@@ -149,25 +142,24 @@ def bounded(path: str, query: bytes, *, has_sql: bool = True) -> bytes:
     Raises:
         BadAddress: there are too many fields, or the SQL is too long or not allowed.
     """
-    names: list[str] = []
-    fields: list[bytes] = []
+    names, fields = [], []
     for field in filter(None, query.split(b"&")):
         name, _, text = map(unquote_plus, field.decode("latin1").partition("="))
-        bounded_field = field
         if name.startswith("_search") and not text.strip():
             continue
+        names.append(name)
+        fields.append(field)
         if name == "sql":
             if not has_sql:
-                raise BadAddress(NO_SQL, 403)
+                message = "This site runs no SQL of visitors; its canned queries are open."
+                raise BadAddress(message, 403)
             if len(text) > LONGEST_SQL:
                 raise BadAddress(f"A statement has at most {LONGEST_SQL:,} characters.")
-            if (sql := without_comments(text)) != text:
-                bounded_field = f"sql={quote_plus(sql)}".encode()
-        elif name == "_size" and not path.endswith((".json", ".csv")):
-            is_large = text == "max" or (text.isdecimal() and int(text[:9]) > PAGE_ROWS)
-            bounded_field = b"_size=%d" % PAGE_ROWS if is_large else field
-        names.append(name)
-        fields.append(bounded_field)
+            if (sql := _COMMENTS.sub("", text, count=1)) != text:
+                fields[-1] = f"sql={quote_plus(sql)}".encode()
+        is_large = text == "max" or (text.isdecimal() and int(text[:9]) > PAGE_ROWS)
+        if name == "_size" and is_large and not path.endswith((".json", ".csv")):
+            fields[-1] = b"_size=%d" % PAGE_ROWS
     for start, limit in MOST_FIELDS.items():
         if sum(name.startswith(start) for name in names) > limit:
             kind = f"fields that begin with {start}" if start else "fields"
@@ -175,36 +167,25 @@ def bounded(path: str, query: bytes, *, has_sql: bool = True) -> bytes:
     return b"&".join(fields)
 
 
-def without_comments(sql: str) -> str:
-    """Return SQL without leading blanks and comments."""
-    while True:
-        sql = sql.lstrip()
-        end = {"--": "\n", "/*": "*/"}.get(sql[:2])
-        if end is None:
-            return sql
-        sql = sql.partition(end)[2]
-
-
-def completed(datasette: Any, message: Message, *, is_open: bool) -> Headers:
-    """Return the headers of a response with those of this module."""
-    headers = [(name.lower(), value) for name, value in message.get("headers", ())]
-    values = _HEADERS | dict(headers) | (_CORS if datasette.cors else {})
+def completed(datasette: Any, message: Message, *, is_open: bool) -> dict[bytes, bytes]:
+    """Return the headers of a response with those of this module, without cookies."""
+    headers = _HEADERS | {name.lower(): value for name, value in message["headers"]}
+    headers |= _CORS if datasette.cors else {}
+    headers.pop(b"set-cookie", None)
     allowed = allowances_of(datasette)
-    policy = values.get(_POLICY, b"").decode() or allowed.policy(_DATASETTE)
+    policy = headers.get(_POLICY, b"").decode() or allowed.policy(_DATASETTE)
     if origins := allowed.embedding:
         policy = policy.replace(_NO_FRAMES, f"frame-ancestors {' '.join(origins)}")
         # This older header knows no origins.
-        del values[b"x-frame-options"]
-    values[_POLICY] = policy.encode()
+        del headers[b"x-frame-options"]
+    headers[_POLICY] = policy.encode()
     # A plugin's page may be for one visitor.
     seconds = 0 if is_open else datasette.setting("default_cache_ttl")
-    values.setdefault(_CACHE, f"public, max-age={seconds}".encode() if seconds else b"no-store")
+    headers.setdefault(_CACHE, f"public, max-age={seconds}".encode() if seconds else b"no-store")
     # Datasette 1.0 shows errors beside a form, with status 200.
     if message["status"] >= 400 or refusal():
-        values[_CACHE] = b"no-store"
-    cookies = [header for header in headers if header[0] == b"set-cookie"]
-    values.pop(b"set-cookie", None)
-    return [*values.items(), *cookies]
+        headers[_CACHE] = b"no-store"
+    return headers
 
 
 async def cancelled(_: Any, app: App, scope: Scope, receive: Receive, send: Send) -> None:
@@ -239,9 +220,3 @@ async def below_base(datasette: Any, app: App, scope: Scope, receive: Receive, s
         start = len(base) - 1
         scope = {**scope, "path": path[start:], "raw_path": raw[start:]}
     await app(scope, receive, send)
-
-
-def path_of(scope: Scope) -> str:
-    """Return the path of a request as it was sent, which Datasette compares with its routes."""
-    raw: bytes | None = scope.get("raw_path")
-    return raw.partition(b"?")[0].decode("latin-1") if raw else str(scope["path"])

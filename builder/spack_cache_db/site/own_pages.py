@@ -25,26 +25,22 @@ Handler = Callable[..., Awaitable[None]]
 
 
 class KeptAnswers(dict[Request, Answer]):
-    """The answers to requests; beyond its size limit, the oldest go first."""
+    """The answers to requests; if they exceed the size limit, all of them go."""
 
     def __init__(self, size_limit: int = 32_000_000) -> None:
-        self._free_bytes = size_limit
+        self._size_limit, self._size = size_limit, 0
 
     def keep(self, request: Request, answer: Answer) -> None:
         """Add an answer."""
-        if self.setdefault(request, answer) is answer:
-            self._free_bytes -= _size(request, answer)
-        while self._free_bytes < 0:
-            oldest = next(iter(self))
-            self._free_bytes += _size(oldest, self.pop(oldest))
+        self[request] = answer
+        self._size += len(answer.body) + len(request.path) + len(request.query) + 1_000
+        if self._size > self._size_limit:
+            self.clear()
+            self._size = 0
 
 
 _kept: WeakKeyDictionary[Any, KeptAnswers] = WeakKeyDictionary()
 """Answers by Datasette's database."""
-
-
-def _size(request: Request, answer: Answer) -> int:
-    return len(answer.body) + len(request.path) + len(request.query) + 1_000
 
 
 def handler_of(number: int) -> Handler:

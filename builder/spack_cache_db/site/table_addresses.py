@@ -13,7 +13,7 @@ from datasette.utils import asgi, await_me_maybe, tilde_decode
 from spack_cache_db.site.addresses import check_data
 from spack_cache_db.site.answers import PAGES, Request
 from spack_cache_db.site.catalogues import may_view, name_of, own_queries
-from spack_cache_db.site.middleware import App, Receive, Scope, Send, path_of
+from spack_cache_db.site.middleware import App, Receive, Scope, Send
 from spack_cache_db.site.workers.execute import BusyError, ask
 
 _DATA = re.compile(r"/([^/]+)/([^/.]+)(?:\.\w+)?")
@@ -26,7 +26,7 @@ async def check_addresses(
 
     Visitors who may not view the database get the same answer to all names.
     """
-    path, query = path_of(scope), scope.get("query_string", b"").decode("latin-1")
+    path, query = asgi.Request(scope, None).path, scope["query_string"].decode("latin-1")
     match = _DATA.fullmatch(path) if query else None
     database, name = map(tilde_decode, match.groups() if match else ("", ""))
     if database == name_of(datasette):

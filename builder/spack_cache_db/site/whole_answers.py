@@ -7,12 +7,15 @@ page (`_next`) gets that page.
 
 from __future__ import annotations
 
+import asyncio
 import re
-from typing import Any, NamedTuple
-from urllib.parse import parse_qs, urlencode, urlsplit
+from typing import Any
+from urllib.parse import urlsplit
+
+from datasette import Request
 
 from spack_cache_db.site.answers import refused
-from spack_cache_db.site.middleware import App, Message, Receive, Scope, Send, path_of
+from spack_cache_db.site.middleware import App, Message, Receive, Scope, Send
 from spack_cache_db.site.own_pages import is_own_page
 from spack_cache_db.site.workers.execute import refusal, set_budget
 
@@ -22,14 +25,10 @@ PIECE_BYTES = 64 * 1024
 """Amount of CSV that is sent at once."""
 NO_ROWS = "The rows cannot be shown: open the same address without .csv to see the reason."
 
-_STREAM, _MAX = {"_stream": "on"}, {"_size": "max"}
-"""Fields for all rows as CSV, and for the largest page as JSON."""
 _DATA = re.compile(r"/(?!-/).+\.(json|csv)")
 _NEXT = re.compile(rb'<([^>]*)>; rel="next"')
 # Inside a value, the quotation marks would be escaped.
 _IS_WHOLE, _IS_CUT = b'"truncated": false', b'"truncated": true'
-_CSV = (b"text/plain", b"text/csv")
-_ROW_END = b"\r\n"
 
 
 async def whole(datasette: Any, app: App, scope: Scope, receive: Receive, send: Send) -> None:
@@ -37,16 +36,16 @@ async def whole(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
 
     Each page of rows is a request to the application.
     """
-    path, query = path_of(scope), scope.get("query_string", b"")
-    fields = parse_qs(query.decode("latin-1"), keep_blank_values=True)
+    path, args = Request(scope, receive).path, Request(scope, receive).args
     match = None if is_own_page(path) else _DATA.fullmatch(path)
-    form, shape = match and match[1], fields.get("_shape", [""])[0]
-    is_part = not fields.keys().isdisjoint(("_next", "sql"))
-    is_part = is_part or "max" not in fields.get("_size", ["max"])
-    if form == "csv" and not is_part and datasette.setting("allow_csv_stream"):
-        query = _with(query, **_STREAM, **_MAX)
-    elif form == "json" and not is_part and shape in SHAPES:
-        query = _with(query, **_MAX)
+    form, shape, query = match and match[1], args.get("_shape"), scope["query_string"]
+    wants_all = "_size" not in args or "max" in args.getlist("_size")
+    wants_all = wants_all and "_next" not in args and "sql" not in args
+    # Datasette reads the first of several fields of one name.
+    if wants_all and form == "csv" and datasette.setting("allow_csv_stream"):
+        query = b"_stream=on&_size=max&" + query
+    elif wants_all and form == "json" and shape in SHAPES:
+        query = b"_size=max&" + query
 
     limit = datasette.sql_time_limit_ms / 1000
     scope = {**scope, "query_string": query}
@@ -54,67 +53,41 @@ async def whole(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
     if form != "json" or scope["method"] != "GET":
         await app(scope, receive, CsvGuard(send).send if form == "csv" else send)
         return
-    page = await _page(app, scope, receive)
-    if page.following is None or is_part or shape not in SHAPES:
-        body = page.body.replace(_IS_WHOLE, _IS_CUT, 1) if page.following else page.body
-        await send(page.start)
+    start, body, following = await _page(app, scope, receive)
+    if following is None or not wants_all or shape not in SHAPES:
+        await send(start)
+        body = body if following is None else body.replace(_IS_WHOLE, _IS_CUT, 1)
         await send({"type": "http.response.body", "body": body})
         return
-    is_lines = shape == "array" and fields.get("_nl", [""])[0]
-    set_budget(path, _with(query, **_STREAM), limit)
-    await _send_all(app, scope, receive, send, page, (b"", b"") if is_lines else SHAPES[shape])
 
-
-async def _send_all(
-    app: App, scope: Scope, receive: Receive, send: Send, page: _Page, brackets: tuple[bytes, bytes]
-) -> None:
-    """Send the rows of a page and of all following pages; close the connection if one fails."""
-    start, end = brackets
-    headers = [header for header in page.start["headers"] if header[0].lower() != b"link"]
-    await send({**page.start, "headers": headers})
-    body = start
-    while True:
-        body += page.body.strip().removeprefix(start).removesuffix(end)
-        if page.following is None:
-            await send({"type": "http.response.body", "body": body + end})
-            return
-        await send({"type": "http.response.body", "body": body, "more_body": True})
-        query = _with(page.following, **_STREAM)
-        page = await _page(app, {**scope, "query_string": query}, receive)
-        if page.start["status"] != 200:
+    opening, closing = SHAPES[shape]
+    if shape == "array" and args.get("_nl"):
+        opening = closing = b""
+    headers = [header for header in start["headers"] if header[0] != b"link"]
+    await send({**start, "headers": headers})
+    rows = opening
+    set_budget(path, b"_stream=on&" + query, limit)
+    while following is not None:
+        rows += body.strip().removeprefix(opening).removesuffix(closing)
+        await send({"type": "http.response.body", "body": rows, "more_body": True})
+        start, body, following = await _page(app, {**scope, "query_string": following}, receive)
+        if start["status"] != 200:
             # Without a last message, the server closes the connection.
             return
-        body = b",\n" if start else b"\n"
+        rows = b",\n" if opening else b"\n"
+    await send({"type": "http.response.body", "body": rows + body.strip().removeprefix(opening)})
 
 
-def _with(query: bytes, **fields: str) -> bytes:
-    """Return a query string in which some fields are replaced."""
-    names = tuple(f"{name}=".encode() for name in fields)
-    unchanged = (field for field in query.split(b"&") if field and not field.startswith(names))
-    return b"&".join((urlencode(fields).encode(), *unchanged))
-
-
-class _Page(NamedTuple):
-    """A complete response, and the query string of the next page of rows; None after the last."""
-
-    start: Message
-    body: bytes
-    following: bytes | None
-
-
-async def _page(app: App, scope: Scope, receive: Receive) -> _Page:
-    """Return the complete response of an application."""
-    messages: list[Message] = []
-
-    async def keep(message: Message) -> None:
-        messages.append(message)
-
-    await app(scope, receive, keep)
-    start, *parts = messages
-    headers = {name.lower(): value for name, value in start["headers"]}
-    link = _NEXT.search(headers.get(b"link", b"")) if start["status"] == 200 else None
+async def _page(app: App, scope: Scope, receive: Receive) -> tuple[Message, bytes, bytes | None]:
+    """Return a complete response, and the query string of the next page; None after the last."""
+    messages: asyncio.Queue[Message] = asyncio.Queue()
+    await app(scope, receive, messages.put)
+    start, *parts = [messages.get_nowait() for _ in range(messages.qsize())]
     body = b"".join(part.get("body", b"") for part in parts)
-    return _Page(start, body, urlsplit(link[1]).query if link else None)
+    link = (
+        _NEXT.search(dict(start["headers"]).get(b"link", b"")) if start["status"] == 200 else None
+    )
+    return start, body, urlsplit(link[1]).query if link else None
 
 
 class CsvGuard:
@@ -134,23 +107,23 @@ class CsvGuard:
 
     async def send(self, message: Message) -> None:
         """Pass one ASGI message on."""
+        body = message.get("body", b"")
         if message["type"] == "http.response.start":
             kind = dict(message["headers"]).get(b"content-type", b"")
-            self._is_csv = message["status"] == 200 and kind.startswith(_CSV)
+            self._is_csv = message["status"] == 200 and kind.startswith(
+                (b"text/plain", b"text/csv")
+            )
             self._start = message
         if not self._is_csv:
             await self._send(message)
+        elif refusal() or (body and not body.endswith(b"\r\n")):
+            if self._start is not None and not self._has_failed:
+                await refused(refusal() or NO_ROWS, "csv").asgi_send(self._send)
+            self._has_failed = True
         elif message["type"] == "http.response.body" and not self._has_failed:
-            await self._send_rows(message)
-
-    async def _send_rows(self, message: Message) -> None:
-        body, is_more = message.get("body", b""), message.get("more_body", False)
-        self._has_failed = bool(refusal()) or (body != b"" and not body.endswith(_ROW_END))
-        self._rows += body
-        if self._has_failed and self._start is not None:
-            await refused(refusal() or NO_ROWS, "csv").asgi_send(self._send)
-        elif not self._has_failed and (len(self._rows) >= PIECE_BYTES or not is_more):
-            if self._start is not None:
-                await self._send(self._start)
-            await self._send({**message, "body": bytes(self._rows)})
-            self._start, self._rows = None, bytearray()
+            self._rows += body
+            if len(self._rows) >= PIECE_BYTES or not message.get("more_body"):
+                if self._start is not None:
+                    await self._send(self._start)
+                await self._send({**message, "body": bytes(self._rows)})
+                self._start, self._rows = None, bytearray()
