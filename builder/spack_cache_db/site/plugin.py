@@ -30,7 +30,6 @@ from spack_cache_db.site.error_pages import answer_error
 from spack_cache_db.site.own_pages import PAGES
 from spack_cache_db.site.sandbox import sql_functions
 from spack_cache_db.site.sandbox.statements import authorize, restrict
-from spack_cache_db.site.table_addresses import check_addresses
 from spack_cache_db.site.whole_answers import whole
 from spack_cache_db.site.workers import execute
 from spack_cache_db.spack.lexer import is_hash
@@ -58,7 +57,7 @@ def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
         **catalogues.describe(datasette).words,
         "asset_version": catalogues.asset_version(),
         "catalogue": catalogues.name_of(datasette),
-        "description_of": partial(description_of, datasette),
+        "metadata_of": partial(catalogues.metadata_of, datasette),
         "in_groups": partial(in_groups, datasette),
         "in_order": in_order,
         "links_to": links_to(datasette.urls),
@@ -67,12 +66,6 @@ def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
     if folder not in paths:
         # Just before Datasette's own.
         paths.insert(len(paths) - 1, folder)
-
-
-def description_of(datasette: Any, database: str, table: str) -> str:
-    """Return the description of a table or view; empty without one."""
-    described = catalogues.metadata_of(datasette, database, "tables").get(table) or {}
-    return described.get("description") or ""
 
 
 def in_groups(datasette: Any, database: str, queries: Iterable[Any]) -> dict[str, list[Any]]:
@@ -183,7 +176,7 @@ WRAPPERS: tuple[Callable[..., Awaitable[None]], ...] = (
     # request share one budget.
     whole,
     # Unknown fields and names in addresses of tables and canned queries are refused.
-    check_addresses,
+    middleware.check_addresses,
     # A request whose client leaves is cancelled.
     middleware.cancelled,
     # Requests are checked before their bodies are read; headers are added.
