@@ -239,7 +239,7 @@ def set_budget(path: str, query_string: bytes, statement_seconds: float) -> None
         seconds=(STREAM_STATEMENTS if is_stream else PAGE_STATEMENTS) * statement_seconds,
         kind=STREAMS if is_stream else DATA,
         in_workers=bool(query_string),
-        is_page=not path.endswith((".json", ".csv")) and "_format" not in fields,
+        is_page=not path.endswith((".json", ".csv")),
         takes_all=path.endswith(".csv") or fields.get("_shape", [""])[0] in _BARE_SHAPES,
     )
     _budget.set(budget)
