@@ -53,9 +53,7 @@ READING_POSTS = re.compile(r"/[^/]+/[^/]+/-/count|/cover(?:\.(?:json|csv))?")
 """Addresses that only read with POST: Datasette 1.0's "count all", and environments."""
 
 # Datasette's own pages carry scripts and styles in the page.
-_DATASETTE = STRICT.replace("script-src 'self'", "script-src 'self' 'unsafe-inline'").replace(
-    "style-src 'self'", "style-src 'self' 'unsafe-inline'"
-)
+_DATASETTE = re.sub("((?:script|style)-src 'self')", r"\1 'unsafe-inline'", STRICT)
 _HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"x-frame-options": b"DENY",
@@ -80,20 +78,10 @@ async def guard(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
     path = str(scope["path"])
     is_open = allowances_of(datasette).opens(path)
     methods = f"GET, HEAD, OPTIONS{', POST' if READING_POSTS.fullmatch(path) else ''}"
-    lacks_language = False
 
     async def complete(message: Message) -> None:
-        nonlocal lacks_language
         if message["type"] == "http.response.start":
-            headers = completed(datasette, message, is_open=is_open)
-            kind = headers.get(b"content-type", b"")
-            lacks_language = kind.startswith(b"text/html") and b"content-length" not in headers
-            cookies = [header for header in message["headers"] if header[0] == b"set-cookie"]
-            message = {**message, "headers": [*headers.items(), *cookies]}
-        elif lacks_language:
-            # Datasette's base template has no language, which screen readers need.
-            body = message.get("body", b"").replace(b"<html>", b'<html lang="en">', 1)
-            message = {**message, "body": body}
+            message = {**message, "headers": completed(datasette, message, is_open=is_open)}
         await send(message)
 
     if scope["method"] == "OPTIONS":
@@ -175,11 +163,10 @@ def bounded(path: str, query: bytes, *, has_sql: bool = True) -> bytes:
     return b"&".join(fields)
 
 
-def completed(datasette: Any, message: Message, *, is_open: bool) -> dict[bytes, bytes]:
-    """Return the headers of a response with those of this module, without cookies."""
+def completed(datasette: Any, message: Message, *, is_open: bool) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a response with those of this module."""
     headers = _HEADERS | {name.lower(): value for name, value in message["headers"]}
     headers |= _CORS if datasette.cors else {}
-    headers.pop(b"set-cookie", None)
     allowed = allowances_of(datasette)
     policy = headers.get(_POLICY, b"").decode() or allowed.policy(_DATASETTE)
     if origins := allowed.embedding:
@@ -193,7 +180,9 @@ def completed(datasette: Any, message: Message, *, is_open: bool) -> dict[bytes,
     # Datasette 1.0 shows errors beside a form, with status 200.
     if message["status"] >= 400 or refusal():
         headers[_CACHE] = b"no-store"
-    return headers
+    # The only header that may be repeated.
+    headers.pop(b"set-cookie", None)
+    return [*headers.items(), *(pair for pair in message["headers"] if pair[0] == b"set-cookie")]
 
 
 async def check_addresses(

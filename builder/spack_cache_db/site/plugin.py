@@ -16,6 +16,7 @@ from typing import Any
 
 from datasette.plugins import pm
 from datasette.utils.asgi import asgi_static
+from jinja2.ext import Extension
 from markupsafe import Markup
 from pluggy import HookimplMarker
 
@@ -44,6 +45,14 @@ _PAGES = {"hash": "spec", "package": "package", "release": "release", "stack": "
 _ORDER = [*VIEWS, *(table.name for table in TABLES)]
 
 
+class Language(Extension):
+    """Adds the language, which screen readers need, to Datasette's base template."""
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        """Return the source of a template before Jinja compiles it."""
+        return source.replace("<html>", '<html lang="en">', 1)
+
+
 @hook
 def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
     """Add our metadata and templates: Datasette calls this hook before it reads its metadata."""
@@ -53,6 +62,7 @@ def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
         pm.unregister(name=_DATASETTE_ERRORS)
     allowances_of(datasette)
     catalogues.require_addresses(datasette, [STATIC, *(pattern for pattern, _ in PAGES)])
+    env.add_extension(Language)
     env.globals |= {
         **catalogues.describe(datasette).words,
         "asset_version": catalogues.asset_version(),

@@ -26,6 +26,7 @@ PIECE_BYTES = 64 * 1024
 NO_ROWS = "The rows cannot be shown: open the same address without .csv to see the reason."
 
 _DATA = re.compile(r"/(?!-/).+\.(json|csv)")
+_CSV = (b"text/plain", b"text/csv")
 _NEXT = re.compile(rb'<([^>]*)>; rel="next"')
 # Inside a value, the quotation marks would be escaped.
 _IS_WHOLE, _IS_CUT = b'"truncated": false', b'"truncated": true'
@@ -84,9 +85,7 @@ async def _page(app: App, scope: Scope, receive: Receive) -> tuple[Message, byte
     await app(scope, receive, messages.put)
     start, *parts = [messages.get_nowait() for _ in range(messages.qsize())]
     body = b"".join(part.get("body", b"") for part in parts)
-    link = (
-        _NEXT.search(dict(start["headers"]).get(b"link", b"")) if start["status"] == 200 else None
-    )
+    link = _NEXT.search(dict(start["headers"]).get(b"link", b""))
     return start, body, urlsplit(link[1]).query if link else None
 
 
@@ -110,9 +109,7 @@ class CsvGuard:
         body = message.get("body", b"")
         if message["type"] == "http.response.start":
             kind = dict(message["headers"]).get(b"content-type", b"")
-            self._is_csv = message["status"] == 200 and kind.startswith(
-                (b"text/plain", b"text/csv")
-            )
+            self._is_csv = message["status"] == 200 and kind.startswith(_CSV)
             self._start = message
         if not self._is_csv:
             await self._send(message)
