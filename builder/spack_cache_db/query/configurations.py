@@ -34,6 +34,13 @@ IN_PLACES = """
 SELECT configuration, json_group_array({place}) FROM configuration_{place}s
 WHERE configuration IN (SELECT value FROM json_each(:ids)) GROUP BY configuration
 """
+FIRST_RELEASES = """
+SELECT id FROM releases WHERE EXISTS (
+  SELECT 1 FROM configuration_releases AS listed
+  WHERE listed.release = releases.id
+    AND listed.configuration IN (SELECT value FROM json_each(:ids)))
+ORDER BY position LIMIT :limit
+"""
 COUNTED_IN = """
 SELECT configuration, spec_count FROM configuration_{place}s
 WHERE {place} = :{place} AND configuration IN (SELECT value FROM json_each(:ids))
@@ -231,6 +238,12 @@ def _in_words(lookups: Lookups, rows: list[tuple[Any, ...]]) -> list[Counted]:
 def releases_of(conn: sqlite3.Connection, ids: Collection[int]) -> dict[int, list[int]]:
     """Return the ids of the releases that list each configuration, by its id."""
     return _in_places(conn, "release", ids)
+
+
+def first_releases(lookups: Lookups, ids: Iterable[int], limit: int) -> tuple[str, ...]:
+    """Return the names of the first releases that list one of these configurations."""
+    rows = select_in(lookups.conn, FIRST_RELEASES, ids, limit=limit)
+    return lookups.release_names({release for (release,) in rows})[:limit]
 
 
 def _in_places(conn: sqlite3.Connection, place: str, ids: Collection[int]) -> dict[int, list[int]]:
