@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 
 from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.site.pages.filters import LABELS
-from spack_cache_db.site.pages.site_facts import SiteFacts, read_site_facts
+from spack_cache_db.site.pages.site_facts import read_site_facts
 
 CONTENT_TYPES = {
     "atom": "application/atom+xml; charset=utf-8",
@@ -126,7 +126,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class SiteSettings:
-    """Settings that a worker needs besides the database.
+    """Settings that a worker needs besides the database; templates call it `urls` for its methods.
 
     Attributes:
         uri: the address of the database file, for SQLite.
@@ -137,7 +137,7 @@ class SiteSettings:
     """
 
     uri: str
-    database: str = "spack-cache"
+    name: str = "spack-cache"
     route: str = "spack-cache"
     base_url: str = "/"
     templates: tuple[str, ...] = ()
@@ -147,16 +147,9 @@ class SiteSettings:
     version: str = ""
     styles: str = ""
 
-
-class Addresses(NamedTuple):
-    """The addresses of pages, with the site's base; templates call it `urls`, as in Datasette."""
-
-    base: str
-    route: str
-
     def path(self, path: str) -> str:
-        """Return the address of a path below the base."""
-        return self.base + path.removeprefix("/")
+        """Return the address of a path, with the site's base."""
+        return self.base_url + path.removeprefix("/")
 
     def database(self, _: str) -> str:
         """Return the address of the database that our pages read."""
@@ -176,19 +169,9 @@ class Site:
         return read_lookups(self.conn)
 
     @cached_property
-    def facts(self) -> SiteFacts:
-        """The facts about the database that every page shows."""
-        return read_site_facts(self.lookups, self.settings.metadata)
-
-    @cached_property
-    def urls(self) -> Addresses:
-        """The addresses of pages."""
-        return Addresses(self.settings.base_url, self.settings.route)
-
-    @cached_property
     def environment(self) -> Environment:
         """The templates, with the variables that all of them use."""
-        settings, facts = self.settings, self.facts
+        settings, facts = self.settings, read_site_facts(self.lookups, self.settings.metadata)
         loader = FileSystemLoader(settings.templates)
         environment = Environment(
             autoescape=True, auto_reload=False, loader=loader, trim_blocks=True, lstrip_blocks=True
@@ -196,14 +179,14 @@ class Site:
         environment.globals |= {
             **facts.words,
             "asset_version": settings.styles,
-            "catalogue": settings.database,
+            "catalogue": settings.name,
             "datasette_version": settings.version,
             "labels": LABELS,
-            "links_to": links_to(self.urls),
+            "links_to": links_to(settings),
             "metadata": {**facts.described, **settings.metadata},
             "sha256": settings.sha256,
             "size": settings.size,
-            "urls": self.urls,
+            "urls": settings,
         }
         return environment
 
@@ -214,7 +197,7 @@ class Site:
         without_host = urlencode([pair for pair in request.pairs if pair[0] != "host"])
         context |= {
             "request": {
-                "path": self.urls.path(request.path),
+                "path": self.settings.path(request.path),
                 "args": request.args,
                 "origin": request.origin,
                 "without_host": without_host and f"?{without_host}",
@@ -227,13 +210,13 @@ class Site:
 
     def absolute(self, request: Request, path: str) -> str:
         """Return the address of a path with scheme and host."""
-        return request.origin + self.urls.path(path)
+        return request.origin + self.settings.path(path)
 
     def redirect(
         self, path: str, query: Sequence[tuple[str, str]] = (), status: int = 302
     ) -> Answer:
         """Return a redirect to another of our pages."""
-        address = self.urls.path(path) + (f"?{urlencode(query)}" if query else "")
+        address = self.settings.path(path) + (f"?{urlencode(query)}" if query else "")
         return Answer(b"", status, (("location", address), ("content-type", CONTENT_TYPES["text"])))
 
 
@@ -259,6 +242,10 @@ def refused(sentence: str, form: str | None, status: int = 400, title: str | Non
     """Return an error as JSON if `form` is `json`, else as plain text."""
     if form != "json":
         return data(f"Error: {sentence}\n", "text", status=status)
-    document = {"ok": False, "error": sentence, "status": status}
-    document["title"] = title or f"Error {status}"
+    document = {
+        "ok": False,
+        "error": sentence,
+        "status": status,
+        "title": title or f"Error {status}",
+    }
     return data(json.dumps(document), "json", status=status)

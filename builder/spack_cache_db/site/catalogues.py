@@ -171,7 +171,7 @@ def settings_of(datasette: Any, database: Any) -> SiteSettings:
     folders = (datasette.template_dir, site_folder() / "templates")
     return SiteSettings(
         uri=f"{Path(database.path).resolve().as_uri()}?{mode}",
-        database=database.name,
+        name=database.name,
         route=str(tilde_encode(database.route)),
         base_url=datasette.setting("base_url"),
         templates=tuple(str(folder) for folder in folders if folder),
