@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
 
 ROOT = "root"
@@ -9,6 +10,9 @@ ROOT = "root"
 
 INSTALLED = "installed"
 """The kind of a release that is an installation, and its default name."""
+
+NO_COMPILER = "none"
+"""Printed for a spec that uses no compiler."""
 
 FORMULA = ("=", "+", "-", "@")
 """First characters of a CSV cell that spreadsheets run as a formula."""
@@ -37,6 +41,22 @@ class Configuration(NamedTuple):
     def summary(self) -> str:
         """The configuration on one line, without platform and variants."""
         return f"{self.package}@{self.version} {self.compiler} {self.os} {self.target}"
+
+    @property
+    def spec(self) -> str:
+        """The configuration as a spec on one line, which `find` and Spack read."""
+        # A version such as `git.main=1.4` is exact already.
+        exact = "" if "=" in self.version else "="
+        words = [f"{self.package}@{exact}{self.version}", *self.variants]
+        words += [f"{name}={getattr(self, name)}" for name in ("platform", "os", "target")]
+        if self.compiler != NO_COMPILER:
+            words.append(f"%{self.compiler.replace('@', '@=')}")
+        return " ".join(words)
+
+    @property
+    def entry(self) -> str:
+        """The configuration as an entry of a spack.yaml."""
+        return f"- {json.dumps(self.spec)}"
 
 
 class Problem(NamedTuple):

@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,18 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.query.database import read_lookups
-from spack_cache_db.query.graph import Edge, Needs, Reach, read_needs, read_nodes
+from spack_cache_db.query.graph import (
+    Edge,
+    Needs,
+    Node,
+    Reach,
+    TreeRow,
+    read_needs,
+    read_nodes,
+    trees_of,
+)
 from tests.conftest import Build
-from tests.graphs import installs, used
+from tests.graphs import dependencies, edges, installs, run_time, used
 from tests.indexes import edge, hash_of, index, node, record
 
 HASHES = sorted(installs())[::20]
@@ -115,3 +125,73 @@ def _searched(graph: Needs, root: int) -> set[int]:
         found |= new
         ahead += new
     return found
+
+
+def graph_of(**needs: str) -> tuple[Needs, dict[int, Node], int]:
+    """Return the graph of specs `a` to `z`: `a="b c:build"` needs b, to link, and c, to build."""
+    names = [chr(number) for number in range(ord("a"), ord("z") + 1)]
+    found = {
+        names.index(name): [
+            Edge(names.index(to), tuple((how or "link").split(",")), ())
+            for to, _, how in (each.partition(":") for each in text.split())
+        ]
+        for name, text in needs.items()
+    }
+    nodes = {key: Node(f"{name}-hash", name, "1.0", True, None) for key, name in enumerate(names)}
+    every: dict[int, list[Edge]] = {key: [] for key in range(len(names))}
+    return Needs({**every, **found}, frozenset()), nodes, 0
+
+
+def drawn(rows: tuple[TreeRow, ...]) -> str:
+    """Return rows as text: brackets where a level opens and closes, a caret for what is above."""
+    text = ""
+    for row, following in zip(rows, [*(row.depth for row in rows[1:]), 0], strict=False):
+        text += row.node.package + ("^" if row.is_above else "") + ("(" if row.has_more else " ")
+        text += ")" * (row.depth - following)
+    return text.strip()
+
+
+def both(**needs: str) -> tuple[str, str]:
+    """Return both trees of `a` as text."""
+    found = trees_of(*graph_of(**needs), 1_500)
+    return drawn(found.run_time), drawn(found.build_only)
+
+
+def test_what_is_shared_is_unfolded_once() -> None:
+    """The first time with all below it, later with a word; a leaf is a leaf each time."""
+    assert both(a="b c", b="d", c="d e", d="e") == ("b(d(e ))c(d^ e )", "")
+
+    # What is used to build or to test alone is the second tree, without what that needs.
+    assert both(a="b c:build d:build,link e:test", b="f", c="b g:build f:run") == ("b(f )d", "c e")
+
+    # A cycle ends: Spack has none, but an index may have any.
+    assert both(a="a b", b="a c:build") == ("a(a^ b(a^ ))b^", "")
+
+
+def test_too_many_are_cut() -> None:
+    """What the spec itself uses is shown, however much; what is below it is cut, and told."""
+    deep = trees_of(*graph_of(a="b f", b="c", c="d", d="e", f="g"), 3)
+    exact = trees_of(*graph_of(a="b f", b="c"), 3)
+
+    assert (drawn(deep.run_time), deep.is_whole) == ("b(c(d ))f", False)
+    assert (drawn(exact.run_time), exact.is_whole) == ("b(c )f", True)
+    graph, nodes, root = graph_of(a="b")
+    assert not trees_of(Needs(graph.edges, frozenset([root])), nodes, root, 3).is_whole
+
+
+@pytest.mark.parametrize("dag_hash", sorted(installs())[::40])
+def test_trees_have_all_that_is_needed(dag_hash: str, real_index: sqlite3.Connection) -> None:
+    """All that is needed is there, each level begins below its row, and rows are in order."""
+    spec = ids(real_index)[dag_hash]
+    graph = read_needs(read_lookups(real_index), [spec], 10_000)
+    found = trees_of(graph, read_nodes(real_index, graph.edges), spec, 10_000)
+    rows = (*found.run_time, *found.build_only)
+
+    assert {row.node.hash for row in rows} == dependencies(dag_hash)
+    assert {row.node.hash for row in found.run_time} == run_time(dag_hash) - {dag_hash}
+    assert found.node_count == len(dependencies(dag_hash))
+    assert found.is_whole
+    for row, following in pairwise(found.run_time):
+        assert following.depth == row.depth + 1 if row.has_more else following.depth <= row.depth
+    direct = {row.node.hash for row in rows if row.depth == 0}
+    assert direct == edges()[dag_hash].keys()

@@ -201,6 +201,68 @@ def _external(external: str | None) -> str | None:
     return str(values.get("path") or " ".join([module] if isinstance(module, str) else module))
 
 
+class TreeRow(NamedTuple):
+    """A dependency in the tree, which `edge` leads to; the depth of a direct one is 0.
+
+    Attributes:
+        needs: the number of its own run-time dependencies.
+        has_more: whether these follow, one level deeper.
+        is_above: whether these were shown at an earlier row of the same dependency.
+    """
+
+    node: Node
+    edge: Edge
+    depth: int = 0
+    needs: int = 0
+    has_more: bool = False
+    is_above: bool = False
+
+
+class Trees(NamedTuple):
+    """Dependencies of a spec: at run time, recursively, and direct ones only to build or test it.
+
+    `node_count` is the number of specs in both; they are not whole beyond a limit.
+    """
+
+    run_time: tuple[TreeRow, ...]
+    build_only: tuple[TreeRow, ...]
+    node_count: int
+    is_whole: bool
+
+
+def trees_of(needs: Needs, nodes: Mapping[int, Node], root: int, most: int) -> Trees:
+    """Return the dependencies of a spec; those of each spec are shown only once, depth first.
+
+    `most` limits the rows, but direct dependencies are shown even beyond it.
+    """
+
+    def edges_of(spec: int, *, is_run_time: bool = True) -> list[Edge]:
+        edges = (edge for edge in needs.edges.get(spec, ()) if edge.is_run_time == is_run_time)
+        return sorted(edges, key=lambda edge: nodes[edge.dependency].sort_key)
+
+    rows: list[TreeRow] = []
+    seen: set[int] = set()
+    is_whole, ahead = root not in needs.missing, [(edge, 0) for edge in reversed(edges_of(root))]
+    while ahead:
+        edge, depth = ahead.pop()
+        if depth and len(rows) >= most:
+            is_whole = False
+            continue
+        below, is_new = edges_of(edge.dependency), edge.dependency not in seen
+        seen.add(edge.dependency)
+        has_more = bool(below) and is_new and len(rows) + 1 < most
+        is_whole = is_whole and (has_more or not (below and is_new))
+        is_above = bool(below) and not is_new
+        node = nodes[edge.dependency]
+        rows.append(TreeRow(node, edge, depth, len(below), has_more, is_above))
+        if has_more:
+            ahead += [(edge, depth + 1) for edge in reversed(below)]
+    build_only = edges_of(root, is_run_time=False)
+    seen.update(edge.dependency for edge in build_only)
+    direct = (TreeRow(nodes[edge.dependency], edge) for edge in build_only)
+    return Trees(tuple(rows), tuple(direct), len(seen), is_whole)
+
+
 class Reach:
     """Computes dependencies in a graph as integers used as bit sets, which compare in one step.
 

@@ -272,7 +272,6 @@ def cover(site: Site, request: Request, form: str | None) -> Answer:
         pasted=text,
         narrowing=narrowing,
         is_short=is_short,
-        spec_line=spec.spec_line,
         quoted=shlex.quote,
     )
 

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from spack_cache_db.records import Configuration, is_name
+from spack_cache_db.records import NO_COMPILER, Configuration, is_name
 from spack_cache_db.spack.lexer import is_hash
 from spack_cache_db.spack.normal_forms import (
     LANGUAGES,
-    NO_COMPILER,
     VariantValue,
     normal_compiler,
     printed_variants,

@@ -14,9 +14,6 @@ from typing import Literal
 
 VariantKind = Literal["bool", "single", "multi"]
 
-NO_COMPILER = "none"
-"""Printed for a spec that uses no compiler."""
-
 LANGUAGES = ("c", "cxx", "fortran")
 """Spack prints the compiler of the first of these that a spec uses (Spack 1.1 `spec.py`,
 `DeprecatedCompilerSpec.factory`)."""

@@ -13,8 +13,8 @@ from spack_cache_db.query.installation import commands_of
 from spack_cache_db.query.names import package_counts
 from spack_cache_db.query.package_search import find_packages
 from spack_cache_db.query.selection import counted_part, matching
+from spack_cache_db.records import NO_COMPILER
 from spack_cache_db.site.pages.names import load_names
-from spack_cache_db.spack.normal_forms import NO_COMPILER
 from spack_cache_db.spack.versions import newest_version
 
 MOST_CARDS = 8

@@ -11,8 +11,8 @@ from spack_cache_db.query.conditions import COLUMNS, Condition, Conditions, Word
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.records import explicitly
+from spack_cache_db.records import NO_COMPILER
 from spack_cache_db.spack.constraints import CompilerConstraint
-from spack_cache_db.spack.normal_forms import NO_COMPILER
 from spack_cache_db.spack.targets import known_targets
 
 Pairs = list[tuple[str, str]]

@@ -11,7 +11,7 @@ from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.names import Spellings, close_names, near_names
 from spack_cache_db.query.packages import summarized_packages
 from spack_cache_db.query.totals import facet_counts
-from spack_cache_db.spack.normal_forms import NO_COMPILER
+from spack_cache_db.records import NO_COMPILER
 from spack_cache_db.spack.targets import family, hosts_of
 
 MOST_SUGGESTED = 8

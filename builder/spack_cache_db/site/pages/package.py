@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +55,6 @@ from spack_cache_db.site.pages.package_versions import (
     where_installed,
     where_it_runs,
 )
-from spack_cache_db.site.pages.spec import spec_line
 from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.targets import hosts_of, runs_on
 
@@ -105,11 +103,6 @@ class PackagePage:
     data: PackageData | None
     is_explicit: bool
     notes: Mapping[str, VariantNote]
-
-    @property
-    def entry(self) -> str:
-        """The first row as an entry of a spack.yaml."""
-        return f"- {json.dumps(spec_line(self.first.configuration))}" if self.first else ""
 
     @property
     def offers(self) -> list[tuple[str, str, int]]:
