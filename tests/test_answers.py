@@ -16,7 +16,7 @@ from spack_cache_db.query.database import read_lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.filters import EVERYWHERE, Filters, Narrowing
 from spack_cache_db.site.pages.package import load_package
-from spack_cache_db.site.pages.search import Elsewhere, load_find
+from spack_cache_db.site.pages.search import Elsewhere, Search
 from spack_cache_db.site.pages.spec import load_spec
 from spack_cache_db.spack.parser import parse_query
 from tests.contradictions import EXAMPLE, QUERIES, STACKS, Listing, listings, opened
@@ -161,7 +161,7 @@ def the_search_finds_what_find_finds(
     found: dict[Configuration, int] = {}
     number, count = 1, 1
     while number <= count:
-        page = load_find(lookups, text, number, narrowing)
+        page = Search(lookups, narrowing, number).result(text)
         if isinstance(page, Elsewhere):
             _, kind, name = f"{page.path}/".split("/")[:3]
             if kind == "package":

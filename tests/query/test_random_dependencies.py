@@ -12,7 +12,7 @@ from spack_cache_db.query.conditions import UnsupportedQuery
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.records import question_of
 from spack_cache_db.query.selection import matching
-from spack_cache_db.site.pages.search import SearchPage, load_find
+from spack_cache_db.site.pages.search import Search, SearchPage
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 from tests.indexes import edge, hash_of, node, old_node, record
@@ -123,7 +123,7 @@ def every_road_leads_there(conn: sqlite3.Connection, text: str, found: list[Foun
     # Where releases contradict each other, a configuration is that of more specs than its own.
     by_id = "SELECT count(*) FROM configurations WHERE spec_count > 0 AND spec_match(?, id)"
     assert conn.execute(by_id, [text]).fetchone()[0] >= len(found), text
-    page = load_find(read_lookups(conn), text)
+    page = Search(read_lookups(conn)).result(text)
     if isinstance(page, SearchPage) and page.answer is not None:
         rows = {row.configuration: (row.spec_count, row.hash) for row in page.answer.rows}
         wanted = {each.configuration: each for each in found}

@@ -16,7 +16,7 @@ from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.site.pages.filters import EVERYWHERE, Filters, Narrowing
 from spack_cache_db.site.pages.package import load_package
-from spack_cache_db.site.pages.search import SearchPage, load_find
+from spack_cache_db.site.pages.search import Search, SearchPage
 from spack_cache_db.site.sandbox import sql_functions, statements
 from spack_cache_db.site.workers import execute
 from tests.pagetexts import spec_hash
@@ -139,7 +139,7 @@ def test_what_is_asked_of_dependencies(conn: sqlite3.Connection, text: str, coun
     )
 
     narrowed = Narrowing(release="develop")
-    pages = [load_find(lookups, text, 1, each) for each in (EVERYWHERE, narrowed)]
+    pages = [Search(lookups, each).result(text) for each in (EVERYWHERE, narrowed)]
     asked = [conn.execute(each, [text]).fetchone()[0] for each in by_sql]
 
     found = [page for page in pages if isinstance(page, SearchPage)]

@@ -24,7 +24,7 @@ from spack_cache_db.query.names import UnknownNameError, known_name, spec_in
 from spack_cache_db.query.packages import newest_binary, read_package
 from spack_cache_db.site.addresses import check_fields, respelled
 from spack_cache_db.site.answers import PAGES, SEARCH, Answer, Kind, Request, Site, data, refused
-from spack_cache_db.site.pages import changes, overviews, search, spec
+from spack_cache_db.site.pages import changes, overviews, spec
 from spack_cache_db.site.pages.feeds import Topic, load_feed
 from spack_cache_db.site.pages.filters import (
     DataLinks,
@@ -38,6 +38,7 @@ from spack_cache_db.site.pages.lists import PAGE_ROWS, ListFilters, load_list
 from spack_cache_db.site.pages.names import having, load_close, load_names, suggested
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.pasted_environment import covered
+from spack_cache_db.site.pages.search import Elsewhere, Search, answer_of
 from spack_cache_db.site.sandbox.sql_functions import parse
 
 MOST_FORM_FIELDS = 20
@@ -190,10 +191,9 @@ def suggest(site: Site, request: Request) -> Answer:
 def find(site: Site, request: Request) -> Answer:
     """Return `/find?q=`, or a redirect to the page that the text means."""
     text = (request.args.get("q") or "").strip()
-    number, opened = page_number(request.args.get("page")), request.args.get("open")
-    narrowing = Narrowing.parse(request.pairs)
-    page = search.load_find(site.lookups, text, number, narrowing, opened)
-    if isinstance(page, search.Elsewhere):
+    narrowing, number = Narrowing.parse(request.pairs), page_number(request.args.get("page"))
+    page = Search(site.lookups, narrowing, number, request.args.get("open")).result(text)
+    if isinstance(page, Elsewhere):
         return site.redirect(*page)
     narrowing, is_spec = page.narrowing, page.answer is not None and page.reading is None
     has_rows = is_spec and page.answer and page.answer.rows
@@ -221,7 +221,7 @@ def find_rows(site: Site, request: Request, form: str) -> Answer:
     lookups, narrowing = site.lookups, Narrowing.parse(request.pairs)
     query = parse(spec_in(lookups, request.args.get("q", ""), narrowing.spack).spec)
     scope = narrowing.scope(lookups)
-    _, results = search.answer_of(lookups, query, scope)
+    _, results = answer_of(lookups, query, scope)
     if not results.ids:
         why = why_in_time(why_not, lookups, query, scope)
         return refused("; ".join(why.reasons()), form, 404)

@@ -9,7 +9,7 @@ from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.site.pages.filters import Filters, Narrowing, package_links
 from spack_cache_db.site.pages.package import PackagePage, load_package
-from spack_cache_db.site.pages.search import SearchPage, load_find
+from spack_cache_db.site.pages.search import Search, SearchPage
 from tests import pagetexts
 from tests.conftest import Build
 from tests.pagetexts import spec
@@ -147,8 +147,8 @@ def test_one_order_holds_for_every_answer(machines: sqlite3.Connection, host: st
     """By machine, version and nearest target, on both pages, in `find` and for `cover`."""
     lookups = read_lookups(machines)
     package = load_package(lookups, "foo", Filters(host=host))
-    pages = [load_find(lookups, "foo@0:", narrowing=Narrowing(host=host))]
-    pages += [load_find(lookups, f"foo@0: target=:{host}")] if host else []
+    pages = [Search(lookups, Narrowing(host=host)).result("foo@0:")]
+    pages += [Search(lookups).result(f"foo@0: target=:{host}")] if host else []
     answers = [page.answer for page in pages if isinstance(page, SearchPage)]
     assert package is not None
     rows = [each.configuration for each in package.rows]

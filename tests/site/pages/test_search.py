@@ -13,7 +13,7 @@ from spack_cache_db.build import build
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.explanation import NO_TIME, WhyNot
 from spack_cache_db.site.pages.names import having, load_names, suggested
-from spack_cache_db.site.pages.search import SearchPage, load_find
+from spack_cache_db.site.pages.search import Search, SearchPage
 from tests.package_data import published, write_packages
 from tests.pagetexts import page, spec, write
 from tests.site.addresses import get
@@ -27,7 +27,7 @@ def test_no_time_to_say_why_is_no_error(lookups: Lookups) -> None:
         left = iter(range(steps))
         lookups.conn.set_progress_handler(lambda: next(left, None) is None, 10)
         try:
-            page = load_find(lookups, "+cuda target=aarch64")
+            page = Search(lookups).result("+cuda target=aarch64")
             assert isinstance(page, SearchPage)
             return page
         except sqlite3.OperationalError:

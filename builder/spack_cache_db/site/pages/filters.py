@@ -11,6 +11,7 @@ from spack_cache_db.query.conditions import COLUMNS, Condition, Conditions, Word
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.records import explicitly
+from spack_cache_db.query.words import Reading
 from spack_cache_db.records import NO_COMPILER
 from spack_cache_db.spack.constraints import CompilerConstraint
 from spack_cache_db.spack.targets import known_targets
@@ -107,9 +108,10 @@ class Narrowing(AddressFields):
     spack: str | None = None
     explicit: str | None = None
 
-    def within(self, **names: str | None) -> Narrowing:
-        """Return a copy with these names, except those that are None."""
-        return replace(self, **{field: name for field, name in names.items() if name})
+    def within(self, reading: Reading) -> Narrowing:
+        """Return a copy with the release, stack and host among words."""
+        names = {kind: getattr(reading, kind) for kind in ("release", "stack", "host")}
+        return replace(self, **{kind: name for kind, name in names.items() if name})
 
     def scope(self, lookups: Lookups) -> Conditions:
         """Return the conditions for a database; raises `UnknownNameError`."""

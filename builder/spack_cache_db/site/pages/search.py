@@ -46,7 +46,7 @@ from spack_cache_db.spack.constraints import SpecQuery, spec_text, variant_text
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import UnknownSpackVersion
 
-_SIGNS = re.compile(r"[@~%^=/]|(?<![\w+])\+")
+_SIGNS = re.compile(r"^\*$|[@~%^=/]|(?<![\w+])\+")
 """The signs of Spack's syntax; `c++` has none of them."""
 _WORD = re.compile(r"[A-Za-z0-9][\w-]*")
 _PINNED = re.compile(r"\s*([\w-]+)==?\d\S*\s*")
@@ -122,87 +122,63 @@ def answer_of(lookups: Lookups, query: SpecQuery, scope: Conditions) -> tuple[Qu
     return question, matching(lookups, question.conditions)
 
 
-def load_find(
-    lookups: Lookups,
-    text: str,
-    page: int = 1,
-    narrowing: Narrowing = EVERYWHERE,
-    opened: str | None = None,
-) -> Elsewhere | SearchPage:
-    """Return where a search leads, or one page of its answer; `opened` is a hash of an open row."""
-    if (address := _page_of_name(lookups, text, narrowing)) is not None:
-        return address
-    text = repository_name(lookups, text) or text
-    try:
-        search = _Search(lookups, narrowing, narrowing.scope(lookups), page, opened)
-        pasted = spec_in(lookups, text, narrowing.spack)
-        result = search.load(pasted.spec)
-    except (UnknownNameError, UnknownSpackVersion) as error:
-        return SearchPage(narrowing, error=str(error))
-    if isinstance(result, Elsewhere):
-        return result
-    return replace(result, notes=(*pasted.notes_on(text), *result.notes))
-
-
-def _page_of_name(lookups: Lookups, text: str, narrowing: Narrowing) -> Elsewhere | None:
-    spellings = read_spellings(lookups)
-    name = named(load_names(lookups), spellings, text)
-    if name is not None and name.kind != "package":
-        return Elsewhere(name.address, [])
-    package = spellings.canonical("package", text).strip()
-    is_unbuilt = package_counts(lookups).get(package) == 0
-    if name is None and not (is_unbuilt and not packages_providing(lookups, text)):
-        return None
-    # A package's page does not tell explicit installations from others.
-    if narrowing.explicit:
-        return _search_for(f"{package}@:", narrowing)
-    return Elsewhere(f"/package/{quote(package)}", narrowing.pairs)
-
-
-def _search_for(text: str, narrowing: Narrowing) -> Elsewhere:
-    return Elsewhere("/find", [("q", text), *narrowing.pairs])
-
-
 @dataclass(frozen=True, slots=True)
-class _Search:
-    """One search: its database, its scope, and the rows to show."""
+class Search:
+    """A search in a database.
+
+    Attributes:
+        page: the number of the page of the answer.
+        opened: the first hash of an open row.
+    """
 
     lookups: Lookups
-    narrowing: Narrowing
-    scope: Conditions
-    page: int
-    opened: str | None
+    narrowing: Narrowing = EVERYWHERE
+    page: int = 1
+    opened: str | None = None
 
-    def load(self, text: str) -> Elsewhere | SearchPage:
+    @property
+    def scope(self) -> Conditions:
+        """The conditions of the names that narrow the answer; raises `UnknownNameError`."""
+        return self.narrowing.scope(self.lookups)
+
+    def result(self, text: str) -> Elsewhere | SearchPage:
+        """Return where a typed or pasted text leads, or one page of its answer."""
+        if (page := self._page_of_name(text)) is not None:
+            return page
+        text = repository_name(self.lookups, text) or text
+        try:
+            pasted = spec_in(self.lookups, text, self.narrowing.spack)
+            result = self._of_text(pasted.spec, self.scope)
+        except (UnknownNameError, UnknownSpackVersion) as error:
+            return SearchPage(self.narrowing, error=str(error))
+        if isinstance(result, Elsewhere):
+            return result
+        return replace(result, notes=(*pasted.notes_on(text), *result.notes))
+
+    def _of_text(self, text: str, scope: Conditions) -> Elsewhere | SearchPage:
         """Return the result for a spec, a name or words."""
         lookups, packages = self.lookups, self.lookups.packages
         if not text.strip():
             return SearchPage(self.narrowing)
-        word = text.strip().removeprefix("/").lower()
-        if word not in packages and (address := self._page_of_hash(word)) is not None:
-            return address
-        if (address := _page_of_name(lookups, text, self.narrowing)) is not None:
-            return address
-        query, error = None, None
+        word = text.removeprefix("/").lower()
+        page = None if word in packages else self._page_of_hash(word)
+        if (page := page or self._page_of_name(text)) is not None:
+            return page
+        if not self._is_spec(text):
+            return self._read(text) or self._packages(plain_words(text))
+        words = plain_words(" ".join(_WORD.findall(text)))
         try:
             query = parse(text)
-        except QuerySyntaxError as syntax_error:
-            error = str(syntax_error)
-        is_words = self._is_words(text, query)
-        words = plain_words(text if is_words else " ".join(_WORD.findall(text)))
-        if is_words or query is None:
-            page = self._read(text) or self._packages(words)
-            if is_words or isinstance(page, Elsewhere):
-                return page
-            return replace(page, error=error)
-        try:
-            question, results = answer_of(lookups, query, self.scope)
-        except UnsupportedQuery as unsupported:
+            question, results = answer_of(lookups, query, scope)
+        except QuerySyntaxError as error:
+            result = self._read(text) or self._packages(words)
+            return result if isinstance(result, Elsewhere) else replace(result, error=str(error))
+        except UnsupportedQuery as error:
             # `hdf5-1.14` is a package called `14`, in a namespace.
             if query.namespace is not None and (read := self._read(text)) is not None:
                 return read
-            why = why_in_time(why_corrected, lookups, query, self.scope)
-            return replace(self._packages(words), error=str(unsupported), why=why)
+            why = why_in_time(why_corrected, lookups, query, scope)
+            return replace(self._packages(words), error=str(error), why=why)
         package = asked(question.conditions, "package")
         if isinstance(package, Word) and package.text not in packages:
             read = self._read(text)
@@ -211,24 +187,43 @@ class _Search:
             if isinstance(read, Elsewhere) or (read and is_known and not read.answer):
                 return read
         prefix = asked(question.conditions, "hash") or ""
-        if len(results.ids) == 1 and (address := self._page_of_hash(prefix)) is not None:
-            return address
+        if len(results.ids) == 1 and (page := self._page_of_hash(prefix)) is not None:
+            return page
         compiler = self._compiled(question.query)
         if compiler is not None and not results.ids:
-            return _search_for(compiler, self.narrowing)
+            return self._page_of_text(compiler)
         return replace(self._found(query), compiler=compiler)
 
-    def _is_words(self, text: str, query: SpecQuery | None) -> bool:
-        """Return whether a text consists of plain words."""
+    def _is_spec(self, text: str) -> bool:
+        """Return whether a text has Spack's signs, or is a spec of a package such as `Hdf5+mpi`."""
         packages = self.lookups.packages
-        if (pinned := _PINNED.fullmatch(text)) is not None and pinned[1] in packages:
-            return True
-        if _SIGNS.search(text) or text == "*":
+        if (pinned := _PINNED.fullmatch(text)) and pinned[1] in packages:
             return False
-        if query is None or query == SpecQuery(name=query.name, text=query.text):
+        if _SIGNS.search(text):
             return True
-        # Such as `Hdf5+mpi`.
-        return read_spellings(self.lookups).canonical("package", query.name or "") not in packages
+        try:
+            name = parse(text).name or ""
+        except QuerySyntaxError:
+            return False
+        return read_spellings(self.lookups).canonical("package", name) in packages
+
+    def _page_of_text(self, text: str) -> Elsewhere:
+        return Elsewhere("/find", [("q", text), *self.narrowing.pairs])
+
+    def _page_of_name(self, text: str) -> Elsewhere | None:
+        """Return the page of a name in any spelling, also of a package without binaries."""
+        spellings = read_spellings(self.lookups)
+        name = named(load_names(self.lookups), spellings, text)
+        if name is not None and name.kind != "package":
+            return Elsewhere(name.address, [])
+        package = spellings.canonical("package", text).strip()
+        is_unbuilt = package_counts(self.lookups).get(package) == 0
+        if name is None and not (is_unbuilt and not packages_providing(self.lookups, text)):
+            return None
+        # A package's page does not tell explicit installations from others.
+        if self.narrowing.explicit:
+            return self._page_of_text(f"{package}@:")
+        return Elsewhere(f"/package/{quote(package)}", self.narrowing.pairs)
 
     def _page_of_hash(self, prefix: str) -> Elsewhere | None:
         """Return the page of the spec whose hash begins with a text, or of all such specs."""
@@ -242,18 +237,15 @@ class _Search:
 
         Words that are a spec, or name a machine, lead to another page.
         """
-        lookups, narrowing = self.lookups, self.narrowing
+        lookups = self.lookups
         if packages_providing(lookups, word := " ".join(plain_words(text))):
             return self._packages([word])
         if (reading := read_words(lookups, text)) is None:
             return None
-        narrowing = narrowing.within(
-            release=reading.release, stack=reading.stack, host=reading.host
-        )
-        search = replace(self, narrowing=narrowing, scope=narrowing.scope(lookups))
+        search = replace(self, narrowing=self.narrowing.within(reading))
         try:
             if reading.host or (reading.is_whole and reading.spec != text.strip()):
-                return search._page_of(reading)
+                return search._page_of_words(reading)
             if not reading.is_whole and (not reading.package or reading.left_out):
                 result = search._packages(reading.rest, reading)
                 if result.packages or reading.left_out:
@@ -263,7 +255,7 @@ class _Search:
             # A word is a part of a spec that is not valid alone, such as `^[virtuals=c,cxx]`.
             return None
 
-    def _page_of(self, reading: Reading) -> Elsewhere:
+    def _page_of_words(self, reading: Reading) -> Elsewhere:
         """Return the page that plain words mean."""
         text = reading.search
         if not text:
@@ -271,7 +263,7 @@ class _Search:
         is_spec = text == reading.spec and not self.narrowing.explicit
         filters = self._filters(parse(text)) if is_spec else None
         if filters is None:
-            return _search_for(text, self.narrowing)
+            return self._page_of_text(text)
         return Elsewhere(f"/package/{quote(reading.package)}", [*filters, *self.narrowing.pairs])
 
     def _filters(self, query: SpecQuery) -> Pairs | None:
