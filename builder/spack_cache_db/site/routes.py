@@ -113,27 +113,21 @@ def binary(site: Site, request: Request, hash: str) -> Answer:
     if not spec.is_hash_prefix(hash):
         return missing(site, request, "spec", hash)
     page = spec.load_spec(site.lookups, hash, number, release)
-    if page is None:
-        return candidates(site, request, hash)
-    table = "build_listings" if page.listings else "specs"
-    links = data_links(site.settings.route, table, [("hash", hash)])
-    narrowing = replace(Narrowing.parse(request.pairs), release=page.release)
-    return site.page(request, "spec.html", page=page, links=links, narrowing=narrowing)
-
-
-def candidates(site: Site, request: Request, prefix: str) -> Answer:
-    """Return the list of specs whose hash begins with a prefix."""
-    most = spec.MOST_CANDIDATES
-    specs = configurations_beginning(site.lookups, prefix, most + 1)
+    if page is not None:
+        table = "build_listings" if page.listings else "specs"
+        links = data_links(site.settings.route, table, [("hash", hash)])
+        narrowing = replace(Narrowing.parse(request.pairs), release=page.release)
+        return site.page(request, "spec.html", page=page, links=links, narrowing=narrowing)
+    specs = configurations_beginning(site.lookups, hash, spec.MOST_CANDIDATES + 1)
     if not specs:
-        return missing(site, request, "spec", prefix)
+        return missing(site, request, "spec", hash)
     if len(specs) == 1:
         return site.redirect(f"/spec/{specs[0][0]}")
-    first, is_more = specs[:most], len(specs) > most
-    return site.page(request, "candidates.html", prefix=prefix, candidates=first, is_more=is_more)
+    most = spec.MOST_CANDIDATES
+    return site.page(request, "candidates.html", prefix=hash, candidates=specs, most=most)
 
 
-OVERVIEWS: dict[str, tuple[Callable[..., dict[str, Any] | None], str]] = {
+OVERVIEWS: dict[str, tuple[Callable[..., dict[str, Any]], str]] = {
     "release": (overviews.load_release, "build_listings"),
     "stack": (overviews.load_stack, "spec_stacks"),
     "coverage": (overviews.load_coverage, "release_counts"),
@@ -141,15 +135,16 @@ OVERVIEWS: dict[str, tuple[Callable[..., dict[str, Any] | None], str]] = {
 """The functions of pages about a release or a stack, and the tables of their data."""
 
 
-def overview(site: Site, request: Request, subject: str, **name: str) -> Answer:
+def overview(site: Site, request: Request, subject: str, **names: str) -> Answer:
     """Return `/release/<name>`, `/stack/<name>` or `/coverage/<release>`."""
     load, table = OVERVIEWS[subject]
-    ((kind, text),) = name.items()
-    page = load(site.lookups, text, request.pairs)
-    if page is None:
-        return missing(site, request, kind, text)
-    links = data_links(site.settings.route, table, [(kind, text)], many=True)
-    feed = Topic(stack=text).feed if subject == "stack" else None
+    ((kind, name),) = names.items()
+    record = site.lookups.release(name) if kind == "release" else site.lookups.stack(name)
+    if record is None:
+        return missing(site, request, kind, name)
+    page = load(site.lookups, record, request.pairs)
+    links = data_links(site.settings.route, table, [(kind, name)], many=True)
+    feed = Topic(stack=name).feed if kind == "stack" else None
     return site.page(
         request, f"{subject}.html", page=page, links=links, feed=feed, first_rows=PAGE_ROWS
     )

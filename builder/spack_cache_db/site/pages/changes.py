@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query import grouped
 from spack_cache_db.query.changes import Diff, compare
 from spack_cache_db.query.database import Lookups
-from spack_cache_db.site.pages.filters import AddressFields, Pairs
+from spack_cache_db.site.pages.filters import AddressFields
 
 MOST_EXPLAINED = 5_000
 """Limit of added and removed hashes up to which causes are searched; more would take seconds."""
@@ -32,16 +32,11 @@ class Sides(AddressFields):
     target: str | None = None
     host: str | None = None
 
-    @property
-    def narrowing(self) -> Pairs:
-        """The names that narrow the comparison, with their fields."""
-        return [(name, value) for name, value in self.pairs if name not in ("old", "new")]
-
     def address(self, form: str = "", **changes: str | None) -> str:
         """Return the address of the comparison after some changes, as a page or in a form."""
         sides = replace(self, **changes)  # type: ignore[arg-type]
         old, new = (quote(side, safe=":") for side in (sides.old, sides.new))
-        query = urlencode(sides.narrowing)
+        query = sides.query_string(old="", new="")
         return f"/diff/{old}...{new}{form and f'.{form}'}{query and f'?{query}'}"
 
 

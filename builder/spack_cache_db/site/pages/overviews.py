@@ -106,11 +106,8 @@ def load_about(lookups: Lookups) -> dict[str, Any]:
     }
 
 
-def load_release(lookups: Lookups, name: str, _: Pairs) -> dict[str, Any] | None:
-    """Return the page of a release, with the releases before and after; None without it."""
-    release = lookups.release(name)
-    if release is None:
-        return None
+def load_release(lookups: Lookups, release: Release, _: Pairs) -> dict[str, Any]:
+    """Return the page of a release, with the releases before and after."""
     after = (item.name for item in lookups.releases.values() if item.previous == release.id)
     return {
         "release": release,
@@ -118,18 +115,15 @@ def load_release(lookups: Lookups, name: str, _: Pairs) -> dict[str, Any] | None
         "charts": _charts(facet_counts(lookups.conn, release.id)),
         "before": getattr(lookups.before(release), "name", None),
         "after": next(after, None),
-        "install": install_example(lookups.conn, name),
-        "explicit_count": explicit_count(lookups.conn, name),
+        "install": install_example(lookups.conn, release.name),
+        "explicit_count": explicit_count(lookups.conn, release.name),
     }
 
 
-def load_stack(lookups: Lookups, name: str, _: Pairs) -> dict[str, Any] | None:
-    """Return the page of a stack, with its binaries in each release; None without it."""
-    stack = lookups.stack(name)
-    if stack is None:
-        return None
+def load_stack(lookups: Lookups, stack: Stack, _: Pairs) -> dict[str, Any]:
+    """Return the page of a stack, with its binaries in each release."""
     facets = {facet: _counts(lookups, None, stack.id, facet) for facet in ("target", "compiler")}
-    in_releases = releases_of_stack(lookups.conn, name)
+    in_releases = releases_of_stack(lookups.conn, stack.name)
     return {
         "stack": stack,
         "packages": sorted(_counts(lookups, None, stack.id, "package").items()),
@@ -139,7 +133,7 @@ def load_stack(lookups: Lookups, name: str, _: Pairs) -> dict[str, Any] | None:
             for key, release in lookups.releases.items()
             if key in in_releases
         ],
-        "changes": latest_changes(lookups, stack=name),
+        "changes": latest_changes(lookups, stack=stack.name),
     }
 
 
@@ -173,15 +167,12 @@ class CoverageFilters(AddressFields):
         return self.by if self.by in COLUMN_KINDS else COLUMN_KINDS[0]
 
 
-def load_coverage(lookups: Lookups, name: str, pairs: Pairs) -> dict[str, Any] | None:
-    """Return the gaps of a release; None if it does not exist.
+def load_coverage(lookups: Lookups, release: Release, pairs: Pairs) -> dict[str, Any]:
+    """Return the gaps of a release.
 
     A gap is a package without a binary in a column where the reference has one. The reference is a
     column, by default the one with most packages, or another release.
     """
-    release = lookups.release(name)
-    if release is None:
-        return None
     filters, fault = CoverageFilters.parse(pairs), None
     binaries = _binaries(lookups, release, filters.kind)
     packages = Counter(column for _, column in binaries)
