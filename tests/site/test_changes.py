@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.query.changes import diff
+from spack_cache_db.query.changes import compare, diff
 from spack_cache_db.query.database import connected, read_lookups
 from spack_cache_db.schema import CHANGE_WORDS
 from spack_cache_db.site.answers import SiteSettings
 from spack_cache_db.site.pages import changes
-from spack_cache_db.site.pages.changes import Sides
 from spack_cache_db.site.workers.worker import open_site
 from tests.commands import run
 from tests.pagetexts import page, spec, spec_hash, write
@@ -149,8 +148,9 @@ def test_what_is_too_much_for_a_page_has_pages_of_its_own(
     monkeypatch.setattr(changes, "MOST_ROWS", 1)
     with connected(planted) as conn:
         lookups = read_lookups(conn)
-        whole = changes.load_changes(lookups, Sides(OLD, NEW))
-        one = changes.load_changes(lookups, Sides(OLD, NEW, package="rebuilt"))
+        whole = changes.load_changes(lookups, compare(lookups, OLD, NEW), None)
+        found = compare(lookups, OLD, NEW, package="rebuilt")
+        one = changes.load_changes(lookups, found, "rebuilt")
     assert (whole["counts"]["rebuilt"], whole["rows"]) == ({"rebuilt": 1}, {})
     assert [*map(len, one["rows"]["rebuilt"].values())] == [1]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlencode
@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, unquote, urlencode
 from spack_cache_db.errors import BuilderError, printable
 from spack_cache_db.query import Rows, csv_text, json_text
 from spack_cache_db.query.answers import found_part, found_rows
+from spack_cache_db.query.changes import compare as compared
 from spack_cache_db.query.configurations import configurations_beginning
 from spack_cache_db.query.coverage import commands_of
 from spack_cache_db.query.explanation import why_in_time, why_not
@@ -274,16 +275,21 @@ def cover(site: Site, request: Request, form: str | None) -> Answer:
 def comparison(site: Site, request: Request, old: str, new: str, form: str | None) -> Answer:
     """Return `/diff/<old>...<new>`, as a page, `.json` or `.csv`."""
     sides = replace(changes.Sides.parse(request.pairs), old=old, new=new)
-    if form is not None:
-        diff = changes.difference_of(site.lookups, sides)
-        if not any(diff.specs):
-            message = f"neither {diff.old} nor {diff.new} has such a binary: nothing is compared"
-            return refused(message, form, 404)
-        return data(form_of(diff.as_dict(), diff.rows, form), form)
     try:
-        page = changes.load_changes(site.lookups, sides)
+        found = compared(site.lookups, **asdict(sides))
     except UnknownNameError as error:
+        if form is not None:
+            raise
         return site.page(request, "changes.html", sides=sides, error=str(error), status=404)
+    if form is not None:
+        if (count := len(found.amounts)) > changes.MOST_LISTED:
+            return refused(changes.TOO_MANY.format(count, changes.MOST_LISTED), form)
+        if not any(found.specs):
+            neither = "neither {} nor {} has such a binary: nothing is compared"
+            return refused(neither.format(*found.sides), form, 404)
+        diff = found.in_words(changes.MOST_EXPLAINED)
+        return data(form_of(diff.as_dict(), diff.rows, form), form)
+    page = changes.load_changes(site.lookups, found, sides.package)
     topic = Topic(package=sides.package, stack=sides.stack, host=sides.host)
     links = DataLinks(None, sides.address("json"), sides.address("csv"))
     return site.page(request, "changes.html", page=page, sides=sides, links=links, feed=topic.feed)

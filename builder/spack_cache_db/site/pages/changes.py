@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-from spack_cache_db.errors import BuilderError
 from spack_cache_db.query import grouped
-from spack_cache_db.query.changes import Diff, compare
+from spack_cache_db.query.changes import Changes
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.site.pages.filters import AddressFields
 
@@ -17,6 +16,10 @@ MOST_EXPLAINED = 5_000
 """Limit of added and removed hashes up to which causes are searched; more would take seconds."""
 MOST_LISTED = 15_000
 """Limit of configurations in JSON or CSV; 15,000 take some 60 MB."""
+TOO_MANY = (
+    "{:,} configurations differ, but this site lists at most {:,}: add package, stack, target or"
+    " host, or use the command diff on the downloaded file"
+)
 MOST_ROWS = 150
 """Limit of configurations that are listed; beyond it, packages link to their own comparison."""
 
@@ -40,15 +43,11 @@ class Sides(AddressFields):
         return f"/diff/{old}...{new}{form and f'.{form}'}{query and f'?{query}'}"
 
 
-def load_changes(lookups: Lookups, sides: Sides) -> dict[str, Any]:
+def load_changes(lookups: Lookups, changes: Changes, package: str | None) -> dict[str, Any]:
     """Return the variables of the page: `counts` and `rows` are configurations by package.
 
     There are rows for one package or for few changes. Causes are None beyond `MOST_EXPLAINED`.
-
-    Raises:
-        UnknownNameError: a release, stack, package, target or host does not exist.
     """
-    changes = compare(lookups, **asdict(sides))
     names, package_of = lookups.words["package"], lookups.column("configurations", "package")
     counts = {
         change: Counter(sorted(names[package_of[key]] for key in keys))
@@ -56,7 +55,7 @@ def load_changes(lookups: Lookups, sides: Sides) -> dict[str, Any]:
     }
     rows = {}
     # Two snapshots may differ in thousands of configurations.
-    if sides.package or len(changes.amounts) <= MOST_ROWS:
+    if package or len(changes.amounts) <= MOST_ROWS:
         for change, changed in changes.configurations().items():
             rows[change] = grouped((row.configuration.package, row) for row in changed[:MOST_ROWS])
     versions = {change: grouped(pairs) for change, pairs in changes.versions._asdict().items()}
@@ -68,22 +67,6 @@ def load_changes(lookups: Lookups, sides: Sides) -> dict[str, Any]:
         "upgrades": sorted(versions["added"].keys() & versions["removed"].keys()),
         "causes": changes.causes(MOST_EXPLAINED),
     }
-
-
-def difference_of(lookups: Lookups, sides: Sides) -> Diff:
-    """Return the difference for an address, as the command `diff` prints it.
-
-    Raises:
-        UnknownNameError: a release, stack, package, target or host does not exist.
-        BuilderError: the sides differ in more than `MOST_LISTED` configurations.
-    """
-    changes = compare(lookups, **asdict(sides))
-    if (count := len(changes.amounts)) > MOST_LISTED:
-        raise BuilderError(
-            f"{count:,} configurations differ, but this site lists at most {MOST_LISTED:,}:"
-            " add package, stack, target or host, or use the command diff on the downloaded file"
-        )
-    return changes.in_words(MOST_EXPLAINED)
 
 
 def with_defaults(lookups: Lookups, sides: Sides) -> Sides:
