@@ -39,8 +39,7 @@ class Sides(AddressFields):
         """Return the address of the comparison after some changes, as a page or in a form."""
         sides = replace(self, **changes)  # type: ignore[arg-type]
         old, new = (quote(side, safe=":") for side in (sides.old, sides.new))
-        query = sides.query_string(old="", new="")
-        return f"/diff/{old}...{new}{form and f'.{form}'}{query and f'?{query}'}"
+        return f"/diff/{old}...{new}{form and f'.{form}'}{sides.query(old='', new='')}"
 
 
 def load_changes(lookups: Lookups, changes: Changes, package: str | None) -> dict[str, Any]:

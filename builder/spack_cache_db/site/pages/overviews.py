@@ -14,7 +14,7 @@ from typing import Any
 from spack_cache_db.errors import counted
 from spack_cache_db.query.changes import amounts_of_releases
 from spack_cache_db.query.configurations import packages_in_stacks
-from spack_cache_db.query.database import Lookups, Release, releases_of_stack, select
+from spack_cache_db.query.database import Lookups, Release, Stack, releases_of_stack, select
 from spack_cache_db.query.installation import (
     explicit_count,
     install_example,
