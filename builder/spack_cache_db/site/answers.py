@@ -194,23 +194,8 @@ class Site:
         self, request: Request, template: str, status: int = 200, kind: str = "html", **context: Any
     ) -> Answer:
         """Return the page that a template renders; `kind` is a key of `CONTENT_TYPES`."""
-        without_host = urlencode([pair for pair in request.pairs if pair[0] != "host"])
-        context |= {
-            "request": {
-                "path": self.settings.path(request.path),
-                "args": request.args,
-                "origin": request.origin,
-                "without_host": without_host and f"?{without_host}",
-            },
-            "menu": request.menu,
-            "canonical": self.absolute(request, request.path) if status == 200 else None,
-            "status": status,
-        }
+        context |= {"request": request, "status": status}
         return data(self.environment.get_template(template).render(context), kind, status=status)
-
-    def absolute(self, request: Request, path: str) -> str:
-        """Return the address of a path with scheme and host."""
-        return request.origin + self.settings.path(path)
 
     def redirect(
         self, path: str, query: Sequence[tuple[str, str]] = (), status: int = 302

@@ -72,12 +72,6 @@ def name_of(datasette: Any) -> str | None:
     return next((database.name for database in catalogues(datasette)), None)
 
 
-def others(datasette: Any) -> list[str]:
-    """Return the names of the databases that our pages do not read."""
-    hidden = {name_of(datasette), "_internal"}
-    return [name for name in datasette.databases if name not in hidden]
-
-
 def is_site(datasette: Any) -> bool:
     """Return whether a Datasette shows our pages."""
     folder = datasette.plugins_dir

@@ -13,7 +13,7 @@ from datasette.plugins import pm
 from datasette.utils import await_me_maybe
 
 from spack_cache_db.site.answers import Answer, Link, Request, refused
-from spack_cache_db.site.catalogues import ensure, may_view, others, published
+from spack_cache_db.site.catalogues import ensure, may_view, published
 from spack_cache_db.site.download import DOWNLOAD, download
 from spack_cache_db.site.routes import ROUTES, respond, route_of
 from spack_cache_db.site.workers.execute import ask
@@ -96,8 +96,9 @@ async def _page_request(datasette: Any, request: Any, form: str | None) -> Reque
     ]
     databases = [
         Link(datasette.urls.database(name), name)
-        for name in (others(datasette) if request.path == "/about" else ())
-        if await may_view(datasette, actor, name)
+        for name in (datasette.databases if request.path == "/about" else ())
+        if name not in (published(datasette).name, "_internal")
+        and await may_view(datasette, actor, name)
     ]
     origin = str(datasette.absolute_url(request, "/")).rstrip("/")
     query = request.query_string
