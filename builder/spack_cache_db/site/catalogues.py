@@ -15,7 +15,6 @@ from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from datasette.utils import StartupError, tilde_encode
 from datasette.utils.asgi import Forbidden
@@ -33,26 +32,21 @@ _TEXTS = ("title", "license", "license_url", "source", "source_url", "about", "a
 """Metadata of the whole site that pages show."""
 
 
-_faults: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
-
-
-def fault_of(database: Any) -> str | None:
-    """Return why one of Datasette's databases is not a catalogue; None if it is one."""
-    if not database.path:
-        return "is in memory"
-    if database not in _faults:
-        try:
-            check_header(Path(database.path))
-            _faults[database] = None
-        except DatabaseError as error:
-            _faults[database] = str(error)
-    return _faults[database]
+@cache
+def fault_of(path: str) -> str | None:
+    """Return why a file is not a catalogue; None if it is one."""
+    try:
+        check_header(Path(path))
+    except DatabaseError as error:
+        return str(error)
+    return None
 
 
 def catalogues(datasette: Any) -> list[Any]:
     """Return the databases that are catalogues, in the order of the command line."""
     # Copied first, because Datasette may add a database in another thread.
-    return [item for item in [*datasette.databases.values()] if fault_of(item) is None]
+    databases = [*datasette.databases.values()]
+    return [item for item in databases if item.path and fault_of(str(item.path)) is None]
 
 
 def published(datasette: Any) -> Any:
@@ -186,21 +180,16 @@ def asset_version() -> str:
     return digest.hexdigest()[:10]
 
 
-def metadata_of(datasette: Any, database: str, kind: str) -> dict[str, Any]:
-    """Return the metadata of a database's tables or queries by name (`kind`)."""
-    databases = datasette._metadata_local.get("databases") or {}
-    described: dict[str, Any] = (databases.get(database) or {}).get(kind) or {}
-    return described
+def metadata_of(datasette: Any, database: str) -> dict[str, Any]:
+    """Return the metadata of a database."""
+    databases: dict[str, Any] = datasette._metadata_local.get("databases") or {}
+    return databases.get(database) or {}
 
 
 def own_queries(datasette: Any, database: str) -> dict[str, Any]:
     """Return the metadata of the canned queries that come from our metadata.yml."""
-    queries = metadata_of(datasette, database, "queries")
-    return {
-        name: query
-        for name, query in queries.items()
-        if isinstance(query, dict) and "group" in query
-    }
+    queries = (metadata_of(datasette, database).get("queries") or {}).items()
+    return {name: query for name, query in queries if isinstance(query, dict) and "group" in query}
 
 
 def overlaid(ours: Any, theirs: Any) -> Any:

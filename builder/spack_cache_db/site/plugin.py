@@ -105,7 +105,7 @@ def startup(datasette: Any) -> None:
     if not is_site(datasette):
         return
     for database in datasette.databases.values():
-        if database.path and (fault := catalogues.fault_of(database)) is not None:
+        if database.path and (fault := catalogues.fault_of(str(database.path))):
             print(f"Not shown by the site's pages: {fault}", file=sys.stderr)
     if not allowances_of(datasette).sql_in_server:
         execute.use_workers(datasette)
