@@ -11,7 +11,7 @@ from itertools import chain
 from operator import contains
 from typing import Any, NamedTuple
 
-from spack_cache_db.query.conditions import COLUMNS, Condition, asked, without
+from spack_cache_db.query.conditions import COLUMNS, Condition, Conditions, asked, only, without
 from spack_cache_db.query.database import Lookups, json_pieces, select, select_ids
 from spack_cache_db.records import ROOT
 
@@ -142,12 +142,6 @@ def words_with(lookups: Lookups, condition: Condition) -> set[str]:
     return set(filter(condition.holds, lookups.words[COLUMNS[condition.kind]].values()))
 
 
-def releases_with(lookups: Lookups, condition: Condition) -> frozenset[int]:
-    """Return the ids of the releases that have a binary with a word that satisfies a condition."""
-    texts = json.dumps([*words_with(lookups, condition)])
-    return select_ids(lookups.conn, RELEASES_WITH, facet=COLUMNS[condition.kind], texts=texts)
-
-
 def sizes_of(conn: sqlite3.Connection, listings: Iterable[list[Any]]) -> dict[int, str | None]:
     """Return the size of each spec in a release, given pairs of a release's name and a spec."""
     pieces = (select(conn, SIZES, listings=piece) for piece in json_pieces(listings))
@@ -165,12 +159,16 @@ def newest_snapshot(lookups: Lookups) -> str | None:
     return max(filter(None, dates), default=None)
 
 
-def count_packages(lookups: Lookups, conditions: Iterable[Condition]) -> dict[str, Count]:
+def count_packages(
+    lookups: Lookups, conditions: Conditions, lacks: Condition | None = None
+) -> dict[str, Count]:
     """Return the counts of packages, of binaries that satisfy conditions.
 
-    Conditions are on a release, a stack and words. `Lookups.words` has the versions.
+    Conditions are on words, a stack and releases. The first release is counted; the others have a
+    binary of the package too. In this release and stack, or in all stacks of the release `lacks`,
+    no binary of the package satisfies the condition `lacks`. `Lookups.words` has the versions.
     """
-    conditions = tuple(conditions)
+    places = only(conditions, "release", "stack")
     allowed: dict[str, set[str]] = {}
     for condition in without(conditions, "release", "stack"):
         column, words = COLUMNS[condition.kind], words_with(lookups, condition)
@@ -180,8 +178,31 @@ def count_packages(lookups: Lookups, conditions: Iterable[Condition]) -> dict[st
     for (package, *cells), count in count_by(lookups, release, stack, "package", *allowed).items():
         if all(map(contains, allowed.values(), cells)):
             counts[package] = counts[package] + count if package in counts else count
+    for other in only(conditions, "release")[1:]:
+        required = count_packages(lookups, (other,))
+        counts = {package: count for package, count in counts.items() if package in required}
+    if lacks is not None:
+        is_release = lacks.kind == "release"
+        excluded = count_packages(lookups, (lacks,) if is_release else (lacks, *places))
+        counts = {package: count for package, count in counts.items() if package not in excluded}
     lookups.learn({count.newest for count in counts.values()}, set())
     return counts
+
+
+def newest_release(
+    lookups: Lookups, conditions: Conditions, lacks: Condition | None = None
+) -> tuple[str, int] | None:
+    """Return the first release with packages that `count_packages` counts, and their number."""
+    releases = frozenset(lookups.releases)
+    for condition in without(conditions, "release", "stack"):
+        texts = json.dumps([*words_with(lookups, condition)])
+        facet = COLUMNS[condition.kind]
+        releases &= select_ids(lookups.conn, RELEASES_WITH, facet=facet, texts=texts)
+    for key, release in lookups.releases.items():
+        place = Condition("release", release.name, key)
+        if key in releases and (counts := count_packages(lookups, (place, *conditions), lacks)):
+            return release.name, len(counts)
+    return None
 
 
 def count_by(

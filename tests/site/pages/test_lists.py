@@ -117,7 +117,7 @@ def test_the_newest_release_with_a_binary_is_named(lookups: Lookups, asked: dict
     name, own = next((name, page) for name, page in lists.items() if page.rows)
     found = packages(lookups, **asked).newest
 
-    assert found == (", ".join(asked.values()), name, len(own.rows))
+    assert found == (name, len(own.rows))
     assert own.newest is None
     assert packages(lookups, host="power9le").newest is None
     assert packages(lookups).newest is None

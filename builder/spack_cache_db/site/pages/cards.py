@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from spack_cache_db.query.conditions import Condition, Conditions, OneOf, asked
 from spack_cache_db.query.configurations import Counted, first_releases, specs_in_scope
@@ -25,25 +26,6 @@ OPTIONS = ("+cuda", "+rocm", "+mpi", "+openmp", "+python", "+fortran")
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
-    """A package that has binaries: `total` in all, and `spec_count` in the scope.
-
-    The other facts are about those in the scope; `command` is for the best one.
-    """
-
-    name: str
-    reason: str
-    summary: str
-    total: int
-    version: str
-    spec_count: int
-    compilers: tuple[str, ...]
-    variants: tuple[str, ...]
-    releases: tuple[str, ...]
-    command: str
-
-
-@dataclass(frozen=True, slots=True)
 class Packages:
     """The packages that words mean, the best first.
 
@@ -55,7 +37,7 @@ class Packages:
     """
 
     words: str
-    cards: tuple[Card, ...]
+    cards: tuple[dict[str, Any], ...]
     more: tuple[str, ...]
     unbuilt: tuple[str, ...]
     reason: str
@@ -77,7 +59,7 @@ def packages_of(
     cards = cards_of(lookups, {name: found.reasons[name] for name in built[:MOST_CARDS]}, scope)
     return Packages(
         words=" ".join(words),
-        cards=tuple(sorted(cards, key=lambda card: not card.spec_count)),
+        cards=tuple(sorted(cards, key=lambda card: not card["spec_count"])),
         more=tuple(built[MOST_CARDS:]),
         unbuilt=tuple(unbuilt),
         reason=found.reasons[unbuilt[0]] if unbuilt else "",
@@ -86,8 +68,13 @@ def packages_of(
     )
 
 
-def cards_of(lookups: Lookups, reasons: Mapping[str, str], scope: Conditions) -> list[Card]:
-    """Return a card for each package, in their order."""
+def cards_of(
+    lookups: Lookups, reasons: Mapping[str, str], scope: Conditions
+) -> list[dict[str, Any]]:
+    """Return a card for each package, in their order: `total` counts all of its binaries.
+
+    The other facts are about binaries in the scope; `command` is for the best one.
+    """
     counts = package_counts(lookups)
     names = OneOf(frozenset(reasons))
     results = matching(lookups, (Condition("package", "", names), *scope))
@@ -100,25 +87,27 @@ def cards_of(lookups: Lookups, reasons: Mapping[str, str], scope: Conditions) ->
     hashes = {first[key]: binaries[0].hash for key, binaries in specs.items()}
     summaries = {name: text for name, kind, text in load_names(lookups) if kind == "package"}
     chosen = asked(scope, "release")
-
-    def card(name: str, group: Sequence[Counted]) -> Card:
+    cards = []
+    for name in reasons:
+        group, dag_hash = groups[name], hashes.get(name)
         rows, ids = [row.configuration for row in group], [row.id for row in group]
         variants = {text for row in rows for text in row.variants}
         releases = (lookups.releases[chosen].name,) if chosen is not None else ()
-        return Card(
-            name,
-            reasons[name],
-            summaries.get(name, ""),
-            counts[name],
-            version=newest_version({row.version for row in rows}) or "",
-            spec_count=sum(row.spec_count for row in group),
-            compilers=tuple(_compilers([row.compiler for row in rows])),
-            variants=tuple(text for text in OPTIONS if text in variants),
-            releases=releases or first_releases(lookups, ids, MOST_RELEASES),
-            command=commands_of(lookups.conn, name, hashes[name]).text if name in hashes else "",
+        cards.append(
+            {
+                "name": name,
+                "reason": reasons[name],
+                "summary": summaries.get(name, ""),
+                "total": counts[name],
+                "version": newest_version({row.version for row in rows}) or "",
+                "spec_count": sum(row.spec_count for row in group),
+                "compilers": [*_compilers([row.compiler for row in rows])],
+                "variants": [text for text in OPTIONS if text in variants],
+                "releases": releases or first_releases(lookups, ids, MOST_RELEASES),
+                "command": commands_of(lookups.conn, name, dag_hash).text if dag_hash else "",
+            }
         )
-
-    return [card(name, groups[name]) for name in reasons]
+    return cards
 
 
 def _compilers(compilers: Sequence[str]) -> Iterator[str]:

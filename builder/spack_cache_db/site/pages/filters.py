@@ -242,17 +242,15 @@ def package_links(database: str, package: str, filters: Filters) -> DataLinks:
     pairs = [("package", package)]
     for name, value in filters.chosen:
         condition = condition_of(name, value)
-        is_host_in_release = name == "host" and filters.release is not None
-        if is_host_in_release or (name == "target" and value.endswith(":")):
-            names = {*known_targets(), value.removesuffix(":")}
-            pairs.append(("target__in", ",".join(sorted(filter(condition.holds, names)))))
-        elif isinstance(condition.asked, CompilerConstraint):
-            pairs.append(("compiler__startswith", value))
-        else:
-            word = condition.asked
-            text = word.text if isinstance(word, Word) else value
-            pairs.append((lookups.get(name, name), text))
-    if filters.release is not None:
-        return data_links(database, "build_listings", pairs)
+        match condition.asked:
+            case Word(text):
+                pairs.append((lookups.get(name, name), text))
+            case CompilerConstraint():
+                pairs.append(("compiler__startswith", value))
+            case _ if name == "host" and filters.release is None:
+                pairs.append((name, value))
+            case _:
+                names = {*known_targets(), value.removesuffix(":")}
+                pairs.append(("target__in", ",".join(sorted(filter(condition.holds, names)))))
     table = "builds" if filters.host is None else "host_builds"
-    return data_links(database, table, pairs)
+    return data_links(database, "build_listings" if filters.release else table, pairs)

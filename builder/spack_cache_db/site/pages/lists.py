@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from spack_cache_db.query.conditions import Condition, OneOf, only
+from spack_cache_db.query.conditions import Condition, OneOf
 from spack_cache_db.query.database import Lookups, filled_tables, select
 from spack_cache_db.query.packages import known_packages, versions_behind
-from spack_cache_db.query.totals import PACKAGES, Count, count_packages, releases_with, words_with
+from spack_cache_db.query.totals import PACKAGES, count_packages, newest_release, words_with
 from spack_cache_db.site.pages.filters import (
     PLACES,
     AddressFields,
@@ -37,8 +37,6 @@ FAULTS = {
 """Messages about filters with unknown names."""
 
 ListRow = dict[str, Any]
-ListConditions = Mapping[str, Condition | None]
-"""The conditions of the filters in `FAULTS`, by their names; None for an unknown name."""
 
 
 class ListColumn(NamedTuple):
@@ -63,6 +61,11 @@ class ListColumn(NamedTuple):
         return " ".join(["count"] * (self.kind == "count") + ["minor"] * self.is_minor)
 
 
+RECORDS = {
+    "releases": ("position", "name", "kind", "date", "package_count", "spec_count"),
+    "stacks": ("name", "release_count", "spec_count"),
+}
+"""The fields of records in a list; `spec_count` is called `specs` there."""
 _SPECS = ListColumn("specs", "Binaries", "count")
 _LATEST = ListColumn("latest", "Spack has", "text")
 COLUMNS: Mapping[str, tuple[ListColumn, ...]] = {
@@ -129,14 +132,6 @@ class ListFilters(AddressFields):
         return self.q.strip().lower() in name.lower()
 
 
-class NewestRelease(NamedTuple):
-    """The newest release with packages that match a list's filters, and their number."""
-
-    subject: str
-    release: str
-    packages: int
-
-
 @dataclass(frozen=True, slots=True)
 class ListPage:
     """The content of a list.
@@ -144,7 +139,8 @@ class ListPage:
     Attributes:
         total: the number of rows without filters.
         package_query: the query string that filters a package's page like the list.
-        newest: only with filters of configurations and without a release.
+        newest: the newest release with matching packages, and their number; only with filters of
+            configurations and without a release.
     """
 
     kind: str
@@ -154,7 +150,7 @@ class ListPage:
     columns: tuple[ListColumn, ...]
     faults: tuple[str, ...] = ()
     package_query: str = ""
-    newest: NewestRelease | None = None
+    newest: tuple[str, int] | None = None
 
     @property
     def sortable(self) -> dict[str, ListColumn]:
@@ -211,24 +207,10 @@ def load_list(lookups: Lookups, kind: str, filters: ListFilters) -> ListPage:
     """Return the list of packages, of releases, or of stacks without `root`."""
     if kind == "packages":
         return load_packages(lookups, filters)
-    rows: list[ListRow]
-    if kind == "releases":
-        rows = [
-            {
-                "position": release.position,
-                "name": release.name,
-                "kind": release.kind,
-                "date": release.date,
-                "packages": release.package_count,
-                "specs": release.spec_count,
-            }
-            for release in lookups.releases.values()
-        ]
-    else:
-        rows = [
-            {"name": stack.name, "releases": stack.release_count, "specs": stack.spec_count}
-            for stack in lookups.stacks.values()
-        ]
+    rows = [
+        {field.replace("_count", "s"): getattr(record, field) for field in RECORDS[kind]}
+        for record in getattr(lookups, kind).values()
+    ]
     matches = (row for row in rows if filters.kind in ("", row.get("kind")))
     named = tuple(row for row in matches if filters.has_text(row["name"]))
     return ListPage(kind, filters, named, len(rows), COLUMNS[kind])
@@ -252,7 +234,7 @@ def load_packages(lookups: Lookups, filters: ListFilters) -> ListPage:
 
 def _with_binary(lookups: Lookups, filters: ListFilters) -> ListPage:
     """Return the list of packages that have a binary."""
-    columns = COLUMNS["packages"]
+    columns, newest = COLUMNS["packages"], None
 
     def read() -> dict[str, ListRow]:
         names = [column.name for column in columns]
@@ -265,17 +247,23 @@ def _with_binary(lookups: Lookups, filters: ListFilters) -> ListPage:
     conditions = {
         name: _condition(lookups, name, value) for name, value in filters.pairs if name in FAULTS
     }
+    faults = tuple(
+        FAULTS[name].format(condition.text)
+        for name, condition in conditions.items()
+        if not (condition.asked if condition.kind in PLACES else words_with(lookups, condition))
+    )
     if conditions:
-        versions = lookups.words["version"]
+        lacks, versions = conditions.pop("lacks", None), lookups.words["version"]
+        # An unknown release or stack is ignored.
+        known = tuple(condition for condition in conditions.values() if condition.asked != 0)
+        counts = count_packages(lookups, known, lacks)
         matches = [
             every[name]
-            | {
-                "version": versions[count.newest],
-                "configurations": count.configurations,
-                "specs": count.specs,
-            }
-            for name, count in sorted(_counts(lookups, conditions).items())
+            | {"version": versions[version], "configurations": configurations, "specs": specs}
+            for name, (configurations, specs, version) in sorted(counts.items())
         ]
+        if matches and not filters.release and conditions.keys() & {*CONFIGURATION_FILTERS}:
+            newest = newest_release(lookups, known, lacks)
         # These two columns ignore the filters.
         columns = tuple(
             column._replace(title=f"{column.title} overall")
@@ -289,13 +277,9 @@ def _with_binary(lookups: Lookups, filters: ListFilters) -> ListPage:
         tuple(row for row in matches if filters.has_text(row["name"])),
         len(rows),
         columns,
-        tuple(
-            FAULTS[name].format(getattr(filters, name))
-            for name, condition in conditions.items()
-            if condition is None
-        ),
+        faults,
         _package_query(lookups, filters, conditions.get("has")),
-        _newest_release(lookups, conditions) if matches else None,
+        newest,
     )
 
 
@@ -323,51 +307,18 @@ def _missing(conn: sqlite3.Connection, page: ListPage) -> ListPage:
     return replace(page, rows=tuple(rows), total=len(packages), columns=COLUMNS["missing"])
 
 
-def _condition(lookups: Lookups, name: str, value: str) -> Condition | None:
-    """Return the condition of a filter; None if nothing in the database has this name."""
+def _condition(lookups: Lookups, name: str, value: str) -> Condition:
+    """Return the condition of a filter; an unknown release or stack has the id 0."""
+    families = lookups.families.items()
+    targets = frozenset(target for target, family in families if value in (target, family))
+    release, stack = lookups.release(value), lookups.stack(value)
+    if name == "stack":
+        return Condition("stack", value, stack.id if stack else 0)
+    if name == "release" or (name in ("has", "lacks") and release and not targets):
+        return Condition("release", value, release.id if release else 0)
     if name in ("has", "lacks"):
-        families = lookups.families.items()
-        targets = frozenset(target for target, family in families if value in (target, family))
-        if targets:
-            return Condition("target", value, OneOf(targets))
-        name = "release"
-    if name in ("release", "stack"):
-        record = lookups.release(value) if name == "release" else lookups.stack(value)
-        return Condition(name, value, record.id) if record else None
-    condition = condition_of(name, value)
-    return condition if words_with(lookups, condition) else None
-
-
-def _counts(lookups: Lookups, conditions: ListConditions) -> dict[str, Count]:
-    """Return the counts of each package that satisfies the conditions of filters."""
-    known = {name: condition for name, condition in conditions.items() if condition is not None}
-    if conditions.keys() - known.keys() - {"release", "stack", "lacks"}:
-        return {}
-    has, lacks = known.get("has"), known.pop("lacks", None)
-    counts = count_packages(lookups, known.values())
-    if has is not None and has.kind == "release" and "release" in known:
-        others = count_packages(lookups, [has])
-        counts = {package: count for package, count in counts.items() if package in others}
-    if lacks is not None:
-        places = () if lacks.kind == "release" else only(tuple(known.values()), "release", "stack")
-        others = count_packages(lookups, (lacks, *places))
-        counts = {package: count for package, count in counts.items() if package not in others}
-    return counts
-
-
-def _newest_release(lookups: Lookups, conditions: ListConditions) -> NewestRelease | None:
-    """Return the newest release with matching packages; None if the filters name a release."""
-    names = [name for name in conditions if name in CONFIGURATION_FILTERS]
-    on_words = [condition for name in names if (condition := conditions[name]) is not None]
-    if "release" in conditions or not on_words:
-        return None
-    having = (releases_with(lookups, condition) for condition in on_words)
-    for key in sorted(frozenset.intersection(*having), key=[*lookups.releases].index):
-        release = Condition("release", lookups.releases[key].name, key)
-        if counts := _counts(lookups, {"release": release, **conditions}):
-            subject = ", ".join(condition.text for condition in on_words)
-            return NewestRelease(subject, release.text, len(counts))
-    return None
+        return Condition("target", value, OneOf(targets))
+    return condition_of(name, value)
 
 
 def _package_query(lookups: Lookups, filters: ListFilters, has: Condition | None) -> str:
