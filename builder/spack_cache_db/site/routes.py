@@ -119,13 +119,12 @@ def binary(site: Site, request: Request, hash: str) -> Answer:
         links = data_links(site.settings.route, table, [("hash", hash)])
         narrowing = replace(Narrowing.parse(request.pairs), release=page.release)
         return site.page(request, "spec.html", page=page, links=links, narrowing=narrowing)
-    specs = configurations_beginning(site.lookups, hash, spec.MOST_CANDIDATES + 1)
+    specs = configurations_beginning(site.lookups, hash, spec.MOST_CANDIDATES)
     if not specs:
         return missing(site, request, "spec", hash)
     if len(specs) == 1:
         return site.redirect(f"/spec/{specs[0][0]}")
-    most = spec.MOST_CANDIDATES
-    return site.page(request, "candidates.html", prefix=hash, candidates=specs, most=most)
+    return site.page(request, "candidates.html", prefix=hash, candidates=specs)
 
 
 OVERVIEWS: dict[str, tuple[Callable[..., dict[str, Any]], str]] = {
