@@ -147,12 +147,11 @@ class _Search:
         from spack_cache_db.query.conditions import UnsupportedQuery
         from spack_cache_db.query.explanation import why_corrected
         from spack_cache_db.query.names import read_spellings, scope_of, spec_in
-        from spack_cache_db.query.records import explicitly, question_of
+        from spack_cache_db.query.records import question_of
         from spack_cache_db.query.selection import Candidates
         from spack_cache_db.spack.parser import parse_query
 
-        scope = scope_of(lookups, **names)
-        self._scope = (*scope, *explicitly(lookups)) if explicit else scope
+        self._scope = scope_of(lookups, explicit, **names)
         pasted = spec_in(lookups, spec, version)
         self._candidates, self._query = Candidates(lookups), parse_query(pasted.spec)
         spelled = read_spellings(lookups).notes(names.items())

@@ -47,7 +47,7 @@ from spack_cache_db.query.database import (
 )
 from spack_cache_db.query.graph import externals
 from spack_cache_db.query.names import scope_of
-from spack_cache_db.query.records import explicitly, question_of
+from spack_cache_db.query.records import question_of
 from spack_cache_db.query.selection import ResultSet, configuration_ids, counted_part, matching
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.parser import parse_query, parser_of
@@ -197,9 +197,7 @@ def find(
     parsed = parser_of(spack)(query)
     with opened(db) as lookups:
         names = {"release": release, "stack": stack, "host": host, "os": os, "platform": platform}
-        scope = scope_of(lookups, **names)
-        scope = (*scope, *explicitly(lookups)) if explicit else scope
-        question = question_of(lookups, parsed, scope)
+        question = question_of(lookups, parsed, scope_of(lookups, explicit, **names))
         results = matching(lookups, question.conditions)
         answer = FoundList(found_part(lookups, results, slice(limit), with_hashes=with_hashes))
         answer.notes = notes_on(lookups, question)

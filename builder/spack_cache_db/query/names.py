@@ -10,9 +10,9 @@ from itertools import islice
 from typing import Literal
 
 from spack_cache_db.errors import BuilderError, counted
-from spack_cache_db.query.conditions import VIRTUALS, Asked, Condition, Conditions, Word
+from spack_cache_db.query.conditions import VIRTUALS, Asked, Condition, Conditions, Verdict, Word
 from spack_cache_db.query.configurations import specs_beginning
-from spack_cache_db.query.database import Lookups, select
+from spack_cache_db.query.database import Lookups, select, select_ids
 from spack_cache_db.query.graph import KNOWN_AS_DEPENDENCY
 from spack_cache_db.spack.parser import todays_spec
 from spack_cache_db.spack.pasted_specs import KnownNames, PastedSpec, pasted_spec
@@ -248,7 +248,13 @@ class UnknownNameError(BuilderError):
     """An unknown release, stack, package or machine; the message has the names that are close."""
 
 
-def scope_of(lookups: Lookups, **arguments: str | None) -> Conditions:
+def explicitly(lookups: Lookups) -> Conditions:
+    """Return the condition that a spec was installed by name, not as a dependency."""
+    verdict = Verdict(select_ids(lookups.conn, "SELECT spec FROM installs WHERE explicit"))
+    return (Condition("specs", "asked for explicitly", verdict),)
+
+
+def scope_of(lookups: Lookups, explicit: bool = False, /, **arguments: str | None) -> Conditions:
     """Return the conditions of names by their kinds (`SCOPE`), in any spelling.
 
     Raises UnknownNameError for names that the database or archspec does not have.
@@ -276,7 +282,7 @@ def scope_of(lookups: Lookups, **arguments: str | None) -> Conditions:
         text = f"{kind}={name}" if kind in ("platform", "os") else name
         value: Asked = ids[kind][name] if kind in ("release", "stack") else Word(name)
         conditions.append(Condition(kind, text, name if kind == "host" else value))
-    return tuple(conditions)
+    return (*conditions, *(explicitly(lookups) if explicit else ()))
 
 
 def hint(name: str, known: Iterable[str], otherwise: str) -> str:

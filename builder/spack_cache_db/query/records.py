@@ -444,12 +444,6 @@ def _instead(records: SpecRecords, query: SpecQuery, dependency: str | None) -> 
     return "".join(f"; {text}" for text in words)
 
 
-def explicitly(lookups: Lookups) -> Conditions:
-    """Return the condition that a spec was installed by name, not as a dependency."""
-    verdict = Verdict(select_ids(lookups.conn, "SELECT spec FROM installs WHERE explicit"))
-    return (Condition("specs", "asked for explicitly", verdict),)
-
-
 class CheckedRules:
     """The requirements of an environment, checked for all specs of a database.
 

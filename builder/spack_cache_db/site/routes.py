@@ -246,24 +246,24 @@ def cover(site: Site, request: Request, form: str | None) -> Answer:
         return refused(f"the form has more than {MOST_FORM_FIELDS} fields", None, 413)
     # Browsers add carriage returns to the lines of a form.
     text = dict(reversed(pairs)).get("q", "").replace("\r\n", "\n")
-    narrowing, cover, error = Narrowing.parse(pairs), None, None
+    narrowing, answer, error = Narrowing.parse(pairs), None, None
     if form is not None:
-        cover = covered(site.lookups, text, narrowing)
-        return data(form_of(cover.as_dict(), cover.rows, form), form)
+        answer = covered(site.lookups, text, narrowing)
+        return data(form_of(answer.as_dict(), answer.rows, form), form)
     fields = [("q", text), *narrowing.pairs]
     is_short = len(urlencode(fields)) <= LONGEST_LINK
     if request.form is not None and is_short:
         return site.redirect("/cover", fields, status=303)
     try:
-        cover = covered(site.lookups, text, narrowing) if text.strip() else None
+        answer = covered(site.lookups, text, narrowing) if text.strip() else None
     except BuilderError as unreadable:
         error = str(unreadable)
     return site.page(
         request,
         "cover.html",
-        cover=cover,
+        cover=answer,
         error=error,
-        install=commands_of(site.conn, cover) if cover else None,
+        install=commands_of(site.conn, answer) if answer else None,
         pasted=text,
         narrowing=narrowing,
         is_short=is_short,

@@ -10,7 +10,6 @@ from urllib.parse import quote, urlencode
 from spack_cache_db.query.conditions import COLUMNS, Condition, Conditions, Word
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.names import scope_of
-from spack_cache_db.query.records import explicitly
 from spack_cache_db.query.words import Reading
 from spack_cache_db.records import NO_COMPILER
 from spack_cache_db.spack.constraints import CompilerConstraint
@@ -115,8 +114,8 @@ class Narrowing(AddressFields):
 
     def scope(self, lookups: Lookups) -> Conditions:
         """Return the conditions for a database; raises `UnknownNameError`."""
-        places = scope_of(lookups, release=self.release, stack=self.stack, host=self.host)
-        return (*places, *explicitly(lookups)) if self.explicit else places
+        names = {"release": self.release, "stack": self.stack, "host": self.host}
+        return scope_of(lookups, bool(self.explicit), **names)
 
 
 EVERYWHERE = Narrowing()

@@ -17,7 +17,7 @@ from spack_cache_db.query.configurations import (
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.graph import Node, dependent_packages, read_nodes
 from spack_cache_db.query.installation import Commands, install_binary
-from spack_cache_db.query.names import KnownName, known_name
+from spack_cache_db.query.names import KnownName, explicitly, known_name
 from spack_cache_db.query.packages import (
     PackageData,
     PackageTotals,
@@ -26,7 +26,6 @@ from spack_cache_db.query.packages import (
     read_package,
     recipe_links,
 )
-from spack_cache_db.query.records import explicitly
 from spack_cache_db.query.selection import (
     Candidate,
     Candidates,

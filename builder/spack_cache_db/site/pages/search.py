@@ -10,13 +10,14 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote
 
+from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.answers import notes_on
 from spack_cache_db.query.conditions import Conditions, Question, UnsupportedQuery, Word, asked
 from spack_cache_db.query.configurations import specs_beginning
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_in_time, why_not
 from spack_cache_db.query.installation import Commands, install_binary
-from spack_cache_db.query.names import UnknownNameError, package_counts, read_spellings, spec_in
+from spack_cache_db.query.names import package_counts, read_spellings, spec_in
 from spack_cache_db.query.records import question_of
 from spack_cache_db.query.selection import ResultSet, counted_part, matching
 from spack_cache_db.query.words import (
@@ -44,20 +45,15 @@ from spack_cache_db.site.pages.spec import is_hash_prefix
 from spack_cache_db.site.sandbox.sql_functions import parse
 from spack_cache_db.spack.constraints import SpecQuery, spec_text, variant_text
 from spack_cache_db.spack.lexer import QuerySyntaxError
-from spack_cache_db.spack.parser import UnknownSpackVersion
 
 _SIGNS = re.compile(r"^\*$|[@~%^=/]|(?<![\w+])\+")
 """The signs of Spack's syntax; `c++` has none of them."""
 _WORD = re.compile(r"[A-Za-z0-9][\w-]*")
 _PINNED = re.compile(r"\s*([\w-]+)==?\d\S*\s*")
 """Other package managers write versions like this; in Spack it is the value of a variant."""
-_SWITCH = re.compile(r"[+~][^+~].*")
 
 FACETS = {"package": "name", "os": "os", "target": "target"}
-"""Columns that a search can be narrowed by, and the part of a spec for each.
-
-The compiler is missing, because it is a dependency in some databases.
-"""
+"""Columns that narrow a search, and their parts of a spec; a compiler may be a dependency."""
 MOST_VALUES = 8
 
 
@@ -124,12 +120,7 @@ def answer_of(lookups: Lookups, query: SpecQuery, scope: Conditions) -> tuple[Qu
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A search in a database.
-
-    Attributes:
-        page: the number of the page of the answer.
-        opened: the first hash of an open row.
-    """
+    """A search in a database: `page` is the number of a page, `opened` the hash of an open row."""
 
     lookups: Lookups
     narrowing: Narrowing = EVERYWHERE
@@ -149,7 +140,7 @@ class Search:
         try:
             pasted = spec_in(self.lookups, text, self.narrowing.spack)
             result = self._of_text(pasted.spec, self.scope)
-        except (UnknownNameError, UnknownSpackVersion) as error:
+        except BuilderError as error:
             return SearchPage(self.narrowing, error=str(error))
         if isinstance(result, Elsewhere):
             return result
@@ -160,9 +151,8 @@ class Search:
         lookups, packages = self.lookups, self.lookups.packages
         if not text.strip():
             return SearchPage(self.narrowing)
-        word = text.removeprefix("/").lower()
-        page = None if word in packages else self._page_of_hash(word)
-        if (page := page or self._page_of_name(text)) is not None:
+        page = self._page_of_name(text) or self._page_of_hash(text.removeprefix("/").lower())
+        if page is not None:
             return page
         if not self._is_spec(text):
             return self._read(text) or self._packages(plain_words(text))
@@ -269,17 +259,14 @@ class Search:
     def _filters(self, query: SpecQuery) -> Pairs | None:
         """Return the filters of a package's page with the result of a spec, if it has one."""
         others = replace(query, variants=(), os=None, platform=None, text="")
-        variants = [*map(variant_text, query.variants)]
         if others != SpecQuery(name=query.name) or query.name not in self.lookups.packages:
             return None
-        _, results = answer_of(self.lookups, query, self.scope)
-        if not (results.ids and all(map(_SWITCH.fullmatch, variants))):
+        is_plain = all(part.kind == "bool" and not part.propagate for part in query.variants)
+        if not is_plain or not answer_of(self.lookups, query, self.scope)[1].ids:
             return None
-        places = (("os", query.os), ("platform", query.platform))
-        return [
-            *(("variant", text) for text in variants),
-            *((kind, name) for kind, name in places if name is not None),
-        ]
+        variants = (("variant", variant_text(variant)) for variant in query.variants)
+        pairs = (*variants, ("os", query.os), ("platform", query.platform))
+        return [(name, text) for name, text in pairs if text]
 
     def _packages(self, words: Sequence[str], reading: Reading | None = None) -> SearchPage:
         """Return the packages that words name or describe."""
@@ -327,12 +314,9 @@ def facets_of(
     """Return the columns in which results differ, except those that the query has."""
     facets = []
     for column, part in FACETS.items():
-        if getattr(query, part) is not None:
-            continue
-        of_configurations = lookups.column("configurations", column)
-        keys = Counter(map(of_configurations.__getitem__, results.ids))
-        if len(keys) > 1:
-            counts = most_first({lookups.words[column][key]: keys[key] for key in keys})
+        names, keys = lookups.words[column], lookups.column("configurations", column)
+        counts = most_first(Counter(names[keys[key]] for key in results.ids))
+        if getattr(query, part) is None and len(counts) > 1:
             values = tuple(
                 (value, " ".join((spec_text(replace(query, **{part: value})), *words)), count)  # type: ignore[arg-type]
                 for value, count in counts[:MOST_VALUES]
