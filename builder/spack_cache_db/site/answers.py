@@ -132,7 +132,7 @@ class SiteSettings:
         uri: the address of the database file, for SQLite.
         route: the name of the database, encoded for addresses.
         templates: folders of templates, those of the owner first.
-        metadata: title, license, source and description, as far as the owner gives them.
+        metadata: the texts of the whole site's metadata, such as title, license and source.
         styles: a text that changes with our style sheets and scripts.
     """
 

@@ -28,9 +28,6 @@ from spack_cache_db.site import site_folder
 from spack_cache_db.site.answers import BadAddress, SiteSettings
 from spack_cache_db.site.pages.site_facts import NO_FACTS, SiteFacts, read_site_facts
 
-_TEXTS = ("title", "license", "license_url", "source", "source_url", "about", "about_url")
-"""Metadata of the whole site that pages show."""
-
 
 @cache
 def fault_of(path: str) -> str | None:
@@ -132,7 +129,7 @@ def describe(datasette: Any) -> SiteFacts:
             for name, columns in descriptions(conn).items():
                 tables[name] = {"description": columns.pop(None, ""), "columns": columns}
             if database.name == name_of(datasette):
-                facts = read_site_facts(read_lookups(conn), _texts(metadata))
+                facts = read_site_facts(read_lookups(conn), metadata)
                 origin = {key: text for key, text in facts.described.items() if key not in metadata}
         # In Datasette 1.0, databases do not inherit the metadata of the whole site.
         described = origin | overlaid(ours, {"tables": tables})
@@ -149,21 +146,18 @@ def describe(datasette: Any) -> SiteFacts:
     return facts
 
 
-def _texts(metadata: dict[str, Any]) -> dict[str, str]:
-    return {name: str(metadata[name]) for name in _TEXTS if metadata.get(name)}
-
-
 def settings_of(datasette: Any, database: Any) -> SiteSettings:
     """Return the settings that worker processes need to make pages about a database."""
     mode = "mode=ro" if database.is_mutable else "immutable=1"
     folders = (datasette.template_dir, site_folder() / "templates")
+    metadata = datasette._metadata_local.items()
     return SiteSettings(
         uri=f"{Path(database.path).resolve().as_uri()}?{mode}",
         name=database.name,
         route=str(tilde_encode(database.route)),
         base_url=datasette.setting("base_url"),
         templates=tuple(str(folder) for folder in folders if folder),
-        metadata=_texts(datasette._metadata_local),
+        metadata={key: value for key, value in metadata if isinstance(value, str)},
         size=database.size,
         sha256=database.hash,
         version=__version__,

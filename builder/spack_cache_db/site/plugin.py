@@ -124,9 +124,6 @@ def render_cell(
     value: object, column: str, table: str | None, database: str, datasette: Any
 ) -> Markup | None:
     """Link hashes, and names of packages, releases and stacks, to their pages."""
-    if table is None and isinstance(value, bytes) and datasette.setting("base_url") != "/":
-        # Datasette's own link lacks the base.
-        return Markup("&lt;Binary:&nbsp;{:,}&nbsp;bytes&gt;").format(len(value))
     kinds = (NAMES.get(table or ""),) if column == "name" else KINDS.get(column, (None,))
     page = _PAGES.get(kinds[0] or "")
     if page is None or not isinstance(value, str) or (page, value) == ("stack", ROOT):
@@ -198,12 +195,8 @@ WRAPPERS: tuple[Callable[..., Awaitable[None]], ...] = (
 
 
 @hook
-def handle_exception(
-    datasette: Any, request: Any, exception: Exception
-) -> Callable[[], Awaitable[Any]]:
+def handle_exception(datasette: Any, request: Any, exception: Exception) -> Any:
     """Return our response to a request that failed; Datasette's own without a catalogue."""
     if is_site(datasette):
         return partial(answer_error, datasette, request, exception)
-    handler: Callable[[], Awaitable[Any]]
-    handler = import_module(_DATASETTE_ERRORS).handle_exception(datasette, request, exception)
-    return handler
+    return import_module(_DATASETTE_ERRORS).handle_exception(datasette, request, exception)
