@@ -190,20 +190,22 @@ def find_table(
         hashes: one row per binary instead of one per configuration.
         installations: names of the releases that are installations; all of them are printed.
     """
+    from spack_cache_db.query.configurations import shared_variants
+
     total = total or len(configurations)
     part = f"{len(configurations):,} of " if len(configurations) < total else ""
     specs = sum(row.spec_count for row in configurations)
     # An installation also has specs that are not binaries.
     singular, many = ("spec", "specs") if installations else ("binary", "binaries")
     yield f"{part}{counted(total, 'configuration')}, {counted(specs, singular, many)}"
-    names, common, first = [*_WORDS], set[str](), configurations[0]
+    names, first = [*_WORDS], configurations[0]
+    common = shared_variants([row.variants for row in configurations])
     if len(configurations) > 1:
         same = [name for name in _WORDS if len({getattr(row, name) for row in configurations}) == 1]
-        common = set.intersection(*(set(row.variants) for row in configurations))
         version = f"@{first.version}" if "version" in same else ""
         shared = [f"{first.package}{version}"] if "package" in same else []
         shared += [getattr(first, name) for name in same if name not in ("package", "version")]
-        shared += [text for text in first.variants if text in common]
+        shared += common
         if shared:
             yield from wrapped(f"all: {' '.join(shared)}")
         names = [name for name in _WORDS if name not in same or name == "version"]

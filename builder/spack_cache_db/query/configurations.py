@@ -284,6 +284,14 @@ def configuration_of(lookups: Lookups, keys: Iterable[int]) -> Configuration:
     return Configuration._make(lookups.words[column][key] for column, key in words)
 
 
+def shared_variants(configurations: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the variants that all configurations share; none for a single one."""
+    if len(configurations) < 2:
+        return ()
+    shared = set[str].intersection(*map(set, configurations))
+    return tuple(text for text in configurations[0] if text in shared)
+
+
 def presence_of_configurations(lookups: Lookups, ids: Sequence[int]) -> dict[int, Presence]:
     """Return the releases, stacks and days of configurations, by their ids."""
     conn, releases = lookups.conn, releases_of(lookups.conn, ids)

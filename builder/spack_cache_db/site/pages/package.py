@@ -12,6 +12,7 @@ from spack_cache_db.query.configurations import (
     count_by_place,
     counts_in_scope,
     releases_of,
+    shared_variants,
     specs_of_configurations,
 )
 from spack_cache_db.query.database import Lookups
@@ -47,7 +48,7 @@ from spack_cache_db.site.pages.filters import (
     value_of,
 )
 from spack_cache_db.site.pages.package_versions import (
-    Timeline,
+    Lane,
     WhereItRuns,
     timeline_of,
     versions_of,
@@ -98,7 +99,7 @@ class PackagePage:
     known: tuple[Node, ...]
     known_name: KnownName
     changes: tuple[Sides, ...]
-    timeline: Timeline
+    timeline: tuple[tuple[str, tuple[Lane, ...]], ...]
     data: PackageData | None
     is_explicit: bool
     notes: Mapping[str, VariantNote]
@@ -190,15 +191,6 @@ def _known(lookups: Lookups, configurations: Sequence[int]) -> tuple[Node, ...]:
     specs = specs_of_configurations(lookups.conn, configurations)
     nodes = read_nodes(lookups.conn, sorted(specs)[:MOST_KNOWN])
     return tuple(sorted(nodes.values(), key=lambda node: node.sort_key))
-
-
-def shared_variants(configurations: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the variants that all configurations share; none for a single one."""
-    if len(configurations) < 2:
-        return ()
-    first, *more = configurations
-    shared = set(first).intersection(*more)
-    return tuple(text for text in first if text in shared)
 
 
 class Choice(NamedTuple):

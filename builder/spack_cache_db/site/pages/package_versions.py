@@ -71,15 +71,14 @@ def where_it_runs(lookups: Lookups, versions: Versions, releases: Releases) -> W
 
 def where_installed(lookups: Lookups, versions: Versions, releases: Releases) -> WhereItRuns | None:
     """Return the number of specs by version and installation; None without two installations."""
-    trees = lookups.trees()
-    if len(trees) < 2:
-        return None
-    counts = {}
-    for tree in trees:
-        name = lookups.releases[tree].name
-        in_tree = counts_in_scope(lookups, releases.keys(), (Condition("release", name, tree),))
-        counts[Machine(name, Filters(release=name))] = in_tree
-    return _table(lookups, versions, releases, counts)
+    names = {tree: lookups.releases[tree].name for tree in lookups.trees()}
+    counts = {
+        Machine(name, Filters(release=name)): counts_in_scope(
+            lookups, releases, (Condition("release", name, tree),)
+        )
+        for tree, name in names.items()
+    }
+    return _table(lookups, versions, releases, counts) if len(names) > 1 else None
 
 
 def _table(
@@ -103,7 +102,7 @@ class Lane(NamedTuple):
     """The releases that have one version for one family of targets.
 
     Attributes:
-        runs: the first and last position in `Timeline.releases` of consecutive releases.
+        runs: the first and last position of consecutive releases, from the oldest on.
         since: the first release that has it, or the day of a snapshot.
         until: the last one; None if that is the newest of all.
         releases: number of releases that have it.
@@ -116,15 +115,10 @@ class Lane(NamedTuple):
     releases: int
 
 
-class Timeline(NamedTuple):
-    """The versions of a package, newest first, with their lanes; all releases, oldest first."""
-
-    releases: tuple[str, ...]
-    versions: tuple[tuple[str, tuple[Lane, ...]], ...]
-
-
-def timeline_of(lookups: Lookups, versions: Versions, releases: Releases) -> Timeline:
-    """Return the first and last release of each version."""
+def timeline_of(
+    lookups: Lookups, versions: Versions, releases: Releases
+) -> tuple[tuple[str, tuple[Lane, ...]], ...]:
+    """Return the versions, each with the releases that have it for each family of targets."""
     oldest_first = [*reversed(lookups.releases.values())]
     positions = {release.id: position for position, release in enumerate(oldest_first)}
     timeline = []
@@ -136,7 +130,7 @@ def timeline_of(lookups: Lookups, versions: Versions, releases: Releases) -> Tim
         lanes = (_lane(family, sorted(at), oldest_first) for family, at in families.items())
         order = sorted(lanes, key=lambda lane: (lane.runs[0][0], lane.family))
         timeline.append((version, tuple(order)))
-    return Timeline(tuple(release.name for release in oldest_first), tuple(timeline))
+    return tuple(timeline)
 
 
 def _lane(family: str, positions: Sequence[int], releases: Sequence[Release]) -> Lane:

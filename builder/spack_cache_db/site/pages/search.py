@@ -13,7 +13,7 @@ from urllib.parse import quote
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.answers import notes_on
 from spack_cache_db.query.conditions import Conditions, Question, UnsupportedQuery, Word, asked
-from spack_cache_db.query.configurations import specs_beginning
+from spack_cache_db.query.configurations import shared_variants, specs_beginning
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_in_time, why_not
 from spack_cache_db.query.installation import Commands, install_binary
@@ -40,7 +40,7 @@ from spack_cache_db.site.pages.filters import (
     paginated,
 )
 from spack_cache_db.site.pages.names import load_names, named
-from spack_cache_db.site.pages.package import PAGE_ROWS, shared_variants
+from spack_cache_db.site.pages.package import PAGE_ROWS
 from spack_cache_db.site.pages.spec import is_hash_prefix
 from spack_cache_db.site.sandbox.sql_functions import parse
 from spack_cache_db.spack.constraints import SpecQuery, spec_text, variant_text
