@@ -162,14 +162,14 @@ def test_versions_are_shown_since_when_they_are_there(built: Build) -> None:
     assert package is not None
     assert [version for version, _ in package.timeline] == ["2.0", "1.10", "1.9", "1.8"]
     assert dict(package.timeline) == {
-        "2.0": (Lane("x86_64", [[5, 5]], "develop", None, 1),),
-        "1.10": (
+        "2.0": [Lane("x86_64", [[5, 5]], "develop", None, 1)],
+        "1.10": [
             Lane("x86_64", [[1, 3]], "2025-01-12", None, 3),
             Lane("aarch64", [[2, 2], [5, 5]], "2025-01-19", None, 2),
-        ),
-        "1.9": (
+        ],
+        "1.9": [
             Lane("x86_64", [[0, 1]], "2025-01-05", "2025-01-12", 2),
             Lane("aarch64", [[3, 3]], "2025-01-26", None, 1),
-        ),
-        "1.8": (Lane("x86_64", [[4, 4]], "v1.0", "v1.0", 1),),
+        ],
+        "1.8": [Lane("x86_64", [[4, 4]], "v1.0", "v1.0", 1)],
     }

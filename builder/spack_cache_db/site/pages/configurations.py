@@ -124,13 +124,11 @@ def compared_specs(
     records = [*found_specs(lookups, specs, differences=features)]
     pairs = zip(specs, records, strict=True)
     sizes = sizes_of(lookups.conn, ([found.releases[0], spec.id] for spec, found in pairs))
-    trees = lookups.release_names(lookups.trees())
     places = _places(records, [sizes[spec.id] for spec in specs])
+    trees = {*lookups.release_names(lookups.trees())}
     return tuple(
-        ComparedSpec(
-            record, texts, not {*trees}.isdisjoint(record.releases), differences.get(spec.id)
-        )
-        for spec, record, texts in zip(specs, records, places, strict=True)
+        ComparedSpec(found, texts, not trees.isdisjoint(found.releases), differences.get(spec.id))
+        for spec, found, texts in zip(specs, records, places, strict=True)
     )
 
 

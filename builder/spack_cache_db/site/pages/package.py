@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from spack_cache_db.query.conditions import COLUMNS, Condition, Conditions, Word
@@ -48,7 +49,7 @@ from spack_cache_db.site.pages.filters import (
     value_of,
 )
 from spack_cache_db.site.pages.package_versions import (
-    Lane,
+    Timeline,
     WhereItRuns,
     timeline_of,
     versions_of,
@@ -59,9 +60,6 @@ from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.targets import hosts_of, runs_on
 
 PAGE_ROWS = 25
-MOST_VERSIONS = 8
-"""Versions in the timeline by default."""
-
 MOST_KNOWN = 100
 VARIANTS = ("+mpi", "+cuda", "+shared")
 """Well-known variants, the best known first."""
@@ -96,11 +94,11 @@ class PackagePage:
     is_compiler: bool
     recipes: Mapping[str, str]
     needed_by: tuple[str, ...]
-    known: tuple[Node, ...]
+    known: Sequence[Node]
     known_name: KnownName
     changes: tuple[Sides, ...]
-    timeline: tuple[tuple[str, tuple[Lane, ...]], ...]
-    data: PackageData | None
+    timeline: Timeline
+    data: PackageData
     is_explicit: bool
     notes: Mapping[str, VariantNote]
 
@@ -124,8 +122,9 @@ class PackagePage:
 
 def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage | None:
     """Return the page of the package called `name`; None if there is no such package."""
-    conn, package = lookups.conn, package_totals(lookups.conn, name)
-    if package is None:
+    conn = lookups.conn
+    package, data = package_totals(conn, name), read_package(conn, name)
+    if package is None or data is None:
         return None
     scope = _scope(lookups, filters)
     conditions = (Condition("package", name, Word(name)), *filters.conditions, *scope)
@@ -135,9 +134,9 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
     matching = {row.id: count for row, count in fitting.items()}
     results = ResultSet(scope, [*matching], matching)
     window = paginated(len(matching), page_number(filters.page), PAGE_ROWS)
-    data = read_package(conn, name)
-    variants = {text for row in misses.rows for text in variants_of[row.key("variants")]}
-    notes = data.variant_notes(variants.union(filters.variant)) if data else {}
+    sets = {row.key("variants") for row in misses.rows}
+    variants = {*filters.variant, *chain.from_iterable(variants_of[key] for key in sets)}
+    notes = data.variant_notes(variants)
     defaults = {text for text, note in notes.items() if note.is_default}
     common = shared_variants([variants_of[row.key("variants")] for row in fitting])
 
@@ -147,6 +146,8 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
 
     rows = rows_of(window.rows)
     first = next(iter(rows if window.page == 1 else rows_of(slice(1))), None)
+    specs = () if package.release_count else sorted(specs_of_configurations(conn, ids))
+    known = read_nodes(conn, specs[:MOST_KNOWN])
     releases = releases_of(conn, ids)
     versions = versions_of(lookups, misses.rows)
     return PackagePage(
@@ -165,12 +166,10 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
         is_compiler=name in lookups.compilers,
         recipes=recipe_links(conn, name),
         needed_by=tuple(dependent_packages(conn, package.id)),
-        known=() if package.release_count else _known(lookups, ids),
+        known=sorted(known.values(), key=lambda node: node.hash),
         known_name=known_name(lookups, name),
         changes=latest_changes(lookups, package=name),
-        timeline=timeline_of(
-            lookups, versions[: None if filters.versions == "all" else MOST_VERSIONS], releases
-        ),
+        timeline=timeline_of(lookups, versions, releases),
         data=data,
         is_explicit=bool(lookups.trees() and counts_in_scope(lookups, ids, explicitly(lookups))),
         notes=notes,
@@ -187,24 +186,16 @@ def _scope(lookups: Lookups, filters: Filters) -> Conditions:
     )
 
 
-def _known(lookups: Lookups, configurations: Sequence[int]) -> tuple[Node, ...]:
-    specs = specs_of_configurations(lookups.conn, configurations)
-    nodes = read_nodes(lookups.conn, sorted(specs)[:MOST_KNOWN])
-    return tuple(sorted(nodes.values(), key=lambda node: node.sort_key))
-
-
 class Choice(NamedTuple):
-    """A filter, its value if it has one, and for each possible value the configurations left."""
+    """A filter, its value if it has one, and for each possible value the configurations left.
+
+    The label of a chosen variant is the variant's name.
+    """
 
     name: str
+    label: str
     chosen: str | None
     values: NameCounts
-
-    @property
-    def label(self) -> str:
-        """The label: for a chosen variant, the variant's name."""
-        is_variant = self.name == "variant" and self.chosen is not None
-        return _variant_name(str(self.chosen)) if is_variant else LABELS[self.name]
 
 
 def choices_of(lookups: Lookups, filters: Filters, misses: Misses) -> Iterator[Choice]:
@@ -213,26 +204,25 @@ def choices_of(lookups: Lookups, filters: Filters, misses: Misses) -> Iterator[C
     `misses` has the configurations of the package that do not satisfy a filter.
     """
     fitting, conditions = misses.fitting(), misses.conditions
+    positions = {(condition.kind, condition.text): [at] for at, condition in enumerate(conditions)}
     names = [name for name in LABELS if name not in ("package", "variant")]
     chosen_values = [(name, getattr(filters, name)) for name in names]
     for name, chosen in (*chosen_values, *(("variant", text) for text in filters.variant)):
-        own = [
-            position
-            for position, condition in enumerate(conditions)
-            if (condition.kind, condition.text) == (name, chosen)
-        ]
+        own = positions.get((name, chosen))
         values = _values(lookups, name, misses.fitting(own) if own else fitting, conditions)
+        label = LABELS[name]
         if name == "variant":
-            values = [item for item in values if _variant_name(item[0]) == _variant_name(chosen)]
+            label = _variant_name(chosen)
+            values = [item for item in values if _variant_name(item[0]) == label]
         if chosen is not None and chosen not in dict(values):
             values = [(chosen, len(fitting)), *values]
         # A filter with a single value is useful only if nothing matches the others.
         if chosen is not None or len(values) > bool(fitting):
-            yield Choice(name, chosen, tuple(values))
+            yield Choice(name, label, chosen, tuple(values))
     # Variants that all configurations have are no choice.
     every = _values(lookups, "variant", fitting, conditions)
     if varying := tuple(item for item in every if item[1] < len(fitting)):
-        yield Choice("variant", None, varying)
+        yield Choice("variant", LABELS["variant"], None, varying)
 
 
 def _values(

@@ -13,7 +13,6 @@ from spack_cache_db.query.database import Lookups, Release
 from spack_cache_db.query.selection import Candidate
 from spack_cache_db.site.pages.filters import Filters
 
-MOST_RELEASES = 2
 _PLATFORMS = {"darwin": "macOS"}
 Versions = Sequence[tuple[str, Sequence[Candidate]]]
 """The versions of a package, newest first, with their configurations."""
@@ -29,7 +28,7 @@ class Machine(NamedTuple):
 
 
 class VersionRuns(NamedTuple):
-    """A version: its count for each machine, and the first releases that have it."""
+    """A version: its count for each machine, and the releases that have it."""
 
     version: str
     counts: tuple[int, ...]
@@ -45,11 +44,8 @@ class WhereItRuns(NamedTuple):
 
 def versions_of(lookups: Lookups, rows: Iterable[Candidate]) -> Versions:
     """Return the versions of the configurations that a release lists."""
-
-    def position(row: Candidate) -> int:
-        return lookups.positions[row.key("version")]
-
-    listed = sorted((row for row in rows if row.spec_count), key=position, reverse=True)
+    listed = [row for row in rows if row.spec_count]
+    listed.sort(key=lambda row: lookups.positions[row.key("version")], reverse=True)
     groups = groupby(listed, key=lambda row: row.key("version"))
     return [(lookups.words["version"][key], [*group]) for key, group in groups]
 
@@ -93,8 +89,7 @@ def _table(
         totals = tuple(sum(specs.get(row.id, 0) for row in rows) for specs in counts.values())
         ids = {*chain.from_iterable(releases[row.id] for row in rows)}
         if any(totals):
-            names = lookups.release_names(ids)[:MOST_RELEASES]
-            table.append(VersionRuns(version, totals, names))
+            table.append(VersionRuns(version, totals, lookups.release_names(ids)))
     return WhereItRuns(tuple(counts), tuple(table))
 
 
@@ -115,10 +110,12 @@ class Lane(NamedTuple):
     releases: int
 
 
-def timeline_of(
-    lookups: Lookups, versions: Versions, releases: Releases
-) -> tuple[tuple[str, tuple[Lane, ...]], ...]:
-    """Return the versions, each with the releases that have it for each family of targets."""
+Timeline = list[tuple[str, list[Lane]]]
+"""The versions of a package, newest first, with the releases that have each."""
+
+
+def timeline_of(lookups: Lookups, versions: Versions, releases: Releases) -> Timeline:
+    """Return the versions with their lanes, by the first release of each lane."""
     oldest_first = [*reversed(lookups.releases.values())]
     positions = {release.id: position for position, release in enumerate(oldest_first)}
     timeline = []
@@ -126,11 +123,13 @@ def timeline_of(
         families: dict[str, set[int]] = defaultdict(set)
         for row in rows:
             family = lookups.families[lookups.words["target"][row.key("target")]]
-            families[family].update(positions[release] for release in releases[row.id])
-        lanes = (_lane(family, sorted(at), oldest_first) for family, at in families.items())
-        order = sorted(lanes, key=lambda lane: (lane.runs[0][0], lane.family))
-        timeline.append((version, tuple(order)))
-    return tuple(timeline)
+            families[family].update(releases[row.id])
+        lanes = [
+            _lane(family, sorted(map(positions.__getitem__, ids)), oldest_first)
+            for family, ids in families.items()
+        ]
+        timeline.append((version, sorted(lanes, key=lambda lane: (lane.runs[0][0], lane.family))))
+    return timeline
 
 
 def _lane(family: str, positions: Sequence[int], releases: Sequence[Release]) -> Lane:

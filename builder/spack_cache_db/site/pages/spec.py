@@ -38,8 +38,6 @@ MOST_CANDIDATES = 50
 MOST_DEPENDENTS = 50
 """Dependents on the page of a spec."""
 
-_PREFIX = re.compile(r"[a-z2-7]{7,32}")
-
 
 @dataclass(frozen=True, slots=True)
 class SpecPage:
@@ -70,7 +68,7 @@ class SpecPage:
 
 def is_hash_prefix(text: str) -> bool:
     """Return whether a text can be a hash or the start of one."""
-    return _PREFIX.fullmatch(text) is not None
+    return re.fullmatch("[a-z2-7]{7,32}", text) is not None
 
 
 def load_spec(
