@@ -50,7 +50,7 @@ async def whole(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
 
     limit = datasette.sql_time_limit_ms / 1000
     scope = {**scope, "query_string": query}
-    set_budget(path, query, limit)
+    set_budget(query, limit, is_page=form is None, takes_all=form == "csv" or shape in SHAPES)
     if form != "json" or scope["method"] != "GET":
         await app(scope, receive, CsvGuard(send).send if form == "csv" else send)
         return
@@ -67,7 +67,7 @@ async def whole(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
     headers = [header for header in start["headers"] if header[0] != b"link"]
     await send({**start, "headers": headers})
     rows = opening
-    set_budget(path, b"_stream=on&" + query, limit)
+    set_budget(b"_stream=on&" + query, limit, is_page=False, takes_all=True)
     while following is not None:
         rows += body.strip().removeprefix(opening).removesuffix(closing)
         await send({"type": "http.response.body", "body": rows, "more_body": True})

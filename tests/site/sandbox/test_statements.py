@@ -181,6 +181,7 @@ def test_a_part_that_was_ended_begins_anew(empty: sqlite3.Connection) -> None:
     assert run_part(empty, sql, {}, 0, 4).rows == [(1,), (2,), (3,), (4,)]
     ended = run_task(Site(SiteSettings(""), empty), run_on, (run_part, sql, {}, 3, 3), 0)
     assert ended[:2] == ("OperationalError", ["interrupted"])
+    empty.set_progress_handler(None, 0)
     assert run_part(empty, sql, {}, 3, 3).rows == [(4,), (50000,), (99001,)]
 
 

@@ -37,7 +37,7 @@ async def test_results_are_datasettes(
     await datasette.client.get("/")
     database = datasette.get_database("spack-cache")
     theirs = await database.execute(sql, params, **options)
-    set_budget("/x.json", b"x=1", 1.0)
+    set_budget(b"x=1", 1.0, is_page=False, takes_all=False)
     ours = await database.execute(sql, params, **options)
 
     assert [tuple(row) for row in ours.rows] == [tuple(row) for row in theirs.rows]
@@ -51,7 +51,7 @@ async def test_errors_are_datasettes(datasette: Any) -> None:
     """What SQLite refuses and what takes too long is raised as Datasette expects it."""
     await datasette.client.get("/")
     database = datasette.get_database("spack-cache")
-    set_budget("/x.json", b"x=1", 1.0)
+    set_budget(b"x=1", 1.0, is_page=False, takes_all=False)
     with pytest.raises(sqlite3.OperationalError, match="no such column: no_such"):
         await database.execute("SELECT no_such")
     with pytest.raises(sqlite3.DatabaseError, match="not authorized"):
@@ -67,14 +67,14 @@ async def test_the_time_follows_the_setting(database: Path) -> None:
     served = site(database, sql_time_limit_ms=40)
     await served.client.get("/")
     file = served.get_database("spack-cache")
-    set_budget("/x.json", b"x=1", 0.04)
+    set_budget(b"x=1", 0.04, is_page=False, takes_all=False)
     with pytest.raises(QueryInterrupted):
         await file.execute(ENDLESS)
     with pytest.raises(QueryInterrupted):
         await file.execute(ENDLESS)
     with pytest.raises(QueryInterrupted):
         await file.execute("SELECT 1")
-    set_budget("/x.json", b"_stream=on", 0.04)
+    set_budget(b"_stream=on", 0.04, is_page=False, takes_all=False)
     for _ in range(9):
         with pytest.raises(QueryInterrupted):
             await file.execute(ENDLESS)
@@ -94,7 +94,7 @@ def test_parameters_that_are_made_when_asked_for() -> None:
 
     assert plain_params(sql, Magic(name="a")) == {"name": "a", "_now_epoch": 42}
     assert plain_params("SELECT 1", None) == {}
-    assert plain_params("SELECT ?", (1, 2)) == [1, 2]
+    assert plain_params("SELECT ?", (1, 2)) == (1, 2)
 
 
 @pytest.mark.slow

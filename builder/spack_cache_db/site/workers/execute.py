@@ -16,14 +16,12 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from urllib.parse import parse_qs
 from weakref import WeakKeyDictionary
 
 from datasette.database import QueryInterrupted, Results
@@ -31,13 +29,7 @@ from datasette.database import QueryInterrupted, Results
 from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.site.answers import DATA, STREAMS, Answer, Kind, SiteSettings
 from spack_cache_db.site.catalogues import published, settings_of
-from spack_cache_db.site.sandbox.statements import (
-    Rows,
-    page_rows,
-    run_page,
-    run_part,
-    run_statement,
-)
+from spack_cache_db.site.sandbox import statements
 from spack_cache_db.site.workers import worker as program
 
 PAGE_SECONDS = 2.0
@@ -64,8 +56,6 @@ _PAGED = re.compile(
 )
 # Parameters of canned queries that Datasette fills in, such as :_now_epoch.
 _MAGIC = re.compile(r"(?<!:):(_\w+)")
-_BARE_SHAPES = ("array", "arrayfirst", "object")
-"""JSON with rows alone, without a field that says whether there are more."""
 _NO_DATA = sqlite3.connect(":memory:", check_same_thread=False)
 
 
@@ -95,7 +85,6 @@ class Budget:
     refusal: str = ""
 
 
-Call = Callable[..., Any]
 _budget: ContextVar[Budget] = ContextVar("budget", default=Budget(0))  # noqa: B039
 
 
@@ -106,7 +95,9 @@ class Worker:
         self._settings = (settings, niceness)
         self._process: subprocess.Popen[bytes] | None = None
 
-    async def run(self, call: Call, arguments: tuple[Any, ...], seconds: float) -> program.Outcome:
+    async def run(
+        self, call: program.Call, arguments: tuple[Any, ...], seconds: float
+    ) -> program.Outcome:
         """Return the outcome of a task; `BusyError` if no process was left to finish it."""
         is_ready = False
         try:
@@ -124,8 +115,11 @@ class Worker:
                 raise BusyError from None
             return "OperationalError", INTERRUPTED if -code in program.ALARMS else BROKEN, seconds
         finally:
-            if not is_ready:
-                self._end()
+            if not is_ready and self._process is not None:
+                self._writer.transport.abort()
+                self._process.kill()
+                threading.Thread(target=self._process.wait).start()
+                self._process = None
 
     async def _start(self) -> subprocess.Popen[bytes]:
         """Start the process; if it fails, the server's log has its traceback."""
@@ -152,14 +146,6 @@ class Worker:
         body = await self._reader.readexactly(size)
         return msgspec.msgpack.decode(body, type=tuple[str, list[Any], float])
 
-    def _end(self) -> None:
-        """Kill the process, and do not wait for its end."""
-        if self._process is not None:
-            self._writer.transport.abort()
-            self._process.kill()
-            threading.Thread(target=self._process.wait).start()
-            self._process = None
-
 
 class Pool:
     """The worker processes for a database; each kind of request has its own."""
@@ -167,26 +153,21 @@ class Pool:
     def __init__(self, settings: SiteSettings) -> None:
         self._settings = settings
         self._site = None if HAS_PROCESSES else program.open_site(settings)
-        self._idle: defaultdict[Kind, list[Worker]] = defaultdict(list)
+        self._idle: dict[Kind, list[Worker]] = {}
         self._turns: dict[Kind, asyncio.Semaphore] = {}
         self.rendering = asyncio.Lock()
 
-    async def run(self, budget: Budget, most_seconds: float, call: Call, *arguments: Any) -> Any:
-        """Return what `call(site, *arguments)` returns in a worker, which ends with the request.
+    async def run(
+        self, budget: Budget, most_seconds: float, call: program.Call, *arguments: Any
+    ) -> Any:
+        """Return what `call(site, *arguments)` returns in a worker, or raise its exception.
 
-        The time of the task, at most `most_seconds`, is subtracted from the budget.
-
-        Raises:
-            sqlite3.Error: SQLite refused a statement; "interrupted" if the time was over.
-            MemoryError: the task needed more memory than a worker has.
-            BadAddress: the address has a field or value that the page does not know.
-            BusyError: the machine could not run the task.
-            RuntimeError: the function raised another exception; the text is its traceback.
+        The time of the task, at most `most_seconds`, is subtracted from the budget; if it is over,
+        SQLite's error is "interrupted". The text of a `RuntimeError` is the traceback of a bug.
         """
-        outcome: program.Outcome = ("OperationalError", INTERRUPTED, 0.0)
-        if (seconds := min(most_seconds, budget.seconds)) > 0:
-            outcome = await self._outcome(budget.kind, call, arguments, seconds)
-        name, values, used = outcome
+        if (seconds := min(most_seconds, budget.seconds)) <= 0:
+            raise sqlite3.OperationalError(*INTERRUPTED)
+        name, values, used = await self._outcome(budget.kind, call, arguments, seconds)
         budget.seconds -= used
         result = program.RESULTS[name](*values)
         if isinstance(result, Exception):
@@ -202,7 +183,7 @@ class Pool:
                 await turn.acquire()
         except TimeoutError:
             raise BusyError from None
-        idle = self._idle[kind]
+        idle = self._idle.setdefault(kind, [])
         worker = idle.pop() if idle else Worker(self._settings, kind.niceness)
         try:
             return await worker.run(*task)
@@ -224,25 +205,18 @@ def pool_of(datasette: Any, database: Any) -> Pool:
     return _pools[database]
 
 
-async def ask(datasette: Any, kind: Kind, call: Call, *arguments: Any) -> Answer:
+async def ask(datasette: Any, kind: Kind, call: program.Call, *arguments: Any) -> Answer:
     """Return what `call(site, *arguments)` returns in a worker of the published database."""
     pool = pool_of(datasette, published(datasette))
     answer: Answer = await pool.run(Budget(PAGE_SECONDS, kind), PAGE_SECONDS, call, *arguments)
     return answer
 
 
-def set_budget(path: str, query_string: bytes, statement_seconds: float) -> None:
-    """Set the budget of this request, given the longest time for one statement."""
-    fields = parse_qs(query_string.decode("latin-1"), keep_blank_values=True)
-    is_stream = "_stream" in fields
-    budget = Budget(
-        seconds=(STREAM_STATEMENTS if is_stream else PAGE_STATEMENTS) * statement_seconds,
-        kind=STREAMS if is_stream else DATA,
-        in_workers=bool(query_string),
-        is_page=not path.endswith((".json", ".csv")),
-        takes_all=path.endswith(".csv") or fields.get("_shape", [""])[0] in _BARE_SHAPES,
-    )
-    _budget.set(budget)
+def set_budget(query: bytes, seconds: float, *, is_page: bool, takes_all: bool) -> None:
+    """Set the budget of this request, given the longest time for one statement in seconds."""
+    is_stream = b"&_stream=" in b"&" + query
+    kind, factor = (STREAMS, STREAM_STATEMENTS) if is_stream else (DATA, PAGE_STATEMENTS)
+    _budget.set(Budget(factor * seconds, kind, bool(query), is_page, takes_all))
 
 
 def refusal() -> str:
@@ -275,15 +249,21 @@ async def execute(
     else:
         values = plain_params(sql, params)
         if paged := budget.kind is STREAMS and _PAGED.fullmatch(sql):
-            task = (run_part, paged["sql"], values, int(paged["first"] or 0), int(paged["count"]))
+            task = (
+                statements.run_part,
+                paged["sql"],
+                values,
+                int(paged["first"] or 0),
+                int(paged["count"]),
+            )
         elif is_query_page:
-            task = (run_page, sql, values)
+            task = (statements.run_page, sql, values)
         else:
             most_rows = int(datasette.max_returned_rows)
             # A page of that size asks for one row more, to know whether there is a next page.
             most_rows += most_rows == (page_size or datasette.page_size)
             is_limited = is_limited and not budget.takes_all
-            task = (run_statement, sql, values, most_rows if is_limited else None)
+            task = (statements.run_statement, sql, values, most_rows if is_limited else None)
         longest = datasette.sql_time_limit_ms
         seconds = min(options.get("custom_time_limit") or longest, longest) / 1000
         try:
@@ -298,15 +278,15 @@ async def execute(
         return results
     async with pool.rendering:
         await asyncio.sleep(PAUSE_SECONDS)
-    most_rows = page_rows(len(results.columns))
+    most_rows = statements.page_rows(len(results.columns))
     is_cut = results.truncated or len(results.rows) > most_rows
     return Results(results.rows[:most_rows], is_cut, results.description)
 
 
 def plain_params(sql: str, params: Any) -> Any:
     """Return the parameters of a statement as values that can be pickled."""
-    if not isinstance(params or {}, Mapping):
-        return list(params)
+    if isinstance(params, list | tuple):
+        return params
     values = dict(params or {})
     # In a visitor's own statement they have no value, and SQLite reports that.
     with suppress(KeyError):
@@ -314,7 +294,7 @@ def plain_params(sql: str, params: Any) -> Any:
     return values
 
 
-def results_of(result: Rows) -> Any:
+def results_of(result: statements.Rows) -> Any:
     """Return the rows of a worker as those of Datasette, which have names."""
     names = ('"{}"'.format(column.replace('"', '""')) for column in result.columns)
     # `sqlite3.Row` takes its names from a cursor; they are quoted, and there are no data.

@@ -6,7 +6,6 @@ that a visitor may have influenced.
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
 import signal
@@ -21,14 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from spack_cache_db.site.answers import Answer, BadAddress, Site, SiteSettings
-from spack_cache_db.site.sandbox import sql_functions
-from spack_cache_db.site.sandbox.statements import (
-    Rows,
-    authorize,
-    bound_heap,
-    escape_fts,
-    restrict,
-)
+from spack_cache_db.site.sandbox import sql_functions, statements
 
 MOST_TASKS = 1_000
 """Tasks of one process; a new one frees the memory that the old one has kept."""
@@ -48,16 +40,16 @@ LENGTH_BYTES = 8
 """Size of the number before an outcome: its length."""
 NO_MEMORY = "the query needs more memory than this server gives to one"
 
+Call = Callable[..., Any]
 Outcome = tuple[str, Any, float]
 """The name of a class of `RESULTS`, its arguments, and the processor time of the task."""
 _ERRORS = (BadAddress, sqlite3.OperationalError, sqlite3.ProgrammingError, sqlite3.DatabaseError)
-RESULTS = {kind.__name__: kind for kind in (Answer, Rows, MemoryError, RuntimeError, *_ERRORS)}
+_RESULTS = (Answer, statements.Rows, MemoryError, RuntimeError, *_ERRORS)
+RESULTS = {result.__name__: result for result in _RESULTS}
 """What a task returns or raises; `RuntimeError` is a bug, with its traceback."""
 
 
-def run_task(
-    site: Site, call: Callable[..., Any], arguments: tuple[Any, ...], seconds: float
-) -> Outcome:
+def run_task(site: Site, call: Call, arguments: tuple[Any, ...], seconds: float) -> Outcome:
     """Return the outcome of `call(site, *arguments)`, whose statements end after these seconds."""
     began = time.process_time()
     site.conn.set_progress_handler(lambda: time.process_time() > began + seconds, STEPS)
@@ -72,12 +64,10 @@ def run_task(
         values = [str(error)]
     except Exception:
         name, values = "RuntimeError", [traceback.format_exc()]
-    finally:
-        site.conn.set_progress_handler(None, 0)
     return name, values, time.process_time() - began
 
 
-def run_on(site: Site, call: Callable[..., Rows], *arguments: Any) -> Rows:
+def run_on(site: Site, call: Call, *arguments: Any) -> Any:
     """Call a function of `statements` with the connection of a site."""
     return call(site.conn, *arguments)
 
@@ -86,16 +76,16 @@ def open_site(settings: SiteSettings) -> Site:
     """Return the site over a database, opened as Datasette does and with the limits of visitors."""
     conn = sqlite3.connect(settings.uri, uri=True)
     conn.text_factory = lambda text: str(text, "utf-8", "replace")
-    conn.create_function("escape_fts", 1, escape_fts)
+    conn.create_function("escape_fts", 1, statements.escape_fts)
     sql_functions.register(conn)
-    restrict(conn)
-    authorize(conn)
+    statements.restrict(conn)
+    statements.authorize(conn)
     return Site(settings, conn)
 
 
 def limit_process(niceness: int) -> None:
     """Apply the limits of this process, as far as the system allows it."""
-    bound_heap()
+    statements.bound_heap()
     import resource  # Missing in Pyodide, which has no processes either.
 
     for name, limit in BOUNDS.items():
@@ -130,8 +120,6 @@ def main() -> None:
         settings, niceness = pickle.load(server)
         limit_process(niceness)
         site = open_site(settings)
-        # Garbage collections during tasks skip the objects of imported modules.
-        gc.freeze()
         send(("", [], 0.0))
         # From now on, messages may contain texts of visitors.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
