@@ -78,10 +78,8 @@ def _export(file: Path, folder: Path) -> dict[str, Any]:
 
 def _remove(part: Path) -> None:
     """Remove the folder of unfinished files, or a link or file of that name."""
-    if part.is_dir() and not part.is_symlink():
-        shutil.rmtree(part)
-    else:
-        part.unlink(missing_ok=True)
+    shutil.rmtree(part, ignore_errors=True)
+    part.unlink(missing_ok=True)
 
 
 def catalogue(conn: sqlite3.Connection, file: Path) -> dict[str, Any]:
