@@ -159,8 +159,10 @@ async def test_who_meets_too_many_queries_is_told_when_to_come_back(
 async def test_a_query_that_takes_too_long_is_shown_again(datasette: Any) -> None:
     """Whose query took too long reads how much time there is, and has the query still."""
     answer = await datasette.client.get(SQL, params={"sql": f"{ENDLESS} /* <b> */"})
+    rows = await datasette.client.get(f"{SQL}.csv", params={"sql": ENDLESS})
 
-    assert answer.status_code == 400
+    assert answer.status_code == rows.status_code == 400
+    assert "stopped after 1,000 ms" in rows.text
     assert answer.headers["cache-control"] == "no-store"
     assert "stopped after 1,000 ms" in answer.text
     assert "/* &lt;b&gt; */" in answer.text

@@ -13,6 +13,8 @@ import traceback
 from collections.abc import Collection
 from typing import Any
 
+from datasette.database import QueryInterrupted
+
 from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.site.answers import Answer, data, refused
 from spack_cache_db.site.middleware import NO_PAGE
@@ -62,7 +64,7 @@ def failure_of(
     is_sql = not is_own and (isinstance(exception, _SQL_ERRORS) or title == "Invalid SQL")
     if isinstance(exception, MemoryError):
         status, title, sentence = 400, "Query refused", NO_MEMORY
-    elif title == "SQL Interrupted":
+    elif title == "SQL Interrupted" or isinstance(exception, QueryInterrupted):
         status, title, sentence = 400, "Query refused", INTERRUPTED.format(limit=time_limit_ms)
     elif is_sql and sentence != TOO_MUCH and _SQL_FIELDS.isdisjoint(fields):
         # SQLite's message helps only a visitor who wrote SQL.
