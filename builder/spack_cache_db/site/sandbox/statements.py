@@ -117,10 +117,6 @@ class Rows(NamedTuple):
     is_cut: bool
 
 
-class TooLarge(sqlite3.OperationalError):
-    """A result exceeds a size limit."""
-
-
 def bound_heap() -> None:
     """Limit SQLite's memory in this process, permanently and for all connections."""
     conn = sqlite3.connect(":memory:")
@@ -189,10 +185,7 @@ def escape_fts(query: str) -> str:
 
 
 def run_statement(
-    conn: sqlite3.Connection,
-    sql: str,
-    params: Params,
-    most_rows: int | None,
+    conn: sqlite3.Connection, sql: str, params: Params, most_rows: int | None
 ) -> Rows:
     """Return the rows of a statement.
 
@@ -200,9 +193,9 @@ def run_statement(
         most_rows: the rows after which the result is cut; None for all.
 
     Raises:
-        TooLarge: the result has more than `RESULT_BYTES` bytes or `RESULT_CELLS` cells.
-        sqlite3.Error: SQLite refused the statement; for an unknown table or column, the text
-            suggests similar names.
+        sqlite3.Error: the result has more than `RESULT_BYTES` bytes or `RESULT_CELLS` cells, or
+            SQLite refused the statement; for an unknown table or column, the text suggests similar
+            names.
     """
     cursor = _executed(conn, sql, params)
     return _bounded(cursor, cursor, most_rows)
@@ -225,9 +218,6 @@ def run_part(conn: sqlite3.Connection, sql: str, params: Params, first: int, cou
     A stream reads one part after the other, and the last row of each part twice, because that row
     shows that more follow. SQLite would compute all earlier rows of each part again, so the last
     few statements are suspended instead.
-
-    Raises:
-        TooLarge, sqlite3.Error: see `run_statement`.
     """
     key = (conn, sql, *(params.items() if isinstance(params, Mapping) else params))
     again, cursor = _begun.pop((*key, first), ((), None))
@@ -246,10 +236,20 @@ _begun: OrderedDict[Hashable, tuple[Sequence[tuple[SqlValue, ...]], sqlite3.Curs
 
 
 def _executed(conn: sqlite3.Connection, sql: str, params: Params) -> sqlite3.Cursor:
+    """Return a statement's cursor; an error has names close to an unknown table or column."""
     try:
         return conn.execute(sql, params)
     except sqlite3.OperationalError as error:
-        raise _with_close_names(conn, error) from None
+        unknown, names = _UNKNOWN.fullmatch(str(error)), []
+        if unknown is None:
+            raise
+        # This connection may not read some view of another program.
+        with suppress(sqlite3.Error):
+            known = conn.execute(COLUMN_NAMES if unknown[1] == "column" else TABLE_NAMES)
+            names = [name for (name,) in known if "_fts" not in name]
+        close = difflib.get_close_matches(unknown[2], names, cutoff=0.5)
+        advice = f"; close: {', '.join(close)}" if close else ""
+        raise sqlite3.OperationalError(f"{error}{advice}") from None
 
 
 def _bounded(
@@ -269,25 +269,9 @@ def _bounded(
         if len(rows) == most_rows:
             return Rows(columns, rows, is_cut=True)
         if size > RESULT_BYTES or cells > RESULT_CELLS:
-            raise TooLarge(TOO_MUCH)
+            raise sqlite3.OperationalError(TOO_MUCH)
         rows.append(row)
     return Rows(columns, rows, is_cut=False)
-
-
-def _with_close_names(
-    conn: sqlite3.Connection, error: sqlite3.OperationalError
-) -> sqlite3.OperationalError:
-    """Return an error with suggestions for the unknown table or column in its text."""
-    unknown = _UNKNOWN.fullmatch(str(error))
-    if unknown is None:
-        return error
-    sql = COLUMN_NAMES if unknown[1] == "column" else TABLE_NAMES
-    names: list[str] = []
-    # This connection may not read some view of another program.
-    with suppress(sqlite3.Error):
-        names = [name for (name,) in conn.execute(sql) if "_fts" not in name]
-    close = difflib.get_close_matches(unknown[2], names, cutoff=0.5)
-    return sqlite3.OperationalError(f"{error}; close: {', '.join(close)}") if close else error
 
 
 def _size(value: SqlValue) -> int:
