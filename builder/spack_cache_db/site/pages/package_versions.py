@@ -51,7 +51,7 @@ def versions_of(lookups: Lookups, rows: Iterable[Candidate]) -> Versions:
 
 
 def where_it_runs(lookups: Lookups, versions: Versions, releases: Releases) -> WhereItRuns:
-    """Return the number of binaries of a package by version and machine."""
+    """Return the number of binaries by version and machine; machines with most come first."""
     words, counts = lookups.words, defaultdict[tuple[str, str], dict[int, int]](dict)
     for row in sorted(chain.from_iterable(rows for _, rows in versions)):
         family = lookups.families[words["target"][row.key("target")]]
