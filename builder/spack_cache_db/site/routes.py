@@ -123,7 +123,7 @@ def binary(site: Site, request: Request, hash: str) -> Answer:
     if not specs:
         return missing(site, request, "spec", hash)
     if len(specs) == 1:
-        return site.redirect(f"/spec/{specs[0][0]}")
+        return site.redirect(f"/spec/{specs[0][0]}", request.pairs)
     return site.page(request, "candidates.html", prefix=hash, candidates=specs)
 
 
@@ -235,10 +235,7 @@ AROUND = {"json": ("[\n", ",\n", "\n]"), "csv": (csv_text(found_rows((), hashes=
 
 
 def cover(site: Site, request: Request, form: str | None) -> Answer:
-    """Return `/cover` for an environment in the address or a form; as a page, `.json` or `.csv`.
-
-    A short form is redirected to the address with the same text.
-    """
+    """Return `/cover`, `.json` or `.csv`; a short form is redirected to its address."""
     sent = request.query if request.form is None else request.form
     try:
         pairs = parse_qsl(sent, keep_blank_values=True, max_num_fields=MOST_FORM_FIELDS)

@@ -109,11 +109,7 @@ class SearchPage:
 
 @lru_cache(maxsize=4)
 def answer_of(lookups: Lookups, query: SpecQuery, scope: Conditions) -> tuple[Question, ResultSet]:
-    """Return the conditions of a query, and the configurations that satisfy them.
-
-    They are cached for the next page, and for the next part of JSON and CSV; 40,000 configurations
-    take about 12 MB.
-    """
+    """Return the conditions and the result of a query; cached for more pages and parts of rows."""
     question = question_of(lookups, query, scope)
     return question, matching(lookups, question.conditions)
 
@@ -208,7 +204,7 @@ class Search:
             return Elsewhere(name.address, [])
         package = spellings.canonical("package", text).strip()
         is_unbuilt = package_counts(self.lookups).get(package) == 0
-        if name is None and not (is_unbuilt and not packages_providing(self.lookups, text)):
+        if name is None and (not is_unbuilt or packages_providing(self.lookups, text)):
             return None
         # A package's page does not tell explicit installations from others.
         if self.narrowing.explicit:
@@ -217,10 +213,8 @@ class Search:
 
     def _page_of_hash(self, prefix: str) -> Elsewhere | None:
         """Return the page of the spec whose hash begins with a text, or of all such specs."""
-        if not (is_hash_prefix(prefix) and specs_beginning(self.lookups.conn, prefix, 1)):
-            return None
-        release = self.narrowing.release
-        return Elsewhere(f"/spec/{prefix}", [("release", release)] if release else [])
+        is_hash = is_hash_prefix(prefix) and specs_beginning(self.lookups.conn, prefix, 1)
+        return Elsewhere(f"/spec/{prefix}", self.narrowing.pairs) if is_hash else None
 
     def _read(self, text: str) -> Elsewhere | SearchPage | None:
         """Return the result for a text as plain words; None if none of them has a meaning.
