@@ -12,7 +12,6 @@ from datetime import date
 from typing import Any
 
 from spack_cache_db.errors import counted
-from spack_cache_db.query.changes import amounts_of_releases
 from spack_cache_db.query.configurations import packages_in_stacks
 from spack_cache_db.query.database import Lookups, Release, Stack, releases_of_stack, select
 from spack_cache_db.query.installation import (
@@ -29,8 +28,8 @@ from spack_cache_db.query.totals import (
     read_mirrors,
     read_totals,
 )
-from spack_cache_db.site.pages.changes import Sides, latest_changes
-from spack_cache_db.site.pages.feeds import date_of
+from spack_cache_db.site.pages.changes import latest_changes
+from spack_cache_db.site.pages.feeds import Topic, date_of, load_feed
 from spack_cache_db.site.pages.filters import (
     AddressFields,
     NameCounts,
@@ -51,26 +50,15 @@ COLUMN_KINDS = ("family", "target", "stack")
 
 def load_home(lookups: Lookups) -> dict[str, Any]:
     """Return the first page, with the age of the newest snapshot if it is old."""
+    changes = load_feed(lookups, Topic())["entries"]
     return {
         "owner": read_origin(lookups.conn).owner,
         "examples": read_examples(lookups.conn),
         "totals": read_totals(lookups.conn),
         "targets": len(lookups.families),
         "age": age_of(newest_snapshot(lookups), date.today()),
-        "change": newest_change(lookups),
+        "change": changes[0] if changes else None,
     }
-
-
-def newest_change(lookups: Lookups) -> tuple[Sides, int, int] | None:
-    """Return the comparison of the newest snapshot, and its numbers of added and removed binaries.
-
-    None without two snapshots.
-    """
-    for release in lookups.releases.values():
-        if release.kind == "snapshot" and (before := lookups.before(release)):
-            added, removed = amounts_of_releases(lookups.conn, [release.id])[release.id]
-            return Sides(before.name, release.name), added, removed
-    return None
 
 
 def age_of(day: str | None, today: date) -> str | None:
