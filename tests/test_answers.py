@@ -161,7 +161,7 @@ def the_search_finds_what_find_finds(
     found: dict[Configuration, int] = {}
     number, count = 1, 1
     while number <= count:
-        page = Search(lookups, narrowing, number).result(text)
+        page = Search(lookups, narrowing, str(number)).result(text)
         if isinstance(page, Elsewhere):
             _, kind, name = f"{page.path}/".split("/")[:3]
             if kind == "package":

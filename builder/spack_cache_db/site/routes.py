@@ -33,7 +33,6 @@ from spack_cache_db.site.pages.filters import (
     Narrowing,
     data_links,
     package_links,
-    page_number,
 )
 from spack_cache_db.site.pages.lists import PAGE_ROWS, ListFilters, load_list
 from spack_cache_db.site.pages.names import having, load_close, load_names, suggested
@@ -110,7 +109,7 @@ def package(site: Site, request: Request, package: str) -> Answer:
 
 def binary(site: Site, request: Request, hash: str) -> Answer:
     """Return `/spec/<hash>`; for the beginning of a hash, a redirect or the specs that match."""
-    number, release = page_number(request.args.get("page")), request.args.get("release")
+    number, release = request.args.get("page"), request.args.get("release")
     if not spec.is_hash_prefix(hash):
         return missing(site, request, "spec", hash)
     page = spec.load_spec(site.lookups, hash, number, release)
@@ -186,7 +185,7 @@ def suggest(site: Site, request: Request) -> Answer:
 def find(site: Site, request: Request) -> Answer:
     """Return `/find?q=`, or a redirect to the page that the text means."""
     text = (request.args.get("q") or "").strip()
-    narrowing, number = Narrowing.parse(request.pairs), page_number(request.args.get("page"))
+    narrowing, number = Narrowing.parse(request.pairs), request.args.get("page")
     page = Search(site.lookups, narrowing, number, request.args.get("open")).result(text)
     if isinstance(page, Elsewhere):
         return site.redirect(*page)

@@ -76,8 +76,7 @@ def cards_of(
     The other facts are about binaries in the scope; `command` is for the best one.
     """
     counts = package_counts(lookups)
-    names = OneOf(frozenset(reasons))
-    results = matching(lookups, (Condition("package", "", names), *scope))
+    results = matching(lookups, (Condition("package", "", OneOf(frozenset(reasons))), *scope))
     groups: dict[str, list[Counted]] = defaultdict(list)
     for row in counted_part(lookups, results, slice(None)):
         groups[row.configuration.package].append(row)
@@ -86,13 +85,12 @@ def cards_of(
     specs = specs_in_scope(lookups.conn, first, results.conditions)
     hashes = {first[key]: binaries[0].hash for key, binaries in specs.items()}
     summaries = {name: text for name, kind, text in load_names(lookups) if kind == "package"}
-    chosen = asked(scope, "release")
+    chosen = lookups.release_names(filter(None, [asked(scope, "release")]))
     cards = []
     for name in reasons:
         group, dag_hash = groups[name], hashes.get(name)
         rows, ids = [row.configuration for row in group], [row.id for row in group]
         variants = {text for row in rows for text in row.variants}
-        releases = (lookups.releases[chosen].name,) if chosen is not None else ()
         cards.append(
             {
                 "name": name,
@@ -103,7 +101,7 @@ def cards_of(
                 "spec_count": sum(row.spec_count for row in group),
                 "compilers": [*_compilers([row.compiler for row in rows])],
                 "variants": [text for text in OPTIONS if text in variants],
-                "releases": releases or first_releases(lookups, ids, MOST_RELEASES),
+                "releases": chosen or first_releases(lookups, ids, MOST_RELEASES),
                 "command": commands_of(lookups.conn, name, dag_hash).text if dag_hash else "",
             }
         )

@@ -37,14 +37,12 @@ class AddressFields:
     @classmethod
     def parse(cls, pairs: Sequence[tuple[str, str]]) -> Self:
         """Read the pairs of a query string: the first of each name, or all for a tuple."""
-        values: dict[str, Any] = {}
+        found: dict[str, Any] = {}
         for field in fields(cls):  # type: ignore[arg-type]
             texts = [value for name, value in pairs if name == field.name and value.strip()]
             if texts:
-                values[field.name] = (
-                    tuple(dict.fromkeys(texts)) if field.default == () else texts[0]
-                )
-        return cls(**values)
+                found[field.name] = tuple(dict.fromkeys(texts)) if field.default == () else texts[0]
+        return cls(**found)
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -54,13 +52,11 @@ class AddressFields:
     @property
     def pairs(self) -> Pairs:
         """The pairs of the query string, without empty fields."""
-        values = [(name, getattr(self, name)) for name in self.names()]
-        return [
-            (name, text)
-            for name, value in values
-            for text in (value if isinstance(value, tuple) else (value,))
-            if text
-        ]
+        pairs = []
+        for name in self.names():
+            value = getattr(self, name) or ()
+            pairs += [(name, text) for text in ((value,) if isinstance(value, str) else value)]
+        return pairs
 
     @property
     def chosen(self) -> Pairs:
@@ -185,13 +181,6 @@ def condition_of(name: str, value: str) -> Condition:
     return Condition(name, value, value if is_several else Word(value))
 
 
-def page_number(text: str | None) -> int:
-    """Return the page number in a text; 1 if the text is not a page number."""
-    is_number = text and text.isascii() and text.isdigit()
-    # Python refuses to read numbers with thousands of digits.
-    return int((text or "").lstrip("0")[:9] or 1) if is_number else 1
-
-
 class Pagination(NamedTuple):
     """One of several pages of rows: its number, the number of pages, and its rows."""
 
@@ -200,10 +189,12 @@ class Pagination(NamedTuple):
     rows: slice
 
 
-def paginated(row_count: int, page: int, page_rows: int) -> Pagination:
-    """Return the page with this number, or the last page if there are fewer."""
+def paginated(row_count: int, number: str | None, page_rows: int) -> Pagination:
+    """Return the page with a number, the last if there are fewer, and the first without number."""
+    # Python refuses to read numbers with thousands of digits.
+    digits = number.lstrip("0")[:9] if number and number.isascii() and number.isdigit() else ""
     page_count = max(1, -(-row_count // page_rows))
-    page = min(page, page_count)
+    page = min(int(digits or 1), page_count)
     return Pagination(page, page_count, slice((page - 1) * page_rows, page * page_rows))
 
 
@@ -220,9 +211,7 @@ class DataLinks(NamedTuple):
         return cls(None, f"{path}.json{query}", f"{path}.csv{query}")
 
 
-def data_links(
-    database: str, table: str, pairs: Sequence[tuple[str, str]], *, many: bool = False
-) -> DataLinks:
+def data_links(database: str, table: str, pairs: Pairs, *, many: bool = False) -> DataLinks:
     """Return the addresses of the rows of a table or view that have some values in its columns.
 
     With `many`, Datasette does not count the rows, which takes longer than showing the first.

@@ -17,20 +17,17 @@ from spack_cache_db.site.pages.filters import (
     Filters,
     Pagination,
     condition_of,
-    page_number,
     paginated,
 )
 
 PAGE_ROWS = 200
-CONFIGURATION_FILTERS = ("host", "target", "compiler", "os")
-"""Filters of configurations, which a package's page has as well."""
 FAULTS = {
     "release": "There is no release {}: all are shown.",
     "stack": "There is no stack {}: all are shown.",
     "host": "No package in this database runs on {}.",
-    "has": "No package in this database is for the target {}.",
-    "lacks": "No package in this database is for the target {}.",
-    "target": "No package in this database is for the target {}.",
+    **dict.fromkeys(
+        ("target", "has", "lacks"), "No package in this database is for the target {}."
+    ),
     "compiler": "No package in this database has the Compiler {}.",
     "os": "No package in this database has the OS {}.",
 }
@@ -188,7 +185,7 @@ class ListPage:
     @property
     def window(self) -> Pagination:
         """The part of the sorted rows that this page shows."""
-        return paginated(len(self.rows), page_number(self.filters.page), PAGE_ROWS)
+        return paginated(len(self.rows), self.filters.page, PAGE_ROWS)
 
     @property
     def csv_columns(self) -> list[str]:
@@ -219,29 +216,26 @@ def load_list(lookups: Lookups, kind: str, filters: ListFilters) -> ListPage:
 def load_packages(lookups: Lookups, filters: ListFilters) -> ListPage:
     """Return the list of packages, compared with Spack by the filters `behind` and `missing`."""
     page = _with_binary(lookups, filters)
-    if not filters.behind and not filters.missing:
+    if not (filters.behind or filters.missing):
         return page
-    fault = None
     if "known_packages" not in filled_tables(lookups.conn):
         fault = "This database has no package data: it cannot be compared with Spack."
     elif filters.missing and (filters.behind or filters.lacks):
         other = "behind" if filters.behind else "lacks"
         fault = f"missing and {other} exclude each other: ask for one of them."
-    if fault is not None:
-        return replace(page, faults=(*page.faults, fault))
-    return _behind(lookups.conn, page) if filters.behind else _missing(lookups.conn, page)
+    else:
+        return _behind(lookups.conn, page) if filters.behind else _missing(lookups.conn, page)
+    return replace(page, faults=(*page.faults, fault))
 
 
 def _with_binary(lookups: Lookups, filters: ListFilters) -> ListPage:
     """Return the list of packages that have a binary."""
-    columns, newest = COLUMNS["packages"], None
-
-    def read() -> dict[str, ListRow]:
-        names = [column.name for column in columns]
-        rows = select(lookups.conn, PACKAGES)
-        return {row[0]: dict(zip(names, row, strict=True)) for row in rows}
-
-    every = lookups.once(PACKAGES, read)
+    conn, columns, newest = lookups.conn, COLUMNS["packages"], None
+    names = [column.name for column in columns]
+    every = lookups.once(
+        PACKAGES,
+        lambda: {row[0]: dict(zip(names, row, strict=True)) for row in select(conn, PACKAGES)},
+    )
     # If two sources disagree about the package of a hash, a listed package may have no binary.
     rows = matches = [row for row in every.values() if row["specs"]]
     conditions = {
@@ -262,15 +256,11 @@ def _with_binary(lookups: Lookups, filters: ListFilters) -> ListPage:
             | {"version": versions[version], "configurations": configurations, "specs": specs}
             for name, (configurations, specs, version) in sorted(counts.items())
         ]
-        if matches and not filters.release and conditions.keys() & {*CONFIGURATION_FILTERS}:
+        if matches and filters.conditions and not filters.release:
             newest = newest_release(lookups, known, lacks)
-        # These two columns ignore the filters.
-        columns = tuple(
-            column._replace(title=f"{column.title} overall")
-            if column.name in ("releases", "last_seen")
-            else column
-            for column in columns
-        )
+        # The last two columns ignore the filters.
+        overall = (column._replace(title=f"{column.title} overall") for column in columns[-2:])
+        columns = (*columns[:-2], *overall)
     return ListPage(
         "packages",
         filters,
@@ -322,12 +312,12 @@ def _condition(lookups: Lookups, name: str, value: str) -> Condition:
 
 
 def _package_query(lookups: Lookups, filters: ListFilters, has: Condition | None) -> str:
-    names = (*PLACES, *CONFIGURATION_FILTERS)
-    values = {name: value for name, value in filters.pairs if name in names}
+    # The first pair of each name counts.
+    pairs = filters.chosen
     if has is not None and has.kind == "release":
-        values.setdefault("release", has.text)
-    elif has is not None and values.get("target", ":").endswith(":"):
+        pairs.append(("release", has.text))
+    elif has is not None and (filters.target or ":").endswith(":"):
         # Two conditions on the target: a single target is stricter than its family.
         is_family = has.text in lookups.families.values()
-        values["target"] = f"{has.text}:" if is_family else has.text
-    return Filters.parse([*values.items()]).query()
+        pairs.insert(0, ("target", f"{has.text}:" if is_family else has.text))
+    return Filters.parse(pairs).query()

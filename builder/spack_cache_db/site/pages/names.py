@@ -29,9 +29,8 @@ class Name(NamedTuple):
         """The path of its page."""
         if self.kind in ("package", "release", "stack"):
             return f"/{self.kind}/{quote(self.name)}"
-        field = self.kind
-        if field == "target":
-            field = "has" if self.name == family(self.name) else "host"
+        of_target = "has" if self.name == family(self.name) else "host"
+        field = of_target if self.kind == "target" else self.kind
         return f"/packages?{urlencode({field: self.name})}"
 
 

@@ -35,7 +35,6 @@ from spack_cache_db.site.pages.filters import (
     NameCounts,
     Pairs,
     most_first,
-    page_number,
     paginated,
     value_of,
 )
@@ -180,7 +179,7 @@ def load_coverage(lookups: Lookups, release: Release, pairs: Pairs) -> dict[str,
     gap_counts = Counter(column for _, column in gaps)
     columns = most_first({column: packages[column] for column in packages | gap_counts})
     rows = sorted({package for package, _ in gaps})
-    window = paginated(len(rows), page_number(filters.page), PAGE_ROWS)
+    window = paginated(len(rows), filters.page, PAGE_ROWS)
     return {
         "release": release,
         "filters": filters,

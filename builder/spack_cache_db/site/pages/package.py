@@ -44,7 +44,6 @@ from spack_cache_db.site.pages.filters import (
     Filters,
     NameCounts,
     Pagination,
-    page_number,
     paginated,
     value_of,
 )
@@ -133,7 +132,7 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
     fitting = misses.fitting()
     matching = {row.id: count for row, count in fitting.items()}
     results = ResultSet(scope, [*matching], matching)
-    window = paginated(len(matching), page_number(filters.page), PAGE_ROWS)
+    window = paginated(len(matching), filters.page, PAGE_ROWS)
     sets = {row.key("variants") for row in misses.rows}
     variants = {*filters.variant, *chain.from_iterable(variants_of[key] for key in sets)}
     notes = data.variant_notes(variants)

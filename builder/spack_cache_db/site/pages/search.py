@@ -120,7 +120,7 @@ class Search:
 
     lookups: Lookups
     narrowing: Narrowing = EVERYWHERE
-    page: int = 1
+    page: str | None = None
     opened: str | None = None
 
     @property

@@ -72,7 +72,7 @@ def is_hash_prefix(text: str) -> bool:
 
 
 def load_spec(
-    lookups: Lookups, dag_hash: str, page: int = 1, release: str | None = None
+    lookups: Lookups, dag_hash: str, page: str | None = None, release: str | None = None
 ) -> SpecPage | None:
     """Return the page of the spec with this full hash; None if there is none.
 
