@@ -201,7 +201,7 @@ def _binaries(lookups: Lookups, release: Release, kind: str) -> Counter[tuple[st
         rows = packages_in_stacks(lookups.conn, release.id)
         return Counter({(package, stack): count for package, stack, count in rows})
     binaries: Counter[tuple[str, str]] = Counter()
-    counted = count_by(lookups, release.id, None, "package", "target")
-    for (package, target), count in counted.items():
+    counts = count_by(lookups, release.id, None, "package", "target")
+    for (package, target), count in counts.items():
         binaries[package, lookups.families[target] if kind == "family" else target] += count.specs
     return binaries
