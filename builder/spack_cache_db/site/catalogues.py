@@ -180,12 +180,6 @@ def metadata_of(datasette: Any, database: str) -> dict[str, Any]:
     return databases.get(database) or {}
 
 
-def own_queries(datasette: Any, database: str) -> dict[str, Any]:
-    """Return the metadata of the canned queries that come from our metadata.yml."""
-    queries = (metadata_of(datasette, database).get("queries") or {}).items()
-    return {name: query for name, query in queries if isinstance(query, dict) and "group" in query}
-
-
 def overlaid(ours: Any, theirs: Any) -> Any:
     """Return two descriptions merged key by key; the second takes precedence."""
     if not (isinstance(ours, dict) and isinstance(theirs, dict)):

@@ -19,7 +19,7 @@ from datasette.utils import asgi, await_me_maybe, tilde_decode
 from spack_cache_db.site.addresses import check_data
 from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.answers import PAGES, STRICT, Answer, BadAddress, Request, refused
-from spack_cache_db.site.catalogues import may_view, name_of, own_queries
+from spack_cache_db.site.catalogues import may_view, metadata_of, name_of
 from spack_cache_db.site.sandbox.statements import PAGE_ROWS
 from spack_cache_db.site.workers.execute import BusyError, ask, refusal
 
@@ -196,7 +196,9 @@ async def check_addresses(
     match = _DATA.fullmatch(path) if query else None
     database, name = map(tilde_decode, match.groups() if match else ("", ""))
     if database == name_of(datasette):
-        fields = own_queries(datasette, database).get(name, {}).get("params")
+        canned = metadata_of(datasette, database)["queries"].get(name)
+        # Those of the owner, which have no group, take any fields.
+        fields = canned.get("params") if isinstance(canned, dict) and "group" in canned else None
         # Without a worker, Datasette cannot answer either, and says why.
         with suppress(BusyError, sqlite3.Error):
             answer = await ask(datasette, PAGES, check_data, Request(path, query), name, fields)

@@ -68,7 +68,6 @@ def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
         "asset_version": catalogues.asset_version(),
         "catalogue": catalogues.name_of(datasette),
         "metadata_of": partial(catalogues.metadata_of, datasette),
-        "in_groups": partial(in_groups, datasette),
         "in_order": in_order,
         "links_to": links_to(datasette.urls),
     }
@@ -78,25 +77,15 @@ def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
         paths.insert(len(paths) - 1, folder)
 
 
-def in_groups(datasette: Any, database: str, queries: Iterable[Any]) -> dict[str, list[Any]]:
-    """Return Datasette's records of canned queries by their group; those of the owner come last."""
-    own = catalogues.own_queries(datasette, database)
-    groups: dict[str, list[Any]] = {}
-    for query in in_order(queries, own):
-        group = own.get(name_in(query), {}).get("group", "More")
-        groups[group] = [*groups.get(group, []), query]
-    return groups
-
-
 def in_order(records: Iterable[Any], names: Iterable[str] = _ORDER) -> list[Any]:
     """Return Datasette's records of tables, views or queries in the order of names, others last."""
     positions = {name: position for position, name in enumerate(names)}
-    return sorted(records, key=lambda record: positions.get(name_in(record), len(positions)))
 
+    def position(record: Any) -> int:
+        name = record["name"] if isinstance(record, dict) else record.name
+        return positions.get(name, len(positions))
 
-def name_in(record: Any) -> str:
-    """Return the name in one of Datasette's records, a dictionary in 0.65."""
-    return str(record["name"] if isinstance(record, dict) else record.name)
+    return sorted(records, key=position)
 
 
 @hook
