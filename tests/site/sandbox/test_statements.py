@@ -169,7 +169,7 @@ def test_parts_are_those_of_the_statement(parts: list[tuple[str, int, int, int]]
         params = {"most": most}
         # A stream: each part begins with the last row of the one before.
         for place in range(first, first + 3 * count, max(count - 1, 1)):
-            found = run_part(connection, sql, params, place, count)
+            found = run_part(connection, f"{sql} limit {count} offset {place}", params, None)
             whole = run_statement(connection, f"{sql} LIMIT {count} OFFSET {place}", params, None)
             assert found == whole
     connection.close()
@@ -178,11 +178,12 @@ def test_parts_are_those_of_the_statement(parts: list[tuple[str, int, int, int]]
 def test_a_part_that_was_ended_begins_anew(empty: sqlite3.Connection) -> None:
     """A statement that ran out of time in the middle gives its part when it is asked again."""
     sql = f"{NUMBERS.format(' LIMIT 100000')}SELECT x FROM n WHERE x < 5 OR x = 50000 OR x > 99000"
-    assert run_part(empty, sql, {}, 0, 4).rows == [(1,), (2,), (3,), (4,)]
-    ended = run_task(Site(SiteSettings(""), empty), run_on, (run_part, sql, {}, 3, 3), 0)
+    later = f"{sql} limit 3 offset 3"
+    assert run_part(empty, f"{sql} limit 4", {}, None).rows == [(1,), (2,), (3,), (4,)]
+    ended = run_task(Site(SiteSettings(""), empty), run_on, (run_part, later, {}, None), 0)
     assert ended[:2] == ("OperationalError", ["interrupted"])
     empty.set_progress_handler(None, 0)
-    assert run_part(empty, sql, {}, 3, 3).rows == [(4,), (50000,), (99001,)]
+    assert run_part(empty, later, {}, None).rows == [(4,), (50000,), (99001,)]
 
 
 @given(st.text(alphabet='ab" \t\n', max_size=12))

@@ -18,7 +18,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 SqlValue = str | bytes | int | float | None
 Params = Mapping[str, SqlValue] | Sequence[SqlValue]
@@ -106,6 +106,10 @@ SELECT DISTINCT columns.name FROM sqlite_master AS tables, pragma_table_info(tab
 WHERE tables.type IN ('table', 'view') AND instr(tables.name, '_fts') = 0
 """
 _UNKNOWN = re.compile(r"no such (table|column): (?:\w+\.)?(\w+)")
+# The statement of a page of a table or view; a limit inside a comment would not be a limit.
+_PAGED = re.compile(
+    r"(?P<sql>(?!.*(?:--|/\*)).*) limit (?P<count>[0-9]{1,9})(?: offset (?P<first>[0-9]{1,9}))?"
+)
 _QUOTED = re.compile(r'\s+|(".*?")')
 
 
@@ -185,12 +189,17 @@ def escape_fts(query: str) -> str:
 
 
 def run_statement(
-    conn: sqlite3.Connection, sql: str, params: Params, most_rows: int | None
+    conn: sqlite3.Connection,
+    sql: str,
+    params: Params,
+    most_rows: int | None,
+    is_page: bool = False,
 ) -> Rows:
     """Return the rows of a statement.
 
     Args:
         most_rows: the rows after which the result is cut; None for all.
+        is_page: whether the result is cut to the rows that an HTML page shows.
 
     Raises:
         sqlite3.Error: the result has more than `RESULT_BYTES` bytes or `RESULT_CELLS` cells, or
@@ -198,13 +207,9 @@ def run_statement(
             names.
     """
     cursor = _executed(conn, sql, params)
+    if is_page:
+        most_rows = page_rows(len(cursor.description or ()))
     return _bounded(cursor, cursor, most_rows)
-
-
-def run_page(conn: sqlite3.Connection, sql: str, params: Params) -> Rows:
-    """Return the rows of a statement for an HTML page; otherwise as `run_statement`."""
-    cursor = _executed(conn, sql, params)
-    return _bounded(cursor, cursor, page_rows(len(cursor.description or ())))
 
 
 def page_rows(column_count: int) -> int:
@@ -212,13 +217,17 @@ def page_rows(column_count: int) -> int:
     return min(PAGE_ROWS, PAGE_CELLS // max(column_count, 1))
 
 
-def run_part(conn: sqlite3.Connection, sql: str, params: Params, first: int, count: int) -> Rows:
-    """Return `count` rows of a statement, beginning with the row number `first`.
+def run_part(conn: sqlite3.Connection, sql: str, params: Params, *limits: Any) -> Rows:
+    """Return the rows of a statement of a stream, as `run_statement` does.
 
-    A stream reads one part after the other, and the last row of each part twice, because that row
-    shows that more follow. SQLite would compute all earlier rows of each part again, so the last
-    few statements are suspended instead.
+    A stream reads one part of a table after the other, and the last row of each part twice, because
+    that row shows that more follow. SQLite would compute all earlier rows of each part again, so
+    the last few statements are suspended instead.
     """
+    paged = _PAGED.fullmatch(sql)
+    if paged is None:
+        return run_statement(conn, sql, params, *limits)
+    sql, first, count = paged["sql"], int(paged["first"] or 0), int(paged["count"])
     key = (conn, sql, *(params.items() if isinstance(params, Mapping) else params))
     again, cursor = _begun.pop((*key, first), ((), None))
     if cursor is None:

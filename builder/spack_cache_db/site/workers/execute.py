@@ -50,10 +50,6 @@ HAS_PROCESSES = sys.platform != "emscripten"
 INTERRUPTED, BROKEN = ["interrupted"], ["the query made SQLite fail"]
 # Most tasks need the first module; a new process should not import it within the time of a task.
 _PROGRAM = f"import spack_cache_db.site.routes; from {program.__name__} import main; main()"
-# The statement of a page of a table or view; a limit inside a comment would not be a limit.
-_PAGED = re.compile(
-    r"(?P<sql>(?!.*(?:--|/\*)).*) limit (?P<count>[0-9]{1,9})(?: offset (?P<first>[0-9]{1,9}))?"
-)
 # Parameters of canned queries that Datasette fills in, such as :_now_epoch.
 _MAGIC = re.compile(r"(?<!:):(_\w+)")
 _NO_DATA = sqlite3.connect(":memory:", check_same_thread=False)
@@ -243,27 +239,15 @@ async def execute(
     budget, pool = _budget.get(), pool_of(datasette, database)
     page_size, is_limited = options.get("page_size"), options.get("truncate", False)
     is_query_page = budget.is_page and is_limited and page_size is None
-    task: tuple[Any, ...]
     if not budget.in_workers or sql.startswith("PRAGMA "):
         results = await original(sql, params, **options)
     else:
-        values = plain_params(sql, params)
-        if paged := budget.kind is STREAMS and _PAGED.fullmatch(sql):
-            task = (
-                statements.run_part,
-                paged["sql"],
-                values,
-                int(paged["first"] or 0),
-                int(paged["count"]),
-            )
-        elif is_query_page:
-            task = (statements.run_page, sql, values)
-        else:
-            most_rows = int(datasette.max_returned_rows)
-            # A page of that size asks for one row more, to know whether there is a next page.
-            most_rows += most_rows == (page_size or datasette.page_size)
-            is_limited = is_limited and not budget.takes_all
-            task = (statements.run_statement, sql, values, most_rows if is_limited else None)
+        most_rows = int(datasette.max_returned_rows)
+        # A page of that size asks for one row more, to know whether there is a next page.
+        most_rows += most_rows == (page_size or datasette.page_size)
+        is_stream, is_cut = budget.kind is STREAMS, is_limited and not budget.takes_all
+        call = statements.run_part if is_stream else statements.run_statement
+        task = (call, sql, plain_params(sql, params), most_rows if is_cut else None, is_query_page)
         longest = datasette.sql_time_limit_ms
         seconds = min(options.get("custom_time_limit") or longest, longest) / 1000
         try:
