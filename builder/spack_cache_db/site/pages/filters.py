@@ -181,6 +181,12 @@ def condition_of(name: str, value: str) -> Condition:
     return Condition(name, value, value if is_several else Word(value))
 
 
+def place_condition(lookups: Lookups, name: str, value: str) -> Condition:
+    """Return the condition for a release or stack; no spec satisfies that for an unknown one."""
+    record = lookups.stack(value) if name == "stack" else lookups.release(value)
+    return Condition(name, value, record.id if record else 0)
+
+
 class Pagination(NamedTuple):
     """One of several pages of rows: its number, the number of pages, and its rows."""
 

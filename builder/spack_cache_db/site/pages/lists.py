@@ -18,6 +18,7 @@ from spack_cache_db.site.pages.filters import (
     Pagination,
     condition_of,
     paginated,
+    place_condition,
 )
 
 PAGE_ROWS = 200
@@ -301,11 +302,10 @@ def _condition(lookups: Lookups, name: str, value: str) -> Condition:
     """Return the condition of a filter; an unknown release or stack has the id 0."""
     families = lookups.families.items()
     targets = frozenset(target for target, family in families if value in (target, family))
-    release, stack = lookups.release(value), lookups.stack(value)
-    if name == "stack":
-        return Condition("stack", value, stack.id if stack else 0)
-    if name == "release" or (name in ("has", "lacks") and release and not targets):
-        return Condition("release", value, release.id if release else 0)
+    if name in PLACES:
+        return place_condition(lookups, name, value)
+    if name in ("has", "lacks") and lookups.release(value) and not targets:
+        return place_condition(lookups, "release", value)
     if name in ("has", "lacks"):
         return Condition("target", value, OneOf(targets))
     return condition_of(name, value)

@@ -45,6 +45,7 @@ from spack_cache_db.site.pages.filters import (
     NameCounts,
     Pagination,
     paginated,
+    place_condition,
     value_of,
 )
 from spack_cache_db.site.pages.package_versions import (
@@ -125,7 +126,8 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
     package, data = package_totals(conn, name), read_package(conn, name)
     if package is None or data is None:
         return None
-    scope = _scope(lookups, filters)
+    places = ((name, value) for name, value in filters.pairs if name in PLACES)
+    scope = tuple(place_condition(lookups, name, value) for name, value in places)
     conditions = (Condition("package", name, Word(name)), *filters.conditions, *scope)
     misses = misses_of(Candidates(lookups, conditions), conditions)
     ids, variants_of = [row.id for row in misses.rows], lookups.words["variants"]
@@ -172,16 +174,6 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
         data=data,
         is_explicit=bool(lookups.trees() and counts_in_scope(lookups, ids, explicitly(lookups))),
         notes=notes,
-    )
-
-
-def _scope(lookups: Lookups, filters: Filters) -> Conditions:
-    """Return the conditions on release and stack; no spec satisfies one on an unknown name."""
-    records = (lookups.release(filters.release), lookups.stack(filters.stack))
-    return tuple(
-        Condition(place, name, record.id if record else 0)
-        for place, record in zip(PLACES, records, strict=True)
-        if (name := getattr(filters, place)) is not None
     )
 
 
