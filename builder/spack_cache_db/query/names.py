@@ -194,13 +194,14 @@ def near_names(lookups: Lookups, name: str) -> tuple[str, ...]:
     return close_names(name, filter(counts.get, counts)) or close_names(name, counts)
 
 
-def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
+def close_names(name: str, known: Iterable[str], similarity: float = 0.7) -> tuple[str, ...]:
     """Return the known names that are similar to a name, then those that contain it or are in it.
 
-    Case is ignored, and very short names are in too many others.
+    Case is ignored, and very short names are in too many others. `similarity` is the least ratio
+    of `difflib`.
     """
     text, names = name.strip().lower(), {other.lower(): other for other in known}
-    similar = difflib.get_close_matches(text, names, MOST_NEAR, cutoff=0.65)
+    similar = difflib.get_close_matches(text, names, MOST_NEAR, similarity)
     longer = [other for other in names if text in other] if len(text) > 2 else []
     shorter = [other for other in names if len(other) > 3 and other in text]
     close = dict.fromkeys((*similar, *sorted(longer, key=len), *sorted(shorter, key=len)[::-1]))

@@ -75,7 +75,7 @@ def having(names: tuple[Name, ...], text: str) -> list[Name]:
 def load_close(lookups: Lookups, kind: str, text: str) -> list[Name]:
     """Return the names of one kind that are close to a text; packages may have no binary."""
     known = [name.name for name in load_names(lookups) if name.kind == kind]
-    close = near_names(lookups, text) if kind == "package" else close_names(text, known)
+    close = near_names(lookups, text) if kind == "package" else close_names(text, known, 0.6)
     return [Name(name, kind) for name in close]
 
 
