@@ -155,6 +155,16 @@ def test_a_process_killed_between_two_visitors_is_replaced(uri: str) -> None:
     assert with_pool(uri, use) == [[(2,)]] * 5
 
 
+def test_a_process_that_has_run_many_tasks_is_replaced(uri: str) -> None:
+    """A new process runs the next task, and no visitor hears of it."""
+
+    async def use(pool: Pool) -> list[int]:
+        return [await own_id(pool) for _ in range(worker_module.MOST_TASKS + 1)]
+
+    first, *_, last, new = with_pool(uri, use)
+    assert first == last != new
+
+
 def test_work_ends_with_its_visitor(uri: str) -> None:
     """A visitor who leaves ends the process, and the next visitor is answered by another."""
 
