@@ -21,7 +21,7 @@ from spack_cache_db.query.changes import compare as compared
 from spack_cache_db.query.configurations import configurations_beginning
 from spack_cache_db.query.coverage import commands_of
 from spack_cache_db.query.explanation import why_in_time, why_not
-from spack_cache_db.query.names import UnknownNameError, known_name, spec_in
+from spack_cache_db.query.names import UnknownNameError, close_names, known_name, spec_in
 from spack_cache_db.query.packages import newest_binary, read_package
 from spack_cache_db.site.addresses import check_fields, respelled
 from spack_cache_db.site.answers import PAGES, SEARCH, Answer, Kind, Request, Site, data, refused
@@ -35,7 +35,7 @@ from spack_cache_db.site.pages.filters import (
     package_links,
 )
 from spack_cache_db.site.pages.lists import PAGE_ROWS, ListFilters, load_list
-from spack_cache_db.site.pages.names import having, load_close, load_names, suggested
+from spack_cache_db.site.pages.names import having, load_names, suggested
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.pasted_environment import covered
 from spack_cache_db.site.pages.search import Elsewhere, Search, answer_of
@@ -342,10 +342,11 @@ def file(site: Site, request: Request, name: str) -> Answer:
 
 def missing(site: Site, request: Request, kind: str, text: str) -> Answer:
     """Return a page about a name that does not exist, with similar names and the search."""
-    name = known_name(site.lookups, text) if kind == "package" else None
-    close = load_close(site.lookups, kind, text)
+    package = known_name(site.lookups, text) if kind == "package" else None
+    known = (name.name for name in load_names(site.lookups) if name.kind == kind)
+    close = package.others if package else close_names(text, known, 0.6)
     return site.page(
-        request, "missing.html", 404, what=kind, text=text, close=close, known_name=name
+        request, "missing.html", 404, what=kind, text=text, close=close, known_name=package
     )
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.names import Spellings, close_names, near_names
+from spack_cache_db.query.names import Spellings
 from spack_cache_db.query.packages import summarized_packages
 from spack_cache_db.query.totals import facet_counts
 from spack_cache_db.records import NO_COMPILER
@@ -70,13 +70,6 @@ def having(names: tuple[Name, ...], text: str) -> list[Name]:
     part = text.strip().lower()
     matches = [name for name in names if part and part in name.name.lower()]
     return sorted(matches, key=lambda name: not name.name.lower().startswith(part))
-
-
-def load_close(lookups: Lookups, kind: str, text: str) -> list[Name]:
-    """Return the names of one kind that are close to a text; packages may have no binary."""
-    known = [name.name for name in load_names(lookups) if name.kind == kind]
-    close = near_names(lookups, text) if kind == "package" else close_names(text, known, 0.6)
-    return [Name(name, kind) for name in close]
 
 
 def suggested(names: tuple[Name, ...], text: str) -> list[dict[str, str]]:
