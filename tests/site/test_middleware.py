@@ -286,6 +286,17 @@ async def test_a_query_without_fields_shows_few_rows(database: Path) -> None:
     assert len(data.json()) == 900
 
 
+@pytest.mark.asyncio
+@pytest.mark.parametrize("query", ["", "?_nocount=1"])
+async def test_a_wide_table_has_its_next_page(many: Any, query: str) -> None:
+    """The cells of a page are not limited for a table, which would lose its link to more rows."""
+    served = site(Path(many.get_database("spack-cache").path), default_page_size=150)
+    page = await served.client.get(f"/spack-cache/builds{query}")
+
+    assert page.text.count("<tr") - 1 == 150
+    assert "_next=150" in page.text
+
+
 DATA = ("/spack-cache/specs.json?_size=1", "/spack-cache/specs.csv?_size=1", "/spack-cache.db")
 
 

@@ -193,13 +193,13 @@ def run_statement(
     sql: str,
     params: Params,
     most_rows: int | None,
-    is_page: bool = False,
+    page_size: int | None = None,
 ) -> Rows:
     """Return the rows of a statement.
 
     Args:
         most_rows: the rows after which the result is cut; None for all.
-        is_page: whether the result is cut to the rows that an HTML page shows.
+        page_size: the rows of a table's page, if the result is for HTML (`page_rows`).
 
     Raises:
         sqlite3.Error: the result has more than `RESULT_BYTES` bytes or `RESULT_CELLS` cells, or
@@ -207,14 +207,17 @@ def run_statement(
             names.
     """
     cursor = _executed(conn, sql, params)
-    if is_page:
-        most_rows = page_rows(len(cursor.description or ()))
+    if page_size is not None:
+        most_rows = page_rows(len(cursor.description or ()), page_size)
     return _bounded(cursor, cursor, most_rows)
 
 
-def page_rows(column_count: int) -> int:
-    """Return how many rows of a query an HTML page shows."""
-    return min(PAGE_ROWS, PAGE_CELLS // max(column_count, 1))
+def page_rows(column_count: int, page_size: int) -> int:
+    """Return how many rows an HTML page shows: at least those of a table, and the next one.
+
+    Datasette asks for a row more than a page of a table has, to know whether there is another page.
+    """
+    return max(min(PAGE_ROWS, PAGE_CELLS // max(column_count, 1)), page_size + 1)
 
 
 def run_part(conn: sqlite3.Connection, sql: str, params: Params, *limits: Any) -> Rows:

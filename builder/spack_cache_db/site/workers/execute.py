@@ -105,8 +105,10 @@ class Worker:
         except TimeoutError:
             return "OperationalError", INTERRUPTED, seconds
         except (OSError, EOFError):
-            code = await asyncio.to_thread(process.wait, LATE_SECONDS)
-            if code in (0, 1, -signal.SIGKILL, -signal.SIGTERM):
+            with suppress(subprocess.TimeoutExpired):
+                await asyncio.to_thread(process.wait, LATE_SECONDS)
+            code = process.returncode
+            if code in (None, 0, 1, -signal.SIGKILL, -signal.SIGTERM):
                 # It had run `MOST_TASKS`, had no memory for an exception, or the system killed it.
                 raise BusyError from None
             return "OperationalError", INTERRUPTED if -code in program.ALARMS else BROKEN, seconds
@@ -238,7 +240,8 @@ async def execute(
     """Run a statement as `original` does, in a worker if the request has a query string."""
     budget, pool = _budget.get(), pool_of(datasette, database)
     page_size, is_limited = options.get("page_size"), options.get("truncate", False)
-    is_query_page = budget.is_page and is_limited and page_size is None
+    # Without `_size` in the address, the page of a table cannot be told from that of a query.
+    shown = datasette.page_size if budget.is_page and is_limited and page_size is None else None
     if not budget.in_workers or sql.startswith("PRAGMA "):
         results = await original(sql, params, **options)
     else:
@@ -247,7 +250,7 @@ async def execute(
         most_rows += most_rows == (page_size or datasette.page_size)
         is_stream, is_cut = budget.kind is STREAMS, is_limited and not budget.takes_all
         call = statements.run_part if is_stream else statements.run_statement
-        task = (call, sql, plain_params(sql, params), most_rows if is_cut else None, is_query_page)
+        task = (call, sql, plain_params(sql, params), most_rows if is_cut else None, shown)
         longest = datasette.sql_time_limit_ms
         seconds = min(options.get("custom_time_limit") or longest, longest) / 1000
         try:
@@ -258,11 +261,11 @@ async def execute(
             budget.refusal = str(error)
             raise
         results = results_of(result)
-    if not is_query_page:
+    if shown is None:
         return results
     async with pool.rendering:
         await asyncio.sleep(PAUSE_SECONDS)
-    most_rows = statements.page_rows(len(results.columns))
+    most_rows = statements.page_rows(len(results.columns), shown)
     is_cut = results.truncated or len(results.rows) > most_rows
     return Results(results.rows[:most_rows], is_cut, results.description)
 
