@@ -196,7 +196,7 @@ async def check_addresses(
     match = _DATA.fullmatch(path) if query else None
     database, name = map(tilde_decode, match.groups() if match else ("", ""))
     if database == name_of(datasette):
-        canned = metadata_of(datasette, database)["queries"].get(name)
+        canned = metadata_of(datasette, database).get("queries", {}).get(name)
         # Those of the owner, which have no group, take any fields.
         fields = canned.get("params") if isinstance(canned, dict) and "group" in canned else None
         # Without a worker, Datasette cannot answer either, and says why.
