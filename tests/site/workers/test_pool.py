@@ -114,7 +114,6 @@ def test_a_failure_ends_the_process_only_if_it_must(
         (signal.SIGSEGV, sqlite3.OperationalError, "made SQLite fail"),
         (signal.SIGKILL, BusyError, ""),
         (signal.SIGTERM, BusyError, ""),
-        (signal.SIGALRM, sqlite3.OperationalError, "interrupted"),
         (signal.SIGPROF, sqlite3.OperationalError, "interrupted"),
     ],
 )

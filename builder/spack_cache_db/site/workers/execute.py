@@ -40,8 +40,8 @@ PAUSE_SECONDS = 0.02
 """Time for other requests before each page of a query, which is rendered at one stretch."""
 PATIENCE_SECONDS = 30.0
 """Longest time that a task waits for its turn, and then for the start of a process."""
-LATE_SECONDS = 2.0
-"""Time after which a process is killed whose own alarm did not end it."""
+CLOCK_TIMES, LATE_SECONDS = 5, 2.0
+"""A task ends after this multiple of its processor time by the clock, and so many seconds."""
 MOST_BYTES = 64_000_000
 """Size of the largest outcome; real ones have less than half of it."""
 HAS_PROCESSES = sys.platform != "emscripten"
@@ -98,7 +98,7 @@ class Worker:
         is_ready = False
         try:
             process = self._process or await self._start()
-            async with asyncio.timeout(program.CLOCK_TIMES * seconds + LATE_SECONDS):
+            async with asyncio.timeout(CLOCK_TIMES * seconds + LATE_SECONDS):
                 outcome = await self._ask(call, arguments, seconds)
             is_ready = outcome[0] != "MemoryError"
             return outcome
@@ -111,7 +111,7 @@ class Worker:
             if code in (None, 0, 1, -signal.SIGKILL, -signal.SIGTERM):
                 # It had run `MOST_TASKS`, had no memory for an exception, or the system killed it.
                 raise BusyError from None
-            return "OperationalError", INTERRUPTED if -code in program.ALARMS else BROKEN, seconds
+            return "OperationalError", INTERRUPTED if code == -signal.SIGPROF else BROKEN, seconds
         finally:
             if not is_ready and self._process is not None:
                 self._writer.transport.abort()

@@ -26,16 +26,12 @@ MOST_TASKS = 1_000
 """Tasks of one process; a new one frees the memory that the old one has kept."""
 STEPS = 1_000
 """Instructions of SQLite's virtual machine between two checks of the time, as in Datasette."""
-CLOCK_TIMES = 5
-"""Longest time of a task by the clock, in multiples of its processor time."""
 GRACE_SECONDS = 0.3
-"""Time between the interruption of a statement and the end of the process."""
+"""Processor time between the interruption of a statement and the end of the process."""
 BOUNDS = {"RLIMIT_AS": 400 << 20, "RLIMIT_FSIZE": 256 << 20, "RLIMIT_CORE": 0}
 """Limits of the process, by their names in the module `resource`; SQLite sorts in files."""
 OOM_SCORE = "500"
 """`oom_score_adj`: if memory runs out, Linux ends a worker before the server."""
-ALARMS = (signal.SIGPROF, signal.SIGALRM)
-"""The signals that end the process: after its processor time, and after its time by the clock."""
 LENGTH_BYTES = 8
 """Size of the number before an outcome: its length."""
 NO_MEMORY = "the query needs more memory than this server gives to one"
@@ -93,14 +89,9 @@ def limit_process(niceness: int) -> None:
             resource.setrlimit(getattr(resource, name), (limit, limit))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE, encoding="ascii")
-    os.nice(niceness)
-
-
-def set_timers(seconds: float) -> None:
-    """Have the kernel end this process after these seconds and a short grace; never, if 0."""
-    grace = GRACE_SECONDS if seconds else 0
-    signal.setitimer(signal.ITIMER_PROF, seconds + grace)
-    signal.setitimer(signal.ITIMER_REAL, CLOCK_TIMES * seconds + grace)
+    # The shipped systemd unit forbids it.
+    with suppress(OSError):
+        os.nice(niceness)
 
 
 def main() -> None:
@@ -109,7 +100,7 @@ def main() -> None:
 
     def send(outcome: Outcome) -> None:
         message = msgspec.msgpack.encode(outcome)
-        set_timers(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         server.write(len(message).to_bytes(LENGTH_BYTES) + message)
         server.flush()
 
@@ -125,5 +116,6 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
         for _ in range(MOST_TASKS):
             call, arguments, seconds = pickle.load(server)
-            set_timers(seconds)
+            # The kernel ends this process if SQLite does not look at the time.
+            signal.setitimer(signal.ITIMER_PROF, seconds + GRACE_SECONDS)
             send(run_task(site, call, arguments, seconds))
