@@ -76,6 +76,17 @@ def test_tests_and_paths_of_contributing_exist() -> None:
     assert {each for each in paths if not any((root / each).exists() for root in roots)} == set()
 
 
+def test_the_functions_of_a_request_exist() -> None:
+    """Each function and class on the way of a request in CONTRIBUTING is one of the site."""
+    request = CONTRIBUTING.partition("## A request")[2].partition("###")[0]
+    modules = (ROOT / "builder" / "spack_cache_db" / "site").rglob("*.py")
+    code = "\n".join(path.read_text(encoding="utf-8") for path in modules)
+    named = {*re.findall(r"`(?:\w+\.)*(\w+)`", request)}
+    assert len(named) > 20
+    defined = {*re.findall(r"^(?: *(?:async )?def |class )?(\w+)\b", code, re.MULTILINE)}
+    assert named - defined == set()
+
+
 @pytest.mark.parametrize("document", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md")))
 def test_links_lead_somewhere(document: Path) -> None:
     """Each relative link of a document points at a file that exists."""
