@@ -193,13 +193,13 @@ def run_statement(
     sql: str,
     params: Params,
     most_rows: int | None,
-    page_size: int | None = None,
+    least_rows: int | None = None,
 ) -> Rows:
     """Return the rows of a statement.
 
     Args:
         most_rows: the rows after which the result is cut; None for all.
-        page_size: the rows of a table's page, if the result is for HTML (`page_rows`).
+        least_rows: the rows of a page of a table, if the result is for HTML (`page_rows`).
 
     Raises:
         sqlite3.Error: the result has more than `RESULT_BYTES` bytes or `RESULT_CELLS` cells, or
@@ -207,17 +207,17 @@ def run_statement(
             names.
     """
     cursor = _executed(conn, sql, params)
-    if page_size is not None:
-        most_rows = page_rows(len(cursor.description or ()), page_size)
+    if least_rows is not None:
+        most_rows = page_rows(len(cursor.description or ()), least_rows)
     return _bounded(cursor, cursor, most_rows)
 
 
-def page_rows(column_count: int, page_size: int) -> int:
+def page_rows(column_count: int, least_rows: int) -> int:
     """Return how many rows an HTML page shows: at least those of a table, and the next one.
 
     Datasette asks for a row more than a page of a table has, to know whether there is another page.
     """
-    return max(min(PAGE_ROWS, PAGE_CELLS // max(column_count, 1)), page_size + 1)
+    return max(min(PAGE_ROWS, PAGE_CELLS // max(column_count, 1)), least_rows + 1)
 
 
 def run_part(conn: sqlite3.Connection, sql: str, params: Params, *limits: Any) -> Rows:

@@ -36,8 +36,11 @@ PAGE_SECONDS = 2.0
 """Longest time for one of our own pages."""
 PAGE_STATEMENTS, STREAM_STATEMENTS = 1.5, 60.0
 """Longest time for a page of Datasette or a stream of rows, in multiples of `sql_time_limit_ms`."""
-PAUSE_SECONDS = 0.02
-"""Time for other requests before each page of a query, which is rendered at one stretch."""
+ROOM_SECONDS, CELL_SECONDS = 0.02, 3e-5
+"""Time between the starts of two pages of Datasette, and more for each cell of the first.
+
+Datasette renders a page at one stretch, in a third of that time; the rest is for other requests.
+"""
 PATIENCE_SECONDS = 30.0
 """Longest time that a task waits for its turn, and then for the start of a process."""
 CLOCK_TIMES, LATE_SECONDS = 5, 2.0
@@ -48,8 +51,15 @@ HAS_PROCESSES = sys.platform != "emscripten"
 """Whether tasks run in worker processes; in a browser (Pyodide), they run in this one."""
 
 INTERRUPTED, BROKEN = ["interrupted"], ["the query made SQLite fail"]
-# Most tasks need the first module; a new process should not import it within the time of a task.
-_PROGRAM = f"import spack_cache_db.site.routes; from {program.__name__} import main; main()"
+# Most tasks need `routes`; a new process should not import it within the time of a task.
+_PROGRAM = f"""
+import contextlib, os
+with contextlib.suppress(OSError):  # The shipped systemd unit forbids it.
+    os.nice({{}})
+import spack_cache_db.site.routes
+from {program.__name__} import main
+main()
+"""
 # Parameters of canned queries that Datasette fills in, such as :_now_epoch.
 _MAGIC = re.compile(r"(?<!:):(_\w+)")
 _NO_DATA = sqlite3.connect(":memory:", check_same_thread=False)
@@ -88,7 +98,7 @@ class Worker:
     """A process for tasks, which starts with the first and again after it had to end."""
 
     def __init__(self, settings: SiteSettings, niceness: int) -> None:
-        self._settings = (settings, niceness)
+        self._settings, self._niceness = settings, niceness
         self._process: subprocess.Popen[bytes] | None = None
 
     async def run(
@@ -124,12 +134,13 @@ class Worker:
         try:
             ours, theirs = socket.socketpair()
             with theirs:
-                command, pipe = [sys.executable, "-c", _PROGRAM], theirs.fileno()
-                process = subprocess.Popen(command, stdin=pipe, stdout=subprocess.DEVNULL)
+                command = [sys.executable, "-c", _PROGRAM.format(self._niceness)]
+                pipe, no_pipe = theirs.fileno(), subprocess.DEVNULL
+                process = subprocess.Popen(command, stdin=pipe, stdout=no_pipe)
             self._reader, self._writer = await asyncio.open_connection(sock=ours)
             self._process = process
             async with asyncio.timeout(PATIENCE_SECONDS):
-                await self._ask(*self._settings)
+                await self._ask(self._settings)
         except (OSError, EOFError) as error:
             raise BusyError from error
         return process
@@ -153,7 +164,8 @@ class Pool:
         self._site = None if HAS_PROCESSES else program.open_site(settings)
         self._idle: dict[Kind, list[Worker]] = {}
         self._turns: dict[Kind, asyncio.Semaphore] = {}
-        self.rendering = asyncio.Lock()
+        self.next_page = 0.0
+        """When Datasette may render the next page, as the event loop's time."""
 
     async def run(
         self, budget: Budget, most_seconds: float, call: program.Call, *arguments: Any
@@ -240,8 +252,9 @@ async def execute(
     """Run a statement as `original` does, in a worker if the request has a query string."""
     budget, pool = _budget.get(), pool_of(datasette, database)
     page_size, is_limited = options.get("page_size"), options.get("truncate", False)
+    is_shown = budget.is_page and is_limited
     # Without `_size` in the address, the page of a table cannot be told from that of a query.
-    shown = datasette.page_size if budget.is_page and is_limited and page_size is None else None
+    least_rows = datasette.page_size if is_shown and page_size is None else None
     if not budget.in_workers or sql.startswith("PRAGMA "):
         results = await original(sql, params, **options)
     else:
@@ -250,7 +263,7 @@ async def execute(
         most_rows += most_rows == (page_size or datasette.page_size)
         is_stream, is_cut = budget.kind is STREAMS, is_limited and not budget.takes_all
         call = statements.run_part if is_stream else statements.run_statement
-        task = (call, sql, plain_params(sql, params), most_rows if is_cut else None, shown)
+        task = (call, sql, plain_params(sql, params), most_rows if is_cut else None, least_rows)
         longest = datasette.sql_time_limit_ms
         seconds = min(options.get("custom_time_limit") or longest, longest) / 1000
         try:
@@ -261,13 +274,17 @@ async def execute(
             budget.refusal = str(error)
             raise
         results = results_of(result)
-    if shown is None:
+    if not is_shown:
         return results
-    async with pool.rendering:
-        await asyncio.sleep(PAUSE_SECONDS)
-    most_rows = statements.page_rows(len(results.columns), shown)
-    is_cut = results.truncated or len(results.rows) > most_rows
-    return Results(results.rows[:most_rows], is_cut, results.description)
+    rows, column_count = results.rows, len(results.columns)
+    if least_rows is not None:
+        rows = rows[: statements.page_rows(column_count, least_rows)]
+    now = asyncio.get_running_loop().time()
+    start = max(now, pool.next_page)
+    pool.next_page = start + ROOM_SECONDS + CELL_SECONDS * len(rows) * column_count
+    await asyncio.sleep(start - now)
+    is_cut = results.truncated or len(rows) < len(results.rows)
+    return Results(rows, is_cut, results.description)
 
 
 def plain_params(sql: str, params: Any) -> Any:

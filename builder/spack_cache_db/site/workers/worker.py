@@ -79,7 +79,7 @@ def open_site(settings: SiteSettings) -> Site:
     return Site(settings, conn)
 
 
-def limit_process(niceness: int) -> None:
+def limit_process() -> None:
     """Apply the limits of this process, as far as the system allows it."""
     statements.bound_heap()
     import resource  # Missing in Pyodide, which has no processes either.
@@ -89,9 +89,6 @@ def limit_process(niceness: int) -> None:
             resource.setrlimit(getattr(resource, name), (limit, limit))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE, encoding="ascii")
-    # The shipped systemd unit forbids it.
-    with suppress(OSError):
-        os.nice(niceness)
 
 
 def main() -> None:
@@ -108,8 +105,8 @@ def main() -> None:
     server = socket.socket(fileno=sys.stdin.fileno()).makefile("rwb")
     # The server ends, or does not read the outcome any more.
     with suppress(EOFError, ConnectionError):
-        settings, niceness = pickle.load(server)
-        limit_process(niceness)
+        (settings,) = pickle.load(server)
+        limit_process()
         site = open_site(settings)
         send(("", [], 0.0))
         # From now on, messages may contain texts of visitors.
