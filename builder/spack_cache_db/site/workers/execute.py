@@ -95,55 +95,61 @@ _budget: ContextVar[Budget] = ContextVar("budget", default=Budget(0))  # noqa: B
 
 
 class Worker:
-    """A process for tasks, which starts with the first and again after it had to end."""
+    """A worker process and the connection to it; `is_ready` while it waits for a task."""
 
-    def __init__(self, settings: SiteSettings, niceness: int) -> None:
-        self._settings, self._niceness = settings, niceness
-        self._process: subprocess.Popen[bytes] | None = None
+    def __init__(self, process: subprocess.Popen[bytes], *streams: Any) -> None:
+        self.process, self.is_ready = process, False
+        self._reader, self._writer = streams
+
+    @classmethod
+    async def started(cls, settings: SiteSettings, niceness: int) -> Worker:
+        """Return a new worker that is ready; if it fails, the server's log has its traceback."""
+        try:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                command = [sys.executable, "-c", _PROGRAM.format(niceness)]
+                pipe, no_pipe = theirs.fileno(), subprocess.DEVNULL
+                process = subprocess.Popen(command, stdin=pipe, stdout=no_pipe)
+        except OSError as error:
+            raise BusyError from error
+        worker = cls(process, *await asyncio.open_connection(sock=ours))
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await worker._ask(settings)
+            worker.is_ready = True
+        except (OSError, EOFError) as error:
+            raise BusyError from error
+        finally:
+            if not worker.is_ready:
+                worker.end()
+        return worker
 
     async def run(
         self, call: program.Call, arguments: tuple[Any, ...], seconds: float
     ) -> program.Outcome:
-        """Return the outcome of a task; `BusyError` if no process was left to finish it."""
-        is_ready = False
+        """Return the outcome of a task; `BusyError` if the process ended without a fault of it."""
+        self.is_ready = False
         try:
-            process = self._process or await self._start()
             async with asyncio.timeout(CLOCK_TIMES * seconds + LATE_SECONDS):
                 outcome = await self._ask(call, arguments, seconds)
-            is_ready = outcome[0] != "MemoryError"
-            return outcome
         except TimeoutError:
             return "OperationalError", INTERRUPTED, seconds
         except (OSError, EOFError):
             with suppress(subprocess.TimeoutExpired):
-                await asyncio.to_thread(process.wait, LATE_SECONDS)
-            code = process.returncode
+                await asyncio.to_thread(self.process.wait, LATE_SECONDS)
+            code = self.process.returncode
             if code in (None, 0, 1, -signal.SIGKILL, -signal.SIGTERM):
                 # It had run `MOST_TASKS`, had no memory for an exception, or the system killed it.
                 raise BusyError from None
             return "OperationalError", INTERRUPTED if code == -signal.SIGPROF else BROKEN, seconds
-        finally:
-            if not is_ready and self._process is not None:
-                self._writer.transport.abort()
-                self._process.kill()
-                threading.Thread(target=self._process.wait).start()
-                self._process = None
+        self.is_ready = outcome[0] != "MemoryError"
+        return outcome
 
-    async def _start(self) -> subprocess.Popen[bytes]:
-        """Start the process; if it fails, the server's log has its traceback."""
-        try:
-            ours, theirs = socket.socketpair()
-            with theirs:
-                command = [sys.executable, "-c", _PROGRAM.format(self._niceness)]
-                pipe, no_pipe = theirs.fileno(), subprocess.DEVNULL
-                process = subprocess.Popen(command, stdin=pipe, stdout=no_pipe)
-            self._reader, self._writer = await asyncio.open_connection(sock=ours)
-            self._process = process
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                await self._ask(self._settings)
-        except (OSError, EOFError) as error:
-            raise BusyError from error
-        return process
+    def end(self) -> None:
+        """Kill the process, and do not wait for its end."""
+        self._writer.transport.abort()
+        self.process.kill()
+        threading.Thread(target=self.process.wait).start()
 
     async def _ask(self, *message: Any) -> program.Outcome:
         import msgspec  # Missing in Pyodide.
@@ -156,14 +162,59 @@ class Worker:
         return msgspec.msgpack.decode(body, type=tuple[str, list[Any], float])
 
 
+class Workers:
+    """The processes for one kind of request; if all are busy, one more is started for later."""
+
+    def __init__(self, settings: SiteSettings, kind: Kind) -> None:
+        self._settings, self._kind = settings, kind
+        self._idle = asyncio.LifoQueue[Worker | None]()
+        self._count = 0
+        self._starting: asyncio.Task[None] | None = None
+
+    async def run(self, *task: Any) -> program.Outcome:
+        """Return the outcome of a task of the first process that is ready for it."""
+        self._grow()
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                worker = await self._idle.get()
+        except TimeoutError:
+            raise BusyError from None
+        if worker is None:
+            raise BusyError
+        self._grow()
+        try:
+            return await worker.run(*task)
+        finally:
+            if worker.is_ready:
+                self._idle.put_nowait(worker)
+            else:
+                worker.end()
+                self._count -= 1
+
+    def _grow(self) -> None:
+        """Start a process if none is idle, and none is starting."""
+        is_starting = self._starting is not None and not self._starting.done()
+        if self._idle.empty() and not is_starting and self._count < self._kind.processes:
+            self._count += 1
+            self._starting = asyncio.create_task(self._start())
+
+    async def _start(self) -> None:
+        """Add a process, or None for one request that waits if it does not start."""
+        worker = None
+        try:
+            worker = await Worker.started(self._settings, self._kind.niceness)
+        except BusyError:
+            self._count -= 1
+        self._idle.put_nowait(worker)
+
+
 class Pool:
     """The worker processes for a database; each kind of request has its own."""
 
     def __init__(self, settings: SiteSettings) -> None:
         self._settings = settings
         self._site = None if HAS_PROCESSES else program.open_site(settings)
-        self._idle: dict[Kind, list[Worker]] = {}
-        self._turns: dict[Kind, asyncio.Semaphore] = {}
+        self._workers: dict[Kind, Workers] = {}
         self.next_page = 0.0
         """When Datasette may render the next page, as the event loop's time."""
 
@@ -187,22 +238,13 @@ class Pool:
     async def _outcome(self, kind: Kind, *task: Any) -> program.Outcome:
         if self._site is not None:
             return program.run_task(self._site, *task)
-        turn = self._turns.setdefault(kind, asyncio.Semaphore(kind.processes))
+        if kind not in self._workers:
+            self._workers[kind] = Workers(self._settings, kind)
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                await turn.acquire()
-        except TimeoutError:
-            raise BusyError from None
-        idle = self._idle.setdefault(kind, [])
-        worker = idle.pop() if idle else Worker(self._settings, kind.niceness)
-        try:
-            return await worker.run(*task)
+            return await self._workers[kind].run(*task)
         except BusyError:
             # The process may have ended before the task began.
-            return await worker.run(*task)
-        finally:
-            idle.append(worker)
-            turn.release()
+            return await self._workers[kind].run(*task)
 
 
 _pools: WeakKeyDictionary[Any, Pool] = WeakKeyDictionary()
