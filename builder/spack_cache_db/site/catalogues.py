@@ -29,6 +29,14 @@ from spack_cache_db.site.answers import BadAddress, SiteSettings
 from spack_cache_db.site.pages.site_facts import NO_FACTS, SiteFacts, read_site_facts
 
 
+class Metadata(dict[str, Any]):
+    """The metadata of a database, which Datasette 0.65 copies when it checks a permission."""
+
+    def __deepcopy__(self, _: object) -> Metadata:
+        """Return the same object, because Datasette does not change the copy."""
+        return self
+
+
 @cache
 def fault_of(path: str) -> str | None:
     """Return why a file is not a catalogue; None if it is one."""
@@ -142,7 +150,7 @@ def describe(datasette: Any) -> SiteFacts:
                 for name, query in merged["queries"].items()
                 if not isinstance(query, dict) or query.get("needs", "releases") in filled
             }
-            databases[database.name] = merged
+            databases[database.name] = Metadata(merged)
     return facts
 
 
