@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -39,7 +38,8 @@ SELECT releases.id, coalesce(added, 0), coalesce(removed, 0)
 FROM releases
 LEFT JOIN (
   SELECT release, sum(added) AS added, sum(removed) AS removed
-  FROM configuration_history GROUP BY release) ON release = releases.id
+  FROM configuration_history WHERE release IN (SELECT value FROM json_each(:ids))
+  GROUP BY release) ON release = releases.id
 WHERE releases.previous IS NOT NULL AND releases.id IN (SELECT value FROM json_each(:ids))
 """
 _HASHES = "SELECT id, hash FROM specs"
@@ -275,12 +275,14 @@ def _compared(
     return _changes(numbering, texts, before, listings[1]).in_words()
 
 
-def amounts_of_releases(
-    conn: sqlite3.Connection, releases: Sequence[int]
-) -> dict[int, tuple[int, int]]:
+def amounts_of_releases(lookups: Lookups, releases: Sequence[int]) -> Mapping[int, tuple[int, int]]:
     """Return how many binaries each release added and removed, compared with the one before."""
-    rows = select_in(conn, _AMOUNTS, releases)
-    return {release: (added, removed) for release, added, removed in rows}
+
+    def read() -> dict[int, tuple[int, int]]:
+        rows = select_in(lookups.conn, _AMOUNTS, releases)
+        return {release: (added, removed) for release, added, removed in rows}
+
+    return lookups.once((_AMOUNTS, *releases), read)
 
 
 def _side(lookups: Lookups, text: str, stack: str | None) -> Conditions:

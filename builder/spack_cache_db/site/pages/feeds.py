@@ -88,7 +88,7 @@ def load_feed(lookups: Lookups, topic: Topic) -> dict[str, Any]:
     compared = snapshots[: MOST_OF_STACK if is_of_stack else MOST_SNAPSHOTS]
     ids = {release.id for _, *pair in compared for release in pair}
     specs = shown_specs(lookups, conditions, ids) if conditions else {}
-    amounts = {} if conditions else amounts_of_releases(lookups.conn, sorted(ids))
+    amounts = {} if conditions else amounts_of_releases(lookups, sorted(ids))
     seed, entries = f"{origin.url or origin.owner} {topic.feed}", []
     for day, release, before in compared:
         lines: tuple[str, ...] = ()

@@ -53,7 +53,7 @@ def load_home(lookups: Lookups) -> dict[str, Any]:
     return {
         "owner": read_origin(lookups.conn).owner,
         "examples": read_examples(lookups.conn),
-        "totals": read_totals(lookups.conn),
+        "totals": lookups.once(read_totals, lambda: read_totals(lookups.conn)),
         "targets": len(lookups.families),
         "age": age_of(newest_snapshot(lookups), date.today()),
         "change": changes[0] if changes else None,
@@ -83,7 +83,7 @@ def load_about(lookups: Lookups) -> dict[str, Any]:
         families[lookups.families[target]] += count
     stacks = most_first({stack.name: stack.spec_count for stack in lookups.stacks.values()})
     return {
-        "totals": read_totals(lookups.conn),
+        "totals": lookups.once(read_totals, lambda: read_totals(lookups.conn)),
         "over_time": [(name, count) for _, name, count in snapshots],
         "families": most_first(families),
         "stacks": stacks[:BARS],
