@@ -227,10 +227,6 @@ def refused(sentence: str, form: str | None, status: int = 400, title: str | Non
     """Return an error as JSON if `form` is `json`, else as plain text."""
     if form != "json":
         return data(f"Error: {sentence}\n", "text", status=status)
-    document = {
-        "ok": False,
-        "error": sentence,
-        "status": status,
-        "title": title or f"Error {status}",
-    }
+    document = {"ok": False, "error": sentence, "status": status}
+    document["title"] = title or f"Error {status}"
     return data(json.dumps(document), "json", status=status)

@@ -37,10 +37,7 @@ PAGE_SECONDS = 2.0
 PAGE_STATEMENTS, STREAM_STATEMENTS = 1.5, 60.0
 """Longest time for a page of Datasette or a stream of rows, in multiples of `sql_time_limit_ms`."""
 ROOM_SECONDS, CELL_SECONDS = 0.02, 3e-5
-"""Time between the starts of two pages of Datasette, and more for each cell of the first.
-
-Datasette renders a page at one stretch, in a third of that time; the rest is for other requests.
-"""
+"""Time from one page of Datasette, and each of its cells, to the next; a third is rendering."""
 PATIENCE_SECONDS = 30.0
 """Longest time that a task waits for its turn, and then for the start of a process."""
 CLOCK_TIMES, LATE_SECONDS = 5, 2.0
@@ -176,7 +173,10 @@ class Workers:
         self._grow()
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                worker = await self._idle.get()
+                while (worker := await self._idle.get()) and worker.process.poll() is not None:
+                    # It had run `MOST_TASKS`, or the system has killed it.
+                    self._remove(worker)
+                    self._grow()
         except TimeoutError:
             raise BusyError from None
         if worker is None:
@@ -188,8 +188,11 @@ class Workers:
             if worker.is_ready:
                 self._idle.put_nowait(worker)
             else:
-                worker.end()
-                self._count -= 1
+                self._remove(worker)
+
+    def _remove(self, worker: Worker) -> None:
+        worker.end()
+        self._count -= 1
 
     def _grow(self) -> None:
         """Start a process if none is idle, and none is starting."""
