@@ -10,7 +10,7 @@ import sqlite3
 import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import cache, lru_cache, reduce
 from itertools import chain, islice
 from operator import and_, or_
 from typing import NamedTuple
@@ -236,6 +236,8 @@ def trees_of(needs: Needs, nodes: Mapping[int, Node], root: int, most: int) -> T
     `most` limits the rows, but direct dependencies are shown even beyond it.
     """
 
+    # Most specs occur several times.
+    @cache
     def edges_of(spec: int, *, is_run_time: bool = True) -> list[Edge]:
         edges = (edge for edge in needs.edges.get(spec, ()) if edge.is_run_time == is_run_time)
         return sorted(edges, key=lambda edge: nodes[edge.dependency].sort_key)
