@@ -169,7 +169,7 @@ def test_what_is_shared_is_unfolded_once() -> None:
 
 
 def test_too_many_are_cut() -> None:
-    """What the spec itself uses is shown, however much; what is below it is cut, and told."""
+    """All direct dependencies are shown; the limit cuts deeper ones, and `is_whole` is false."""
     deep = trees_of(*graph_of(a="b f", b="c", c="d", d="e", f="g"), 3)
     exact = trees_of(*graph_of(a="b f", b="c"), 3)
 

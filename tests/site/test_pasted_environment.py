@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from spack_cache_db.cli import cli
 from spack_cache_db.environments import UnreadableEnvironment
-from spack_cache_db.query.coverage import Cover, CoveredSpec, commands_of
+from spack_cache_db.query.coverage import Cover, CoveredSpec, environment_commands
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.records import Configuration
 from spack_cache_db.site.middleware import MOST_BODY
@@ -128,7 +128,7 @@ def test_commands_of_several_mirrors(lookups: Lookups) -> None:
         covered_node(4, release="v1", mirror=None),
         covered_node(5, release="v1", is_root=False),
     ]
-    found = commands_of(lookups.conn, Cover(tuple(nodes), is_lock=True))
+    found = environment_commands(lookups.conn, Cover(tuple(nodes), is_lock=True))
 
     assert found is not None and found.note is not None
     assert [*found.commands] == [
@@ -138,7 +138,7 @@ def test_commands_of_several_mirrors(lookups: Lookups) -> None:
         "spack buildcache keys --install --trust",
         "spack install --cache-only p2/2222222 p3/3333333 p4/4444444",
     ]
-    assert commands_of(lookups.conn, Cover((), is_lock=True)) is None
+    assert environment_commands(lookups.conn, Cover((), is_lock=True)) is None
 
 
 @pytest.mark.asyncio

@@ -154,7 +154,7 @@ class CoveredSpec:
 
     @property
     def is_met(self) -> bool:
-        """Whether the spec needs no further binary."""
+        """Whether a binary, an installed spec or an external satisfies the spec."""
         return self.status in (*AVAILABLE, "external")
 
     @property
@@ -390,7 +390,7 @@ def cover_environment(
     )
 
 
-def commands_of(conn: sqlite3.Connection, cover: Cover) -> Commands | None:
+def environment_commands(conn: sqlite3.Connection, cover: Cover) -> Commands | None:
     """Return the commands that install all binaries from their mirrors, and load installed specs.
 
     For a lockfile, they name only the roots, because Spack adds the dependencies.

@@ -50,7 +50,7 @@ class ListColumn(NamedTuple):
 
     @property
     def is_most_first(self) -> bool:
-        """Whether the default order is descending."""
+        """Whether the default order of the column is descending."""
         return self.kind in ("count", "day")
 
     @property

@@ -45,7 +45,7 @@ CLOCK_TIMES, LATE_SECONDS = 5, 2.0
 MOST_BYTES = 64_000_000
 """Size of the largest outcome; real ones have less than half of it."""
 HAS_PROCESSES = sys.platform != "emscripten"
-"""Whether tasks run in worker processes; in a browser (Pyodide), they run in this one."""
+"""False in a browser (Pyodide), where the server itself runs the tasks."""
 
 INTERRUPTED, BROKEN = ["interrupted"], ["the query made SQLite fail"]
 # Most tasks need `routes`; a new process should not import it within the time of a task.
@@ -298,7 +298,7 @@ async def execute(
     budget, pool = _budget.get(), pool_of(datasette, database)
     page_size, is_limited = options.get("page_size"), options.get("truncate", False)
     is_shown = budget.is_page and is_limited
-    # Without `_size` in the address, the page of a table cannot be told from that of a query.
+    # Datasette gives the same options for a query and for a table without `_size` in its address.
     least_rows = datasette.page_size if is_shown and page_size is None else None
     if not budget.in_workers or sql.startswith("PRAGMA "):
         results = await original(sql, params, **options)

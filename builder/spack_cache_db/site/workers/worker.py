@@ -42,7 +42,7 @@ Outcome = tuple[str, Any, float]
 _ERRORS = (BadAddress, sqlite3.OperationalError, sqlite3.ProgrammingError, sqlite3.DatabaseError)
 _RESULTS = (Answer, statements.Rows, MemoryError, RuntimeError, *_ERRORS)
 RESULTS = {result.__name__: result for result in _RESULTS}
-"""What a task returns or raises; `RuntimeError` is a bug, with its traceback."""
+"""The classes that a task returns or raises; `RuntimeError` has the traceback of a bug."""
 
 
 def run_task(site: Site, call: Call, arguments: tuple[Any, ...], seconds: float) -> Outcome:
