@@ -100,6 +100,46 @@ def test_installations_and_package_data_are_replaced(tmp_path: Path) -> None:
         assert db.execute("SELECT version FROM known_versions").fetchall() == [("2.0",)]
 
 
+def gone(file: Path) -> dict[str, int]:
+    """Return whether each binary is gone, by its hash."""
+    with closing(sqlite3.connect(file)) as db:
+        return dict(db.execute("SELECT hash, is_gone FROM builds"))
+
+
+def copies(file: Path) -> dict[str, int]:
+    """Return whether each release is a copy, by its name."""
+    with closing(sqlite3.connect(file)) as db:
+        return dict(db.execute("SELECT name, is_copy FROM releases"))
+
+
+def test_only_copies_of_a_mirror_make_a_binary_gone(tmp_path: Path) -> None:
+    """A dated release of its own is a mirror; the marks survive a build from the database."""
+    file, mirrors = tmp_path / "x.db", tmp_path / "mirrors"
+    night(mirrors, "old", release="public-2026-11-01")
+    night(mirrors, "a", "b")
+    assert run("build", mirrors, "-o", file, "--snapshot", "2026-11-22").exit_code == 0
+    night(mirrors, "b")
+    assert run("build", file, mirrors, "-o", file, "--snapshot", "2026-11-23").exit_code == 0
+    assert gone(file) == {hash_of("old"): 0, hash_of("a"): 1, hash_of("b"): 0}
+    assert copies(file) == {
+        "site": 0, "site-2026-11-22": 1, "site-2026-11-23": 1, "public-2026-11-01": 0
+    }  # fmt: skip
+    again = tmp_path / "again.db"
+    assert run("build", file, "-o", again).exit_code == 0
+    assert same(file, again)
+
+
+def test_a_release_with_a_source_of_its_own_is_no_copy(tmp_path: Path) -> None:
+    """An index that is given for the day of a snapshot is a mirror again."""
+    file, mirrors = tmp_path / "x.db", night(tmp_path / "mirrors", "a")
+    run("build", mirrors, "-o", file, "--snapshot", "2026-11-22")
+    own = night(tmp_path / "own", "a", release="site-2026-11-22")
+    (own / "site-2026-11-22" / "root").rename(own / "site-2026-11-22" / "e4s")
+    result = run("build", file, own, "-o", file)
+    assert result.exit_code == 0, result.output
+    assert copies(file) == {"site": 0, "site-2026-11-22": 0}
+
+
 @pytest.mark.slow
 @SOME
 @given(old=files(), new=files(), keep=st.sampled_from([None, 1]))

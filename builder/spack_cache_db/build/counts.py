@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spack_cache_db.build.documents import copied_releases
 from spack_cache_db.build.frames import (
     Frame,
     Members,
@@ -85,6 +86,11 @@ def count(numbered: Numbered) -> Counts:
         }
 
     current = np.bincount(listings["spec"][day_of[listings["release"]] < 0], minlength=specs + 1)
+    # A binary that only copies list is no longer in the mirror.
+    copies = copied_releases(numbered.documents)
+    is_copy = np.array([False, *(name in copies for name in ids["releases"])])
+    in_mirrors = np.bincount(listings["spec"][~is_copy[listings["release"]]], minlength=specs + 1)
+    is_gone = (numbered.specs["is_listed"] > 0) & (in_mirrors[1:] == 0)
     columns: dict[str, dict[str, list[Any]]] = {
         "releases": {
             "previous": [release or None for release in previous[1:].tolist()],
@@ -106,6 +112,7 @@ def count(numbered: Numbered) -> Counts:
         },
         "specs": {
             "is_current": (current[1:] > 0).tolist(),
+            "is_gone": is_gone.tolist(),
             **seen(listings["spec"], listings["release"], specs),
         },
     }

@@ -36,6 +36,16 @@ def installed_releases(documents: Iterable[Document]) -> set[str]:
     return {document.release for document in documents if is_tree(document)}
 
 
+def copied_releases(documents: Iterable[Document]) -> set[str]:
+    """Return the releases of which every document is a copy that `build --snapshot` made."""
+    copied: set[str] = set()
+    own: set[str] = set()
+    for document in documents:
+        side = copied if document.is_copy else own
+        side.add(document.release)
+    return copied - own
+
+
 def dated(
     documents: Sequence[Document], tables: Tables, old: Collection[int], snapshots: Snapshots
 ) -> tuple[list[Document], Tables, Snapshots, set[int]]:
@@ -71,7 +81,9 @@ def dated(
         if then and np.array_equal(_binaries(tables, mirrors), _binaries(tables, then)):
             continue
         replaced.update(past.pop(snapshot, ()))
-        copies |= {at: documents[at - 1]._replace(release=snapshot) for at in mirrors}
+        for number in mirrors:
+            copy = documents[number - 1]._replace(release=snapshot, is_copy=True)
+            copies[number] = copy
     names = {*past, *present, *(copy.release for copy in copies.values())}
     removed = thinned_out(names, snapshots.keep) if snapshots.keep else set[str]()
     copies = {number: copy for number, copy in copies.items() if copy.release not in removed}

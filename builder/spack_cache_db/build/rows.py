@@ -13,7 +13,7 @@ import numpy as np
 
 from spack_cache_db import schema
 from spack_cache_db.build.counts import Counts
-from spack_cache_db.build.documents import installed_releases
+from spack_cache_db.build.documents import copied_releases, installed_releases
 from spack_cache_db.build.frames import Frame, Mask, Numbers, numbers, places
 from spack_cache_db.build.ids import Modules, Numbered
 from spack_cache_db.build.known_packages import PackageCatalogue, versions_behind
@@ -186,6 +186,8 @@ def _document_rows(numbered: Numbered) -> Iterator[TableRows]:
         format=[facts.format for *_, facts in indexes],
         url=[facts.url for *_, facts in indexes],
         is_named=[facts.is_named for *_, facts in indexes],
+        is_signed=[facts.is_signed for *_, facts in indexes],
+        settings=[facts.settings for *_, facts in indexes],
         record_count=[recorded[number] for number, *_ in indexes],
         spec_count=[listed[number] for number, *_ in indexes],
     )
@@ -239,6 +241,7 @@ def _counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
     ids, columns = numbered.ids, counts.columns
     releases, packages, stacks = ids["releases"], ids["packages"], ids["stacks"]
     trees, branches = installed_releases(numbered.documents), snapshot_branches(releases)
+    copies = copied_releases(numbered.documents)
     kinds = (INSTALLED if name in trees else release_kind(name, branches) for name in releases)
     yield _rows(
         "releases",
@@ -246,6 +249,7 @@ def _counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
         kind=kinds,
         date=map(release_date, releases),
         position=releases.values(),
+        is_copy=[name in copies for name in releases],
         **columns["releases"],
     )
     listing = numbered.records.where(numbered.records["is_listed"] > 0)

@@ -22,10 +22,10 @@ from spack_cache_db.schema.tables import TableIndex as TableIndex
 APPLICATION_ID = 0x53504442
 """`PRAGMA application_id` of a database: the bytes of "SPDB"."""
 
-SCHEMA_VERSION = 21
+SCHEMA_VERSION = 22
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "374c0a895e88b761257a47462db7e4d6cec94043dd87188c0213e95677598e8c"
+STATEMENTS_SHA256 = "b6976ced424d59cba3b8650d5f39f4329e6e155ac442fd8e51ef8dc789df2bd7"
 """The checksum (`statements_sha256`) of a database of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 
@@ -136,7 +136,8 @@ _SPEC_COLUMNS = f"""\
   specs.last_seen,
   specs.is_current,
 {_FOR_ANALYSIS},
-  NOT specs.is_binary AS is_external"""
+  NOT specs.is_binary AS is_external,
+  specs.is_gone"""
 
 _SPEC_JOINS = f"""\
 LEFT JOIN stack_sets ON stack_sets.id = specs.stacks
@@ -347,7 +348,13 @@ SELECT
     SELECT 1 FROM modules AS other
     WHERE other.name = modules.name AND other.release = modules.release
       AND other.tree <> modules.tree
-  ) THEN modules.tree END AS module_tree
+  ) THEN modules.tree END AS module_tree,
+  coalesce(
+    (SELECT group_concat(value, ' ') FROM json_each(nodes.external, '$.module')),
+    (SELECT group_concat(value, ' ') FROM json_each(modules.parents, '$[0]'))
+      || ' ' || modules.name,
+    modules.name
+  ) AS module_load
 FROM installs
 LEFT JOIN modules ON modules.id = installs.module
 JOIN records ON records.spec = installs.spec AND records.mirror = installs.mirror

@@ -107,6 +107,7 @@ TABLES: tuple[Table, ...] = (
         to("previous", "releases", nullable=True),
         Column("package_count"),
         Column("spec_count"),
+        Column("is_copy"),
         unique=(("name",),),
     ),
     _table(
@@ -195,6 +196,7 @@ TABLES: tuple[Table, ...] = (
         Column("is_binary"),
         Column("is_external"),
         Column("is_current"),
+        Column("is_gone"),
         Column("release_count"),
         *SEEN,
         unique=(("hash",),),
@@ -256,6 +258,8 @@ TABLES: tuple[Table, ...] = (
         text("format"),
         text("url", nullable=True),
         Column("is_named"),
+        Column("is_signed", nullable=True),
+        text("settings", nullable=True),
         Column("record_count"),
         Column("spec_count"),
         indexes=(("release",), ("stack",)),
@@ -276,6 +280,7 @@ TABLES: tuple[Table, ...] = (
         text("parameters"),
         text("external", nullable=True),
         Column("has_compiler"),
+        Column("is_before_1_0"),
     ),
     _table(
         "records",
@@ -297,6 +302,7 @@ TABLES: tuple[Table, ...] = (
         text("package"),
         text("version"),
         Column("is_hidden"),
+        text("parents", nullable=True),
         indexes=(("name",), ("release",)),
     ),
     _table(

@@ -43,6 +43,9 @@ class IndexFacts(NamedTuple):
     `format` is the version of its database, or the layout of a mirror's spec files. `whole` is the
     location of the mirror or index with all binaries of the release and stack; None for a single
     spec file. `is_named` is true if the release of an installation was given by name.
+    `is_signed` is true for a mirror whose binaries are signed, false for one without signatures,
+    and None if they differ or nothing shows it. `settings` are the properties of a mirror in
+    `mirrors.yaml` that its users need (`indexes.settings_of`), as JSON; None without any.
     """
 
     stack: str
@@ -51,6 +54,8 @@ class IndexFacts(NamedTuple):
     whole: str | None
     is_installed: bool = False
     is_named: bool = False
+    is_signed: bool | None = None
+    settings: str | None = None
 
 
 SPEC_FILE = "spec file "
@@ -71,6 +76,8 @@ class Document(NamedTuple):
 
     `location` is the path as the user would type it, for messages; `path` is the path within the
     input, which goes into the database. A page has `page`, and an index has `index_facts`.
+    `is_copy` is true in a snapshot that `build --snapshot` made: its binaries are in the mirror of
+    the release that it copies.
     """
 
     location: str
@@ -80,6 +87,7 @@ class Document(NamedTuple):
     problems: tuple[Problem, ...] = ()
     page: PageFacts | None = None
     index_facts: IndexFacts | None = None
+    is_copy: bool = False
 
 
 class Refusal(NamedTuple):
@@ -108,7 +116,8 @@ class NodeFacts(NamedTuple):
     """The facts of a node beyond its configuration and its dependencies; many specs share one.
 
     `parameters` (variants and compiler flags) and `external` (its path and modules) are JSON with
-    sorted keys. `has_compiler` is true for nodes of Spack before 1.0, which name their compiler.
+    sorted keys. `has_compiler` is true for nodes that name their compiler instead of depending on
+    it, and `is_before_1_0` for all that Spack before 1.0 concretized (spec format below 5).
     """
 
     namespace: str
@@ -116,6 +125,7 @@ class NodeFacts(NamedTuple):
     parameters: str
     external: str | None
     has_compiler: bool
+    is_before_1_0: bool
 
 
 class Install(NamedTuple):
@@ -131,7 +141,8 @@ class ModuleFacts(NamedTuple):
 
     `release` is that of its installation, None if there is only one; `compiler` is in the name of
     its folder, and `tree` is the folder of modules that contains it. A list without the hash of
-    the spec has its package and version. `module avail` leaves out hidden modules.
+    the spec has its package and version. `module avail` leaves out hidden modules. `parents` is a
+    JSON list of alternatives, each a list of the modules that must be loaded first; None if none.
     """
 
     path: str
@@ -143,6 +154,7 @@ class ModuleFacts(NamedTuple):
     package: str = ""
     version: str = ""
     is_hidden: bool = False
+    parents: str | None = None
 
 
 class Interned(dict[T, int], Generic[T]):

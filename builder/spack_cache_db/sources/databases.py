@@ -73,13 +73,14 @@ SELECT source, page, mirror, specs.id, code, message, problems.hash, value
 FROM problems LEFT JOIN specs ON specs.hash = problems.hash ORDER BY problems.id
 """
 PAGES = """
-SELECT pages.id, releases.id, releases.name, packages.name, path, sha256, format
+SELECT pages.id, releases.id, releases.name, packages.name, path, sha256, format,
+  releases.is_copy
 FROM pages JOIN releases ON releases.id = pages.release
 JOIN packages ON packages.id = pages.package ORDER BY pages.id
 """
 MIRRORS = """
-SELECT mirrors.id, releases.name, releases.kind, stacks.name, path, sha256, format, url,
-  is_named
+SELECT mirrors.id, releases.name, releases.kind, releases.is_copy, stacks.name, path, sha256,
+  format, url, is_named, is_signed, settings
 FROM mirrors JOIN releases ON releases.id = mirrors.release
 JOIN stacks ON stacks.id = mirrors.stack ORDER BY mirrors.id
 """
@@ -113,7 +114,8 @@ FROM dependencies JOIN dependency_types ON dependency_types.id = dependencies.ty
 JOIN dependency_virtuals ON dependency_virtuals.id = dependencies.virtuals
 """
 MODULES = """
-SELECT path, releases.name, modules.name, compiler, tree, hash, package, version, is_hidden
+SELECT path, releases.name, modules.name, compiler, tree, hash, package, version, is_hidden,
+  parents
 FROM modules JOIN releases ON releases.id = modules.release ORDER BY modules.id
 """
 
@@ -238,10 +240,17 @@ class _Database:
     def _read_pages(self) -> None:
         """Read pages with their listings: those in no index, and those of `document_listings`."""
         pages, releases = {}, {}
-        for key, release, name, package, path, sha256, form in self._select(PAGES):
+        for key, release, name, package, path, sha256, form, is_copy in self._select(PAGES):
             require_name("release", name)
-            problems, facts = tuple(self._problems[key, None]), PageFacts(package, form)
-            document = Document(self._within(path), path, sha256, name, problems, facts)
+            document = Document(
+                self._within(path),
+                path,
+                sha256,
+                name,
+                tuple(self._problems[key, None]),
+                PageFacts(package, form),
+                is_copy=bool(is_copy),
+            )
             pages[key], releases[key] = self._writer.add(document), release
         # A page with another package than the stored configuration.
         deviating = {
@@ -276,14 +285,31 @@ class _Database:
     def _read_mirrors(self) -> None:
         """Read indexes with their records."""
         texts, mirrors = self._texts, {}
-        for key, name, kind, stack, path, sha256, form, url, is_named in self._select(MIRRORS):
+        for (
+            key, name, kind, is_copy, stack, path, sha256, form, url, is_named, is_signed, settings
+        ) in self._select(MIRRORS):  # fmt: skip
             require_name("release", name)
             # Indexes of one release and stack in one database belong together.
             whole = None if form.startswith(SPEC_FILE) else self._within(json.dumps([name, stack]))
             is_installed = kind == INSTALLED
-            facts = IndexFacts(stack, form, url, whole, is_installed, is_named)
-            problems = tuple(self._problems[None, key])
-            index = Document(self._within(path), path, sha256, name, problems, None, facts)
+            index = Document(
+                self._within(path),
+                path,
+                sha256,
+                name,
+                tuple(self._problems[None, key]),
+                index_facts=IndexFacts(
+                    stack,
+                    form,
+                    url,
+                    whole,
+                    is_installed,
+                    bool(is_named),
+                    None if is_signed is None else bool(is_signed),
+                    settings,
+                ),
+                is_copy=bool(is_copy),
+            )
             mirrors[key] = self._writer.add(index), texts.stack_sets[(stack,)]
         if not mirrors:
             return

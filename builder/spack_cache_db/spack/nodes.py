@@ -60,6 +60,7 @@ class Node(NamedTuple):
         build_hash: its hash in the edges of old files.
         external: the record of an external; None for a package that Spack built.
         build_spec: the name and hash of the spec from which it was spliced.
+        spec_format: the format in which Spack first wrote it; None if the node does not record it.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Node(NamedTuple):
     build_hash: str | None = None
     external: Mapping[str, Any] | None = None
     build_spec: tuple[str, str] | None = None
+    spec_format: int | None = None
 
 
 def read_node(data: Any, unknown: set[str], key: str = "") -> Node:
@@ -111,6 +113,7 @@ def read_node(data: Any, unknown: set[str], key: str = "") -> Node:
         _optional(data, "build_hash"),
         None if external is None else _object(external, "external"),
         _build_spec(data.get("build_spec"), unknown),
+        _original_format(_object(data.get("annotations", {}), "spec.annotations")),
     )
 
 
@@ -152,7 +155,17 @@ def _compiler(entries: Mapping[str, Any], unknown: set[str]) -> str | None:
     annotations = entries.get("annotations", {})
     require_known(annotations, _ANNOTATIONS, "spec.annotations", unknown)
     original = _optional(annotations, "compiler")
-    return None if original is None else normal_compiler(original)
+    # Spack writes the word None for an old node without a compiler (Spack 1.2 `to_node_dict`).
+    return None if original in (None, "None") else normal_compiler(original)
+
+
+def _original_format(annotations: Mapping[str, Any]) -> int | None:
+    """Return the spec format that Spack 1.0 records of specs that an older Spack concretized."""
+    version = annotations.get("original_specfile_version")
+    if not isinstance(version, int | None):
+        expected = "expected a number"
+        raise ValueError(f"has original_specfile_version {version!r:.60}, {expected}")
+    return version
 
 
 def _edges(edges: Any, unknown: set[str]) -> Iterator[Edge]:

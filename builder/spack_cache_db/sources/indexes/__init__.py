@@ -222,8 +222,16 @@ def decompressed(data: bytes, max_size: int) -> bytes:
     return bytes(content)
 
 
-VERSIONS = ("5", "6", "7", "8")
-"""The database versions of Spack 0.13 to 1.1 that are read."""
+FORMAT_OF_1_0 = 5
+"""The spec format of Spack 1.0, the first that has compilers as dependencies."""
+
+SPEC_FORMATS = {"5": 1, "6": 3, "7": 4, "8": FORMAT_OF_1_0}
+"""The spec formats by the database versions of Spack 0.13 to 1.1, which are read.
+
+Source: Spack 1.2 `database.py`, `reader`.
+"""
+
+VERSIONS = tuple(SPEC_FORMATS)
 
 MAX_SPEC_FILE = 2**26
 """Bytes of a spec file; the largest known have a few hundred thousand."""
@@ -261,17 +269,22 @@ _INDEX = msgspec.json.Decoder(Index)
 class Entry(NamedTuple):
     """One record of an index, and its unknown keys, such as `spec.dependencies[].odd`.
 
-    `is_binary` is true if the mirror has a binary of it, or Spack installed it.
+    `is_binary` is true if the mirror has a binary of it, or Spack installed it. `spec_format` is
+    the format in which Spack first wrote the spec.
     """
 
     node: Node
     is_binary: bool
     install: Install | None = None
     unknown: frozenset[str] = frozenset()
+    spec_format: int = FORMAT_OF_1_0
 
 
-def read_entry(record: Any) -> Entry:
-    """Return a record from its decoded JSON; `ValueError` if it is not one of Spack's."""
+def read_entry(record: Any, spec_format: int = FORMAT_OF_1_0) -> Entry:
+    """Return a record from its decoded JSON; `ValueError` if it is not one of Spack's.
+
+    `spec_format` is that of a node that does not record its original format.
+    """
     unknown: set[str] = set()
     require_known(record, _RECORD, "", unknown)
     node = read_node(record.get("spec"), unknown)
@@ -282,7 +295,10 @@ def read_entry(record: Any) -> Entry:
     # Only some versions of indexes have `in_buildcache`.
     if is_binary is None:
         is_binary = node.external is None and installed is not False
-    return Entry(node, is_binary, _install(record) if installed else None, frozenset(unknown))
+    install = _install(record) if installed else None
+    if node.spec_format is not None:
+        spec_format = node.spec_format
+    return Entry(node, is_binary, install, frozenset(unknown), spec_format)
 
 
 def _install(record: Mapping[str, Any]) -> Install:
@@ -309,6 +325,7 @@ class Installs(dict[str, Raw]):
             raise IndexFault(f"database version {database.version}, expected one of {versions}")
         super().__init__(database.installs)
         self.format = database.version
+        self._spec_format = SPEC_FORMATS[database.version]
 
     @cached_property
     def is_installed(self) -> bool:
@@ -331,7 +348,7 @@ class Installs(dict[str, Raw]):
     def entry(self, dag_hash: str) -> Entry:
         """Return a record; `IndexFault` if it cannot be read, `KeyError` if there is none."""
         try:
-            entry = read_entry(msgspec.json.decode(self[dag_hash]))
+            entry = read_entry(msgspec.json.decode(self[dag_hash]), self._spec_format)
             require_hash(dag_hash)
             if entry.node.hash != dag_hash:
                 message = f"its spec has the hash {printable_name(entry.node.hash)}"
@@ -367,7 +384,7 @@ def _spec_file(file: Any) -> tuple[int, list[Entry]]:
         raise ValueError("has no list of nodes with a version")
     if not 0 < len(nodes) <= NODE_LIMIT:
         raise ValueError(f"has {len(nodes):,} nodes, expected 1 to {NODE_LIMIT:,}")
-    first, *dependencies = (read_entry({"spec": node}) for node in nodes)
+    first, *dependencies = (read_entry({"spec": node}, version) for node in nodes)
     first = first._replace(is_binary=True, unknown=first.unknown | unknown)
     entries = [first, *(entry._replace(is_binary=False) for entry in dependencies)]
     # Specfile 1 names the ends of edges by `build_hash` if a node has it (Spack 0.16 `spec.py`,
@@ -501,7 +518,7 @@ class _IndexRows:
             {(self._end(edge.name, edge.hash), texts.uses[edge.use]) for edge in node.edges},
             document=self._document,
             spec=self._numbers[node.hash],
-            node=self._node(node, parameters),
+            node=self._node(entry, parameters),
             install=texts.installs[install] if install else 0,
             build_spec=self._end(*node.build_spec) if node.build_spec else 0,
         )
@@ -516,7 +533,8 @@ class _IndexRows:
             number = self._configurations[key] = self._texts.configurations[configuration]
         return number
 
-    def _node(self, node: Node, parameters: str) -> int:
+    def _node(self, entry: Entry, parameters: str) -> int:
+        node = entry.node
         external = node.external
         if external is not None:
             external = {key: external[key] for key in ("path", "module") if external.get(key)}
@@ -528,6 +546,7 @@ class _IndexRows:
                 parameters,
                 None if external is None else as_json(external),
                 has_compiler=node.compiler is not None,
+                is_before_1_0=entry.spec_format < FORMAT_OF_1_0,
             )
         ]
 
