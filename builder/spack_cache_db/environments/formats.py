@@ -53,14 +53,17 @@ LONGEST_LINE = 10_000
 _OF_A_MANIFEST = (*TOP_KEYS, "specs", "definitions", "packages")
 _SIGNED = "-----BEGIN PGP SIGNED MESSAGE-----"
 _EXPECTED = "expected a spack.yaml, a spack.lock, or one spec on each line"
-_MANIFEST = re.compile(rf"^ *['\"]?(?:{'|'.join(_OF_A_MANIFEST)})['\"]?\s*:(?:\s|$)", re.MULTILINE)
+# A key may end in `:`, `+:` or `-:`, inside or outside of quotes: `packages::`, `'packages:':`.
+_MANIFEST = re.compile(
+    rf"^ *['\"]?(?:{'|'.join(_OF_A_MANIFEST)})(?:[+-]?:)?['\"]?\s*:(?:\s|$)", re.MULTILINE
+)
 
 # Several files in one text: before each is the start of a YAML document with a name, or the line
 # that `tail` and `head` print.
 _HEADING = re.compile(
     r"^(?:--- *# *(?P<yaml>\S+\.(?:ya?ml|lock))|==> (?P<tail>\S+) <==)[ \t]*\n", re.MULTILINE
 )
-_ENVIRONMENT = re.compile(r"^['\"]?(?:spack|env)['\"]?\s*:", re.MULTILINE)
+_ENVIRONMENT = re.compile(r"^['\"]?(?:spack|env):?['\"]?\s*:", re.MULTILINE)
 
 
 def read_environment(

@@ -38,6 +38,7 @@ from spack_cache_db.bounded_yaml import (
     text_of,
 )
 from spack_cache_db.environments import TOP_KEYS, Surroundings, decoded
+from spack_cache_db.environments.known_keys import SECTIONS_OF_SPACK, unknown_keys
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.intersection import implies
 from spack_cache_db.spack.lexer import QuerySyntaxError
@@ -82,6 +83,7 @@ class SpackConfiguration:
         undecided: the includes whose `when:` is unknown, with the reason.
         lockfiles: the lockfiles that the environment itself includes.
         unused: the lockfiles that other files include, which Spack ignores.
+        unknown: the keys that are not sections of Spack's configuration.
     """
 
     sections: dict[str, yaml.Node]
@@ -89,6 +91,7 @@ class SpackConfiguration:
     undecided: list[str] = field(default_factory=list)
     lockfiles: list[IncludedLockfile] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
 
 
 def merged_configuration(
@@ -124,6 +127,7 @@ class _Includes:
     def scopes(self, node: yaml.Node, path: str, chain: tuple[str, ...]) -> Iterator[yaml.Node]:
         """Yield the sections of a file, then those of each of its includes, highest first."""
         entries = entries_of(node, "a configuration")
+        self.configuration.unknown += unknown_keys(node, SECTIONS_OF_SPACK)
         yield node
         included = entries.get("include")
         if included is None or is_nothing(included):

@@ -35,6 +35,7 @@ from spack_cache_db.environments.includes import (
     resolved_path,
     sections_of,
 )
+from spack_cache_db.environments.known_keys import note_on_unknown_keys
 from spack_cache_db.environments.lockfile import read_lock_file
 from spack_cache_db.environments.requirements import (
     PackagesSection,
@@ -265,7 +266,8 @@ class _SpackYaml:
             yield "develop: packages built from your own sources are looked for like all others"
 
     def _include_notes(self) -> Iterator[str]:
-        """Yield a note on each kind of unread include."""
+        """Yield a note on unknown sections, and on each kind of unread include."""
+        yield from note_on_unknown_keys(self._configuration.unknown, "spack:")
         for reason, paths in (
             ("missing", self._configuration.missing),
             ("left out, because their when: is unknown", self._configuration.undecided),

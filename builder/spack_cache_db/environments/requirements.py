@@ -37,6 +37,14 @@ from spack_cache_db.environments import (
     read_spec,
     ways,
 )
+from spack_cache_db.environments.known_keys import (
+    KEYS_OF_A_PACKAGE,
+    KEYS_OF_A_REQUIREMENT,
+    KEYS_OF_AN_EXTERNAL,
+    note_on_unknown_keys,
+    refuse_unknown_keys,
+    unknown_keys,
+)
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained
@@ -126,11 +134,13 @@ def read_packages(node: yaml.Node, parse: Parser = parse_query) -> PackagesSecti
     required: dict[str, tuple[Requirement, ...]] = {}
     conflicts: dict[str, tuple[Requirement, ...]] = {}
     preferred: set[str] = set()
+    unknown: list[str] = []
     externals: dict[str, tuple[SpecQuery, ...]] = {}
     buildable: dict[str, bool] = {}
     providers = dict(PROVIDERS)
     for package, section in entries_of(node, "packages").items():
         all_entries = entries_of(section, "the entry of the package")
+        unknown += unknown_keys(section, KEYS_OF_A_PACKAGE)
         entries = {key: value for key, value in all_entries.items() if not is_nothing(value)}
         preferred |= entries.keys() & set(PREFERENCES)
         if "externals" in entries:
@@ -152,7 +162,9 @@ def read_packages(node: yaml.Node, parse: Parser = parse_query) -> PackagesSecti
                 names = frozenset(name[0] for name in map(_NAME.match, texts) if name)
                 providers[virtual] = providers.get(virtual, frozenset()) | names
     keys = ", ".join(key for key in PREFERENCES if key in preferred)
-    notes = (f"packages: {keys}: preferences exclude no binary and are ignored",) if keys else ()
+    notes = note_on_unknown_keys(unknown, "packages:")
+    if keys:
+        notes += (f"packages: {keys}: preferences exclude no binary and are ignored",)
     rules = PackageRules(required, conflicts)
     return PackagesSection(rules, externals, buildable, notes, providers)
 
@@ -161,6 +173,7 @@ def _externals(node: yaml.Node, package: str, parse: Parser) -> Iterator[SpecQue
     """Yield the externals of a package; `@1.2` is exactly this version."""
     for item in items_of(node, "externals"):
         entries = entries_of(item, "an external")
+        refuse_unknown_keys(item, KEYS_OF_AN_EXTERNAL, "spec")
         if "spec" not in entries:
             raise fault_at(item, "expected the key spec:")
         query = _query(entries["spec"], parse)
@@ -183,6 +196,7 @@ def _requirements(
         if group is None:
             advice = "" if entries.keys() & {"message", "when"} else quoting_advice(item)
             raise fault_at(item, advice or f"expected {kind} with the key {' or '.join(groups)}")
+        refuse_unknown_keys(item, KEYS_OF_A_REQUIREMENT, group)
         specs = [entries["spec"]] if group == "spec" else items_of(entries[group], "specs")
         yield Requirement(
             tuple(_query(spec, parse) for spec in specs),
