@@ -303,9 +303,10 @@ class Reach:
     def not_in_all(self, sets: Sequence[int]) -> list[tuple[int, ...]]:
         """Return the specs of each set that are not in all sets."""
         common = reduce(and_, sets)
-        return [self._members(bits & ~common) for bits in sets]
+        return [self.members(bits & ~common) for bits in sets]
 
-    def _members(self, bits: int) -> tuple[int, ...]:
+    def members(self, bits: int) -> tuple[int, ...]:
+        """Return the specs of a set, if each spec has a bit of its own."""
         members = []
         while bits:
             low = bits & -bits

@@ -1,0 +1,153 @@
+"""The mirrors from which binaries can be installed, and what each lists now.
+
+A snapshot that `build --snapshot` made is not a mirror, and neither is an installation. A
+release that is known from pages is one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from spack_cache_db.query.database import Lookups, Release, select, select_ids, select_in
+from spack_cache_db.records import INSTALLED
+from spack_cache_db.releases import public_mirror
+from spack_cache_db.schema import TARBALL_PATH
+
+MIRRORS = f"""
+SELECT mirrors.id, mirrors.release, stacks.name, stacks.is_root, mirrors.url, NULL,
+  NULL
+FROM mirrors
+JOIN releases ON releases.id = mirrors.release
+JOIN stacks ON stacks.id = mirrors.stack
+WHERE releases.kind <> '{INSTALLED}'
+ORDER BY releases.position, NOT stacks.is_root, mirrors.spec_count DESC, mirrors.id
+"""
+WITH_PAGES = f"""
+SELECT id FROM releases
+WHERE kind <> '{INSTALLED}'
+  AND EXISTS (SELECT 1 FROM pages WHERE pages.release = releases.id)
+"""
+LISTED_BY_INDEX = """
+SELECT records.spec, records.mirror FROM json_each(:ids) AS wanted
+CROSS JOIN records ON records.spec = wanted.value
+WHERE records.is_listed
+"""
+LISTED_BY_PAGE = """
+SELECT listings.spec, listings.release, tarball_prefixes.url, tarball_prefixes.is_whole
+FROM json_each(:ids) AS wanted
+CROSS JOIN json_each(:releases) AS pages
+CROSS JOIN listings ON listings.release = pages.value AND listings.spec = wanted.value
+LEFT JOIN tarball_prefixes ON tarball_prefixes.id = listings.tarball
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """A mirror, and what Spack needs to know to add it.
+
+    Attributes:
+        release: the name of the release that it is.
+        stack: the name of its stack; None for the index of all stacks, and for pages.
+        url: its address; None if it is not known.
+        is_signed: whether its binaries are signed; None if only some are, or if it is not known.
+        settings: the properties of Spack's mirrors.yaml that a user needs, such as
+            `{"endpoint_url": "https://s3.example.org"}`.
+        order: the place of the release in the database, and of the mirror in its release.
+            Mirrors that come first are preferred.
+    """
+
+    release: str
+    stack: str | None
+    url: str | None
+    is_signed: bool | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    order: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Mirrors:
+    """The mirrors of indexes by their ids, and the releases that have pages.
+
+    `of_release` has the first mirror of each release that has indexes, by the release's id.
+    """
+
+    by_id: dict[int, Mirror]
+    of_release: dict[int, Mirror]
+    with_pages: tuple[int, ...]
+
+
+def listing_mirrors(lookups: Lookups, specs: Iterable[int]) -> dict[int, list[Mirror]]:
+    """Return the mirrors that list each spec now; a spec that no mirror lists has no key.
+
+    If a page lists a binary that no index of its release lists, its mirror is where the page
+    says that the tarball is, or else the first mirror of the release, or else the mirror of this
+    release in Spack's public cache.
+    """
+    mirrors = lookups.once(MIRRORS, lambda: _read_mirrors(lookups))
+    ids = list(specs)
+    found: dict[int, list[Mirror]] = defaultdict(list)
+    for spec, mirror_id in select_in(lookups.conn, LISTED_BY_INDEX, ids):
+        mirror = mirrors.by_id.get(mirror_id)
+        if mirror is not None:
+            found[spec].append(mirror)
+    if mirrors.with_pages:
+        for spec, mirror in _listed_by_pages(lookups, mirrors, ids):
+            releases_of_indexes = {index_mirror.release for index_mirror in found[spec]}
+            if mirror.release not in releases_of_indexes:
+                found[spec].append(mirror)
+    return found
+
+
+def _read_mirrors(lookups: Lookups) -> _Mirrors:
+    by_id: dict[int, Mirror] = {}
+    of_release: dict[int, Mirror] = {}
+    for place, row in enumerate(select(lookups.conn, MIRRORS)):
+        mirror_id, release_id, stack, is_root, url, is_signed, settings = row
+        release = lookups.releases[release_id]
+        mirror = Mirror(
+            release=release.name,
+            stack=None if is_root else stack,
+            url=url,
+            is_signed=None if is_signed is None else bool(is_signed),
+            settings=json.loads(settings) if settings else {},
+            order=(release.position, place),
+        )
+        by_id[mirror_id] = mirror
+        # A mirror with a known address is of more use.
+        if release_id not in of_release or (url and of_release[release_id].url is None):
+            of_release[release_id] = mirror
+    with_pages = tuple(select_ids(lookups.conn, WITH_PAGES))
+    return _Mirrors(by_id, of_release, with_pages)
+
+
+def _listed_by_pages(
+    lookups: Lookups, mirrors: _Mirrors, ids: Iterable[int]
+) -> Iterator[tuple[int, Mirror]]:
+    """Yield specs with the mirrors of the releases whose listings have them."""
+    releases = json.dumps(mirrors.with_pages)
+    rows = select_in(lookups.conn, LISTED_BY_PAGE, ids, releases=releases)
+    for spec, release_id, url, is_whole in rows:
+        yield spec, _mirror_of_page(lookups.releases[release_id], mirrors, url, bool(is_whole))
+
+
+def _mirror_of_page(release: Release, mirrors: _Mirrors, url: str | None, is_whole: bool) -> Mirror:
+    """Return the mirror of a binary on a page; `url` is that of its tarball, whole or in part."""
+    prefix = url
+    if url is not None and is_whole:
+        prefix, path, _ = url.partition(TARBALL_PATH[0])
+        prefix = prefix if path else None
+    of_release = mirrors.of_release.get(release.id)
+    if prefix is None and of_release is not None:
+        return of_release
+    return Mirror(
+        release=release.name,
+        stack=None,
+        url=prefix or public_mirror(release.name),
+        # After the mirrors of indexes of the same release.
+        order=(release.position, sys.maxsize),
+    )
