@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from spack_cache_db.bounded_files import sha256_of
-from spack_cache_db.build import Input, Report, Snapshots, sqlite_file
+from spack_cache_db.build import Input, Report, Snapshots, history, sqlite_file
 from spack_cache_db.build.counts import count
 from spack_cache_db.build.documents import installed_releases, placed, unplaced
 from spack_cache_db.build.ids import Modules, Numbered, matched, number
@@ -58,11 +58,15 @@ def build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Repo
     merged, inputs = read(inputs)
     packages = package_catalogue(merged.packages)
     faults = faults_of(merged)
+    history.require_read(inputs, faults)
     if faults and not (keep_going and (merged.documents or merged.packages)):
         raise InputError(faults)
     if inputs.first and inputs.first not in merged.releases:
         examples = ", ".join(merged.releases[:MOST_NAMED])
         raise ArgumentError(f"first is {inputs.first!r}, expected a release, such as {examples}")
+    if not force:
+        removed = merged.snapshots.removed
+        history.require_releases_kept(inputs, output, merged.releases, removed)
     modules = merged.modules
     if inputs.without_paths:
         leave_out_paths(merged.texts)
