@@ -25,6 +25,7 @@ from spack_cache_db.build.known_packages import (
     package_rows,
 )
 from spack_cache_db.build.merge import Merge, Merged, problems
+from spack_cache_db.build.output_lock import alone_at, state_of
 from spack_cache_db.build.rows import full_text, table_rows
 from spack_cache_db.build.workers import program_versions, read_units, uncollected
 from spack_cache_db.errors import ArgumentError, BuilderError, Fault, InputError
@@ -42,13 +43,19 @@ MOST_NAMED = 5
 """Number of releases that an error lists."""
 
 
-@uncollected()
 def build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Report:
     """Build `output` (see `spack_cache_db.build.build`)."""
-    clock = _Clock()
     sqlite_file.require_replaceable(output, inputs.every_path, force=force)
     inspect_file = sqlite_file.inspect_path(output)
     sqlite_file.require_replaceable(inspect_file, inputs.every_path, force=force)
+    with uncollected(), alone_at(output):
+        return _build(inputs, output, keep_going=keep_going, force=force)
+
+
+def _build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Report:
+    """Build `output`, which no other build writes at the same time."""
+    clock = _Clock()
+    before = state_of(output)
     mark = None
     if inputs.snapshots.day:
         inputs = inputs._replace(paths=_begun(inputs, output))
@@ -88,7 +95,7 @@ def build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Repo
         clock.stage("check")
         counts |= {"package_entries": sum(map(len, packages.facts.values()))}
         record = {"input": mark, "day": snapshots.day, "counts": counts}
-        sha256, is_same = sqlite_file.publish(temporary, output, {} if faults else record)
+        sha256, is_same = sqlite_file.publish(temporary, output, {} if faults else record, before)
     clock.stage("publish")
     return Report(
         **counts,
