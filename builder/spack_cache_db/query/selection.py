@@ -42,6 +42,7 @@ from spack_cache_db.query.database import (
     json_pieces,
     select,
     select_ids,
+    select_in,
 )
 from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CONFIGURATION
@@ -90,6 +91,10 @@ _FILTERS = {
 _OWN = "spec_count > 0"
 _COLUMNS = ", ".join(CONFIGURATION)
 ROWS = f"SELECT id, {_COLUMNS}, spec_count, 1 FROM configurations WHERE {{}} ORDER BY {{}}"
+BY_IDS = f"""
+SELECT id, {_COLUMNS}, spec_count FROM configurations
+WHERE id IN (SELECT value FROM json_each(:ids))
+"""
 # SQLite takes the other columns from the row with the least id (SQLite docs, "SELECT", 2.5).
 GROUPS = f"""
 SELECT min(id), {_COLUMNS}, sum(spec_count), count(*)
@@ -234,6 +239,13 @@ class Candidate(NamedTuple):
     def key(self, column: str) -> int:
         """Return the id in a column."""
         return self.keys[_PLACE[column]]
+
+
+def candidates_by_id(lookups: Lookups, ids: Iterable[int]) -> list[Candidate]:
+    """Return configurations by their ids, in no order, with their words in `lookups`."""
+    rows = list(select_in(lookups.conn, BY_IDS, ids))
+    learn(lookups, rows)
+    return [Candidate(row[0], row[1:-1], row[-1]) for row in rows]
 
 
 _Rows = tuple[Candidate, ...]

@@ -63,6 +63,15 @@ def is_known(name: str) -> bool:
     return name in archspec.cpu.TARGETS
 
 
+def is_generic(name: str) -> bool:
+    """Return whether a target is a family or a level of one, such as `x86_64_v3`, not a processor.
+
+    Returns False for a target that archspec does not know.
+    """
+    target = archspec.cpu.TARGETS.get(name)
+    return target is not None and target.vendor == "generic"
+
+
 @cache
 def family(name: str) -> str:
     """Return the family of a target: `x86_64` for `zen3`; an unknown target is its own."""

@@ -1,0 +1,297 @@
+"""Chooses the build to propose among the matches of a question (see `proposal_rule`)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from spack_cache_db.query.closure import Closure, closures
+from spack_cache_db.query.conditions import Conditions, Word, asked, only
+from spack_cache_db.query.configurations import Spec, specs_in_scope
+from spack_cache_db.query.database import Lookups, has_records, select, select_ids
+from spack_cache_db.query.names import package_counts
+from spack_cache_db.query.proposal_rule import (
+    BEST,
+    Facts,
+    Proposal,
+    Reason,
+    Standing,
+    Uses,
+    choose,
+    criteria_of,
+    in_order,
+    options_in_order,
+    proposal_of,
+)
+from spack_cache_db.query.selection import (
+    Candidate,
+    ResultSet,
+    candidates_by_id,
+    chosen_machine,
+)
+from spack_cache_db.records import INSTALLED
+from spack_cache_db.spack.constraints import VariantConstraint
+from spack_cache_db.spack.normal_forms import readable_variant
+
+_USES = """
+SELECT facet, value, release IS NOT NULL, package_count FROM facet_values
+WHERE (release IS NULL OR release = :release) AND facet <> 'stack'
+"""
+_OPTION_USES = """
+SELECT variants, sum(spec_count) FROM configurations WHERE version = :version GROUP BY variants
+"""
+_LATEST = "SELECT latest_version FROM known_packages WHERE name = :name"
+_DEPRECATED = "SELECT version FROM known_versions WHERE package = :name AND deprecated"
+_DEFAULTS = "SELECT name, default_value FROM known_variants WHERE package = :name"
+_INSTALLED = """
+SELECT specs.id, specs.configuration, max(installations.explicit IS 1)
+FROM installations JOIN specs ON specs.hash = installations.hash
+WHERE :release IS NULL OR installations.release = :release GROUP BY specs.id
+"""
+_CURRENT = """
+SELECT id FROM specs WHERE is_current AND id IN (SELECT value FROM json_each(:ids))
+"""
+_GONE = "SELECT id FROM specs WHERE is_gone AND id IN (SELECT value FROM json_each(:ids))"
+
+
+def propose(lookups: Lookups, rows: Sequence[Candidate], conditions: Conditions) -> Proposal | None:
+    """Return the build to propose among matches; None if no release of the question lists one.
+
+    Args:
+        lookups: the database.
+        rows: the configurations that match, in any order, of one or several packages.
+        conditions: those of the question; conditions on specs decide which binaries count.
+    """
+    if not rows:
+        return None
+    release = asked(conditions, "release")
+    installed = _installed(lookups, release)
+    facts = read_facts(lookups, rows, conditions)
+    criteria = criteria_of(facts)
+
+    def specs_of(group: Sequence[Candidate]) -> Mapping[int, Sequence[Spec]]:
+        specs = specs_in_scope(lookups.conn, [row.id for row in group], conditions)
+        present = _without_gone(lookups, specs)
+        return {key: installed.best_of(found) for key, found in present.items()}
+
+    def standings_of(specs: Sequence[Spec]) -> Mapping[int, Standing]:
+        return _standings(lookups, specs, installed, release)
+
+    options = options_in_order(in_order(rows, criteria), specs_of)
+    choice = choose(options, standings_of)
+    if choice is None:
+        return None
+    return proposal_of(choice, rows, facts, criteria)
+
+
+def _without_gone(
+    lookups: Lookups, specs: Mapping[int, Sequence[Spec]]
+) -> Mapping[int, Sequence[Spec]]:
+    """Return the specs that a mirror or an installation still has."""
+    ids = [spec.id for found in specs.values() for spec in found]
+    gone = select_ids(lookups.conn, _GONE, ids)
+    if not gone:
+        return specs
+    left = {key: [spec for spec in specs[key] if spec.id not in gone] for key in specs}
+    return {key: found for key, found in left.items() if found}
+
+
+def proposed(lookups: Lookups, results: ResultSet) -> Proposal | None:
+    """Return the build to propose among the configurations of an answer; see `propose`."""
+    narrowed = _Narrowed(results.ids)
+    if not isinstance(asked(results.conditions, "package"), Word):
+        narrowed = _of_one_package(lookups, results)
+    rows = candidates_by_id(lookups, narrowed.ids)
+    proposal = propose(lookups, rows, results.conditions)
+    if proposal is None:
+        return None
+    decided = dict.fromkeys((*narrowed.reasons, *proposal.decided))
+    return replace(proposal, decided=tuple(decided))
+
+
+class _Narrowed(NamedTuple):
+    """Configurations that are left after steps of the rule that excluded others."""
+
+    ids: Sequence[int]
+    reasons: tuple[Reason, ...] = ()
+
+
+def _of_one_package(lookups: Lookups, results: ResultSet) -> _Narrowed:
+    """Return the configurations of an answer that the steps on packages leave.
+
+    An answer may have all configurations of a database, too many to be compared one by one.
+    """
+    ids: Sequence[int] = results.ids
+    reasons = []
+
+    # Installed specs come first.
+    installed = _installed(lookups, asked(results.conditions, "release"))
+    in_trees = [key for key in ids if key in installed.configurations]
+    if in_trees and len(in_trees) < len(ids):
+        ids = in_trees
+        reasons.append(Reason.INSTALLED)
+
+    # Explicitly installed specs of several packages stay together: `propose` compares them.
+    package_of = lookups.column("configurations", "package")
+    packages = {package_of[key] for key in ids}
+    if in_trees or len(packages) < 2:
+        return _Narrowed(ids, tuple(reasons))
+
+    # The package with most binaries is left.
+    counts = package_counts(lookups)
+    names = lookups.words["package"]
+    best = max(packages, key=lambda key: (counts.get(names[key], 0), names[key]))
+    ids = [key for key in ids if package_of[key] == best]
+    return _Narrowed(ids, (*reasons, Reason.PACKAGE))
+
+
+def read_facts(lookups: Lookups, rows: Sequence[Candidate], conditions: Conditions) -> Facts:
+    """Return what the rule knows about matches, most of it cached with the database."""
+    conn = lookups.conn
+    release = asked(conditions, "release")
+    packages = {row.key("package") for row in rows}
+    recipe = _Recipe()
+    if len(packages) == 1:
+        name = lookups.words["package"][packages.pop()]
+        recipe = lookups.once(("recipe", name), lambda: _read_recipe(conn, name))
+
+    def option_uses(version: int) -> Mapping[int, int]:
+        return dict(select(conn, _OPTION_USES, version=version))
+
+    release_of_uses = _first_release(lookups) if release is None else release
+    return Facts(
+        words=lookups.words,
+        families=lookups.families,
+        uses=lookups.once(("uses", release_of_uses), lambda: _read_uses(lookups, release_of_uses)),
+        option_uses=option_uses,
+        package_counts=package_counts(lookups),
+        host=chosen_machine(conditions),
+        latest=recipe.latest,
+        deprecated=recipe.deprecated,
+        defaults=recipe.defaults,
+        asked=_asked_variants(conditions),
+        installed=_installed(lookups, release).configurations,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Recipe:
+    """What package data has about a package; see `Facts`."""
+
+    latest: str | None = None
+    deprecated: frozenset[str] = frozenset()
+    defaults: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def _read_recipe(conn: sqlite3.Connection, name: str) -> _Recipe:
+    latest = [version for (version,) in select(conn, _LATEST, name=name)]
+    deprecated = [version for (version,) in select(conn, _DEPRECATED, name=name)]
+    defaults = {
+        variant: tuple(sorted(value.split(",")))
+        for variant, value in select(conn, _DEFAULTS, name=name)
+    }
+    return _Recipe(latest[0] if latest else None, frozenset(deprecated), defaults)
+
+
+def _first_release(lookups: Lookups) -> int | None:
+    """Return the first release that is not an installation; None if there is none."""
+    releases = lookups.releases.values()
+    return next((release.id for release in releases if release.kind != INSTALLED), None)
+
+
+def _read_uses(lookups: Lookups, release: int | None) -> Mapping[str, Mapping[str, Uses]]:
+    """Return how many packages use the words of each facet; see `Facts`."""
+    uses: dict[str, dict[str, Uses]] = defaultdict(dict)
+    for facet, value, is_in_release, count in select(lookups.conn, _USES, release=release):
+        # A compiler counts by its commonest version, and a family by its commonest target: most
+        # packages have several, so sums would count packages twice.
+        name = value
+        if facet == "compiler":
+            name = value.partition("@")[0]
+        elif facet == "target":
+            facet = "family"
+            name = lookups.families.get(value, value)
+        before = uses[facet].get(name, Uses())
+        if is_in_release:
+            after = before._replace(in_release=max(before.in_release, count))
+        else:
+            after = before._replace(anywhere=max(before.anywhere, count))
+        uses[facet][name] = after
+    return uses
+
+
+def _asked_variants(conditions: Conditions) -> frozenset[str]:
+    """Return the names of the variants that conditions are on."""
+    names = set()
+    for condition in only(conditions, "variant"):
+        if isinstance(condition.asked, VariantConstraint):
+            names.add(condition.asked.name)
+        elif (variant := readable_variant(condition.text)) is not None:
+            names.add(variant.name)
+    return frozenset(names)
+
+
+@dataclass(frozen=True, slots=True)
+class _InstalledSpecs:
+    """Installed specs and their configurations, by id: 2 for an explicit one, otherwise 1."""
+
+    specs: Mapping[int, int]
+    configurations: Mapping[int, int]
+
+    def best_of(self, specs: Sequence[Spec]) -> Sequence[Spec]:
+        """Return the specs that were installed explicitly, or else installed, or else all."""
+        best = max(self.specs.get(spec.id, 0) for spec in specs)
+        return [spec for spec in specs if self.specs.get(spec.id, 0) == best]
+
+
+_NONE_INSTALLED = _InstalledSpecs({}, {})
+
+
+def _installed(lookups: Lookups, release: int | None) -> _InstalledSpecs:
+    """Return the specs of installations; none for the question about a mirror."""
+    if not lookups.trees(release):
+        return _NONE_INSTALLED
+    return lookups.once(("installed", release), lambda: _read_installed(lookups, release))
+
+
+def _read_installed(lookups: Lookups, release: int | None) -> _InstalledSpecs:
+    name = None if release is None else lookups.releases[release].name
+    specs: dict[int, int] = {}
+    configurations: dict[int, int] = {}
+    for spec, configuration, is_explicit in select(lookups.conn, _INSTALLED, release=name):
+        rank = 1 + is_explicit
+        specs[spec] = rank
+        configurations[configuration] = max(rank, configurations.get(configuration, 0))
+    return _InstalledSpecs(specs, configurations)
+
+
+def _standings(
+    lookups: Lookups, specs: Sequence[Spec], installed: _InstalledSpecs, release: int | None
+) -> Mapping[int, Standing]:
+    """Return whether each spec can be installed; an installed one always can be used."""
+    standings = dict.fromkeys((spec.id for spec in specs), BEST)
+    of_mirrors = [spec.id for spec in specs if spec.id not in installed.specs]
+    current = frozenset(of_mirrors)
+    if release is None:
+        current = select_ids(lookups.conn, _CURRENT, of_mirrors)
+    # Pages do not have dependencies, and their mirrors are complete.
+    with_records = of_mirrors if has_records(lookups.conn) else ()
+    needs = closures(lookups, with_records, release) if with_records else {}
+    for spec in of_mirrors:
+        standing = BEST._replace(is_current=spec in current)
+        if spec in needs:
+            standing = _standing_of(needs[spec], is_current=spec in current)
+        standings[spec] = standing
+    return standings
+
+
+def _standing_of(closure: Closure, *, is_current: bool) -> Standing:
+    return Standing(
+        is_current=is_current and closure.is_listed,
+        is_complete=closure.is_complete is not False,
+        is_portable=not closure.externals,
+        has_address=all(mirror.url is not None for mirror in closure.mirrors),
+    )

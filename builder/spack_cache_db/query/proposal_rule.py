@@ -1,0 +1,498 @@
+"""The one rule that chooses the build to propose among the matches of a question.
+
+A question such as `hdf5` or `hdf5 +mpi target=:zen3` often has many matches. These are compared
+step by step, and the first step in which they differ decides:
+
+1. an installed spec, first one that was installed explicitly;
+2. a binary that a branch or a release lists, not only an old snapshot; for which mirrors have
+   everything that it needs; that needs nothing of the system; and whose mirrors have known
+   addresses;
+3. of several packages, the one with most binaries;
+4. a build for a usual machine: not for a Cray, of the commonest platform and, if no machine is
+   chosen, for any processor of a family, the commonest family first;
+5. the version that Spack prefers: not deprecated, a number before a branch or a commit;
+6. the default options of the package, or else the commonest options of that version;
+7. the newest version of the compiler that most packages of the release use;
+8. the operating system that most packages of the release use;
+9. the nearest target for the chosen machine, or else the one that runs on most machines;
+10. the first release that lists it, and the hash.
+
+Step 2 needs the dependencies of a binary, which take time to read. So it is applied last: the
+matches are put into the order of the other steps, and the first that passes is chosen.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import islice
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeVar
+
+from spack_cache_db.query.configurations import Spec
+from spack_cache_db.query.selection import Candidate
+from spack_cache_db.records import NO_COMPILER, Configuration
+from spack_cache_db.schema import CONFIGURATION
+from spack_cache_db.spack.normal_forms import readable_variant
+from spack_cache_db.spack.targets import ancestors, family, is_generic
+from spack_cache_db.spack.versions import is_git_version, newest_version, preference
+
+CRAY_COMPILERS = frozenset({"cce"})
+"""Compilers whose runtime only Cray systems have."""
+USUAL = {"platform": "linux", "family": "x86_64"}
+"""The words that come first if equally many packages have others."""
+MOST_OPTIONS = 6
+"""Options that the words of a build have."""
+MOST_CHECKED = 500
+"""Binaries whose dependencies are looked at, before the first match is taken as it is."""
+_GROWTH = 8
+"""Each time nothing usable is found, so many times more matches are read at once."""
+_UNNAMED = frozenset({"build_system", "patches"})
+"""Variants that no user chooses."""
+
+
+Item = TypeVar("Item")
+
+
+class Reason(StrEnum):
+    """A step of the rule, in the order of the steps."""
+
+    INSTALLED = "installed"
+    CURRENT = "current"
+    COMPLETE = "complete"
+    PORTABLE = "portable"
+    ADDRESS = "address"
+    PACKAGE = "package"
+    MACHINE = "machine"
+    VERSION = "version"
+    OPTIONS = "options"
+    COMPILER = "compiler"
+    OS = "os"
+    TARGET = "target"
+    ORDER = "order"
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """The build that is proposed, and why.
+
+    Attributes:
+        hash: the hash of its binary.
+        decided: the steps that excluded another match; empty if there is no other.
+        host: the CPU target of the machine that the question chooses; None if it chooses none.
+        is_newest: whether no match that its version excluded has a newer numbered version.
+        has_defaults: whether it has the default options of the package, as far as they are known
+            and the question does not name them.
+        options: the options that differ from the package's defaults; without package data those
+            that other matches of this version do not share.
+        is_current: whether a branch, a release or an installation lists it.
+        is_complete: whether its dependencies are in mirrors too, as far as the database knows.
+    """
+
+    configuration: Configuration
+    hash: str
+    decided: tuple[Reason, ...]
+    host: str | None
+    is_newest: bool
+    has_defaults: bool
+    options: tuple[str, ...]
+    is_current: bool
+    is_complete: bool
+
+    @property
+    def build(self) -> str:
+        """The build in a few words: `hdf5@1.14.6 +mpi, gcc 13.2.0, ubuntu22.04, x86_64_v3`."""
+        words = self.configuration
+        shown = [f"{words.package}@{words.version}", *self.options[:MOST_OPTIONS]]
+        hidden_count = len(self.options) - MOST_OPTIONS
+        if hidden_count > 0:
+            shown.append(f"and {hidden_count} more options")
+        parts = [" ".join(shown)]
+        if words.compiler != NO_COMPILER:
+            parts.append(_spoken(words.compiler))
+        return ", ".join((*parts, words.os, words.target))
+
+    @property
+    def reason(self) -> str:
+        """Why it was chosen: `chosen for zen3: newest version, default options, gcc 13.2.0`."""
+        # The order of equal builds is no reason that a user wants to read.
+        told = [reason for reason in self.decided if reason != Reason.ORDER]
+        if not told:
+            return "the first of equal builds" if self.decided else "the only build"
+        target = self.configuration.target
+        machine = self.host
+        if machine is None and Reason.MACHINE in told and is_generic(target):
+            machine = f"any {family(target)} machine"
+            told.remove(Reason.MACHINE)
+        chosen = f"chosen for {machine}" if machine else "chosen"
+        words = ", ".join(self._words_of(reason) for reason in told)
+        return f"{chosen}: {words}" if words else chosen
+
+    def _words_of(self, reason: Reason) -> str:
+        words = self.configuration
+        match reason:
+            case Reason.INSTALLED:
+                return "installed"
+            case Reason.CURRENT:
+                return "listed by a branch or release" if self.is_current else "last listed"
+            case Reason.COMPLETE:
+                return "with all dependencies"
+            case Reason.PORTABLE:
+                return "needs nothing of the system"
+            case Reason.ADDRESS:
+                return "in a mirror with a known address"
+            case Reason.PACKAGE:
+                return f"{words.package} has most binaries"
+            case Reason.MACHINE:
+                return "for a usual machine"
+            case Reason.VERSION:
+                return "newest version" if self.is_newest else "preferred version"
+            case Reason.OPTIONS:
+                return "default options" if self.has_defaults else "commonest options"
+            case Reason.COMPILER:
+                return "no compiler" if words.compiler == NO_COMPILER else _spoken(words.compiler)
+            case Reason.OS:
+                return f"{words.os} is the commonest system"
+            case Reason.TARGET:
+                return "nearest target" if self.host else f"{words.target} runs on most machines"
+            case Reason.ORDER:
+                return "first of equal builds"
+
+
+def _spoken(compiler: str) -> str:
+    return compiler.replace("@", " ")
+
+
+class Uses(NamedTuple):
+    """How many packages use a word: in the release of the question, and in all releases."""
+
+    in_release: int = 0
+    anywhere: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the rule knows beside the matches.
+
+    Attributes:
+        words: the words of each column of a configuration, by id (`Lookups.words`).
+        families: the family of each target.
+        uses: how many packages use a word, by facet (`compiler` names, `os`, `platform`, `family`).
+        option_uses: returns the number of binaries of each set of variants of a version, by ids.
+        package_counts: the number of binaries of each package.
+        host: the CPU target of the chosen machine; None if none is chosen.
+        latest: the version that the package's recipe prefers; None if unknown.
+        deprecated: versions that the recipe calls deprecated.
+        defaults: the values of each variant by default; empty without package data.
+        asked: names of the variants that the question names.
+        installed: configurations with an installed spec; 2 for an explicit one, otherwise 1.
+    """
+
+    words: Mapping[str, Mapping[int, Any]]
+    families: Mapping[str, str] = field(default_factory=dict)
+    uses: Mapping[str, Mapping[str, Uses]] = field(default_factory=dict)
+    option_uses: Callable[[int], Mapping[int, int]] = lambda _: {}
+    package_counts: Mapping[str, int] = field(default_factory=dict)
+    host: str | None = None
+    latest: str | None = None
+    deprecated: frozenset[str] = frozenset()
+    defaults: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    asked: frozenset[str] = frozenset()
+    installed: Mapping[int, int] = field(default_factory=dict)
+
+    def most_used(self, facet: str, word: str) -> tuple[Uses, bool]:
+        """Return a rank that is largest for the word that most packages use."""
+        return self.uses.get(facet, {}).get(word, Uses()), word == USUAL.get(facet)
+
+    def is_default(self, variant: str) -> bool:
+        """Return whether a variant has its default value, or is none that the rule looks at."""
+        parsed = readable_variant(variant)
+        if parsed is None or parsed.name in _UNNAMED or parsed.name in self.asked:
+            return True
+        return parsed.values == self.defaults.get(parsed.name, parsed.values)
+
+
+class Criterion(NamedTuple):
+    """A step of the rule: the match with the largest rank is best."""
+
+    reason: Reason
+    rank: Callable[[Candidate], Any]
+
+
+def criteria_of(facts: Facts) -> tuple[Criterion, ...]:
+    """Return the steps of the rule that compare configurations, in order."""
+
+    def of_package(package: str) -> tuple[int, str]:
+        return facts.package_counts.get(package, 0), package
+
+    def of_machine(compiler: str, platform: str, target: str) -> tuple[Any, ...]:
+        is_usual = compiler.partition("@")[0] not in CRAY_COMPILERS
+        uses = facts.most_used("platform", platform)
+        if facts.host is not None:
+            return is_usual, uses
+        family = facts.families.get(target, target)
+        return is_usual, is_generic(target), uses, facts.most_used("family", family)
+
+    def of_version(version: str) -> tuple[Any, ...]:
+        is_numbered = not is_git_version(version)
+        is_latest = version == facts.latest
+        return is_latest, version not in facts.deprecated, is_numbered, preference(version)
+
+    def of_compiler(compiler: str) -> tuple[Any, ...]:
+        name, _, version = compiler.partition("@")
+        return facts.most_used("compiler", name), name, preference(version)
+
+    def of_os(name: str) -> tuple[Uses, bool]:
+        return facts.most_used("os", name)
+
+    def of_target(target: str) -> int:
+        if facts.host is None:
+            # A target with few ancestors runs on most machines.
+            return -len(ancestors(target))
+        nearest_first = (facts.host, *ancestors(facts.host))
+        return -nearest_first.index(target) if target in nearest_first else -len(nearest_first)
+
+    words = facts.words
+    return (
+        Criterion(Reason.INSTALLED, lambda row: facts.installed.get(row.id, 0)),
+        Criterion(Reason.PACKAGE, _by_words(words, of_package, "package")),
+        Criterion(Reason.MACHINE, _by_words(words, of_machine, "compiler", "platform", "target")),
+        Criterion(Reason.VERSION, _by_words(words, of_version, "version")),
+        Criterion(Reason.OPTIONS, _by_options(facts)),
+        Criterion(Reason.COMPILER, _by_words(words, of_compiler, "compiler")),
+        Criterion(Reason.OS, _by_words(words, of_os, "os")),
+        Criterion(Reason.TARGET, _by_words(words, of_target, "target")),
+    )
+
+
+def _by_words(
+    words: Mapping[str, Mapping[int, Any]], rank: Callable[..., Any], *columns: str
+) -> Callable[[Candidate], Any]:
+    """Return the rank of a row by its words in some columns; equal words are ranked once."""
+    places = [[*CONFIGURATION].index(column) for column in columns]
+    keys_of = itemgetter(*places)
+    ranks: dict[Any, Any] = {}
+
+    def rank_of(row: Candidate) -> Any:
+        keys = keys_of(row.keys)
+        if keys not in ranks:
+            ranks[keys] = rank(*(words[column][row.key(column)] for column in columns))
+        return ranks[keys]
+
+    return rank_of
+
+
+def _by_options(facts: Facts) -> Callable[[Candidate], tuple[bool, int]]:
+    """Return the rank of a row by its variants: defaults first, then the commonest of a version."""
+    defaults: dict[str, bool] = {}
+    ranks: dict[int, bool] = {}
+    uses: dict[int, Mapping[int, int]] = {}
+
+    def is_default(variants: int) -> bool:
+        if variants not in ranks:
+            texts = facts.words["variants"][variants]
+            for text in texts:
+                if text not in defaults:
+                    defaults[text] = facts.is_default(text)
+            ranks[variants] = all(defaults[text] for text in texts)
+        return ranks[variants]
+
+    def rank_of(row: Candidate) -> tuple[bool, int]:
+        version = row.key("version")
+        variants = row.key("variants")
+        if version not in uses:
+            uses[version] = facts.option_uses(version)
+        has_defaults = bool(facts.defaults) and is_default(variants)
+        return has_defaults, uses[version].get(variants, 0)
+
+    return rank_of
+
+
+def in_order(
+    rows: Sequence[Candidate], criteria: Sequence[Criterion]
+) -> Iterator[Sequence[Candidate]]:
+    """Yield groups of rows that no criterion tells apart, the best first.
+
+    Only as many rows are compared as the groups need that are taken.
+    """
+    if not criteria or len(rows) == 1:
+        yield rows
+        return
+    by_rank = defaultdict(list)
+    for row in rows:
+        by_rank[criteria[0].rank(row)].append(row)
+    for rank in sorted(by_rank, reverse=True):
+        yield from in_order(by_rank[rank], criteria[1:])
+
+
+class Step(NamedTuple):
+    """A step of the rule, and the rows that it excluded."""
+
+    reason: Reason
+    excluded: Sequence[Candidate]
+
+
+def decisive_steps(
+    rows: Sequence[Candidate], criteria: Sequence[Criterion], chosen: Candidate
+) -> list[Step]:
+    """Return the steps in which `chosen` was better than a row that was equal until then.
+
+    Rows that are better than `chosen` were not to be had, and are left out.
+    """
+    steps = []
+    for criterion in criteria:
+        rank = criterion.rank(chosen)
+        excluded = [row for row in rows if criterion.rank(row) < rank]
+        if excluded:
+            steps.append(Step(criterion.reason, excluded))
+        rows = [row for row in rows if criterion.rank(row) == rank]
+    return steps
+
+
+class Standing(NamedTuple):
+    """Whether a binary can be installed; the largest is best.
+
+    Attributes:
+        is_current: whether a branch or a release lists it, or the release of the question.
+        is_complete: whether mirrors have what it needs, as far as the database knows.
+        is_portable: whether it needs nothing that the system must provide.
+        has_address: whether the addresses of these mirrors are known.
+    """
+
+    is_current: bool
+    is_complete: bool
+    is_portable: bool
+    has_address: bool
+
+
+BEST = Standing(is_current=True, is_complete=True, is_portable=True, has_address=True)
+_STANDING_REASONS = (Reason.CURRENT, Reason.COMPLETE, Reason.PORTABLE, Reason.ADDRESS)
+"""The steps that the fields of a `Standing` are."""
+
+
+class Option(NamedTuple):
+    """A spec that may be chosen; `is_alone` if no other spec is equal to it in all criteria."""
+
+    row: Candidate
+    spec: Spec
+    is_alone: bool
+
+
+class Choice(NamedTuple):
+    """The option that was chosen, and the standing of those that come before it."""
+
+    option: Option
+    standing: Standing
+    passed_over: Mapping[Candidate, Standing]
+
+
+def options_in_order(
+    groups: Iterator[Sequence[Candidate]],
+    specs_of: Callable[[Sequence[Candidate]], Mapping[int, Sequence[Spec]]],
+) -> Iterator[Option]:
+    """Yield the specs of groups of rows, those of a group by release and then by hash.
+
+    Args:
+        groups: rows in order (`in_order`).
+        specs_of: returns the specs of rows, by the ids of their configurations.
+    """
+    for batch in _growing(groups):
+        specs = specs_of([row for group in batch for row in group])
+        for group in batch:
+            pairs = [(row, spec) for row in group for spec in specs.get(row.id, ())]
+            # The ids of specs are in the order of their first release and hash.
+            pairs.sort(key=lambda pair: pair[1].id)
+            for row, spec in pairs:
+                yield Option(row, spec, is_alone=len(pairs) == 1)
+
+
+def choose(
+    options: Iterator[Option], standings_of: Callable[[Sequence[Spec]], Mapping[int, Standing]]
+) -> Choice | None:
+    """Return the first option of the best standing; None if there is no option.
+
+    Args:
+        options: the options in order; at most `MOST_CHECKED` are looked at.
+        standings_of: returns the standing of specs, by their ids.
+    """
+    best: Choice | None = None
+    passed_over: dict[Candidate, Standing] = {}
+    for batch in _growing(islice(options, MOST_CHECKED)):
+        standings = standings_of([option.spec for option in batch])
+        for option in batch:
+            standing = standings[option.spec.id]
+            if best is None or standing > best.standing:
+                best = Choice(option, standing, dict(passed_over))
+            if standing == BEST:
+                return best
+            passed_over[option.row] = max(standing, passed_over.get(option.row, standing))
+    return best
+
+
+def _growing(items: Iterator[Item]) -> Iterator[list[Item]]:
+    """Yield the first item, then more and more items together."""
+    count = 1
+    while batch := list(islice(items, count)):
+        yield batch
+        count *= _GROWTH
+
+
+def proposal_of(
+    choice: Choice, rows: Sequence[Candidate], facts: Facts, criteria: Sequence[Criterion]
+) -> Proposal:
+    """Return a choice with its reasons and in words."""
+    # The steps on the standing decided if they excluded rows that come before.
+    excluding = []
+    for place, reason in enumerate(_STANDING_REASONS):
+        passed = [standing[place] for standing in choice.passed_over.values()]
+        if choice.standing[place] and not all(passed):
+            excluding.append(reason)
+
+    # The other steps compared rows.
+    chosen = choice.option.row
+    steps = decisive_steps(rows, criteria, chosen)
+    decided = [*excluding, *(step.reason for step in steps)]
+    if not choice.option.is_alone:
+        decided.append(Reason.ORDER)
+    decided.sort(key=[*Reason].index)
+
+    configuration = Configuration._make(
+        facts.words[column][chosen.key(column)] for column in CONFIGURATION
+    )
+    others = [row for step in steps if step.reason == Reason.VERSION for row in step.excluded]
+    versions = {facts.words["version"][row.key("version")] for row in others}
+    numbered = [version for version in versions if not is_git_version(version)]
+    newest = newest_version([*numbered, configuration.version])
+    return Proposal(
+        configuration=configuration,
+        hash=choice.option.spec.hash,
+        decided=tuple(decided),
+        host=facts.host,
+        is_newest=newest == configuration.version,
+        has_defaults=bool(facts.defaults) and all(map(facts.is_default, configuration.variants)),
+        options=_options(chosen, rows, facts),
+        is_current=choice.standing.is_current,
+        is_complete=choice.standing.is_complete,
+    )
+
+
+def _options(chosen: Candidate, rows: Sequence[Candidate], facts: Facts) -> tuple[str, ...]:
+    """Return the variants that describe a build; see `Proposal.options`."""
+    texts_of = facts.words["variants"]
+    version = chosen.key("version")
+    sets = {row.key("variants") for row in rows if row.key("version") == version}
+    shared = frozenset.intersection(*(frozenset(texts_of[key]) for key in sets))
+    options = []
+    for text in texts_of[chosen.key("variants")]:
+        parsed = readable_variant(text)
+        if parsed is None or parsed.name in _UNNAMED:
+            continue
+        if parsed.name in facts.defaults:
+            is_told = parsed.values != facts.defaults[parsed.name]
+        else:
+            is_told = not facts.defaults and text not in shared
+        if is_told or parsed.name in facts.asked:
+            options.append(text)
+    return tuple(options)
