@@ -24,7 +24,7 @@ CROSS JOIN variant_sets ON variant_sets.id = configurations.variants
 WHERE packages.name = ?1 AND configurations.spec_count > 0
 ORDER BY versions.position DESC, compilers.compiler DESC, configurations.id`;
 const BINARIES = `
-SELECT hash, release_count, last_seen FROM specs WHERE configuration = ?1 AND release_count > 0
+SELECT hash, release_count, last_seen FROM specs WHERE configuration = ?1 AND release_count > 0 AND NOT is_gone
 ORDER BY last_seen IS NOT NULL, last_seen DESC, hash`;
 const RELEASES = "SELECT id, name, kind FROM releases ORDER BY position";
 const LISTING = "SELECT 1 FROM listings JOIN specs ON specs.id = listings.spec WHERE release = ?1 AND hash = ?2";

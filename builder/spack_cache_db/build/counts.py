@@ -1,6 +1,7 @@
 """Counts specs, configurations, packages and releases.
 
-Only binaries are counted, not specs that are in no release.
+Only binaries are counted, not specs that are in no release. Binaries that only copies of a mirror
+list (`specs.is_gone`) are counted in these releases, but not over all releases together.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from spack_cache_db.build.documents import copied_releases
 from spack_cache_db.build.frames import (
     Frame,
+    Mask,
     Members,
     Numbers,
     Pairs,
@@ -49,9 +51,11 @@ def count(numbered: Numbered) -> Counts:
     ids, listings, package_of = numbered.ids, numbered.listings, numbered.configurations["package"]
     releases, packages, stacks = (len(ids[name]) for name in ("releases", "packages", "stacks"))
     configurations, specs = len(ids["configurations"]), len(numbered.hashes)
-    binaries = numbered.specs["configuration"][numbered.specs["is_listed"] > 0]
+    is_gone = _are_gone(numbered)
+    available = numbered.specs.where((numbered.specs["is_listed"] > 0) & ~is_gone)
+    binaries = available["configuration"]
     in_releases = pairs(listings["configuration"], listings["release"])
-    sets = pairs(numbered.specs["configuration"], numbered.specs["stacks"])
+    sets = pairs(binaries, available["stacks"])
     index, stack = numbered.stack_members.of(sets.second)
     in_stacks = pairs(sets.first[index], stack, sets.counts[index])
     # Pages without specs count as well.
@@ -59,7 +63,7 @@ def count(numbered: Numbered) -> Counts:
         np.concatenate([package_of[in_releases.first], numbered.pages["package"]]),
         np.concatenate([in_releases.second, numbered.pages["release"]]),
     )
-    facets = _facet_counts(numbered, in_releases, in_stacks)
+    facets = _facet_counts(numbered, binaries, in_releases, in_stacks)
     stack_releases = Counter(
         value for release, facet, value, *_ in facets if release and facet == "stack"
     )
@@ -86,11 +90,6 @@ def count(numbered: Numbered) -> Counts:
         }
 
     current = np.bincount(listings["spec"][day_of[listings["release"]] < 0], minlength=specs + 1)
-    # A binary that only copies list is no longer in the mirror.
-    copies = copied_releases(numbered.documents)
-    is_copy = np.array([False, *(name in copies for name in ids["releases"])])
-    in_mirrors = np.bincount(listings["spec"][~is_copy[listings["release"]]], minlength=specs + 1)
-    is_gone = (numbered.specs["is_listed"] > 0) & (in_mirrors[1:] == 0)
     columns: dict[str, dict[str, list[Any]]] = {
         "releases": {
             "previous": [release or None for release in previous[1:].tolist()],
@@ -124,6 +123,17 @@ def count(numbered: Numbered) -> Counts:
         "release_packages": _release_packages(numbered, in_releases),
     }
     return Counts(columns, tables, facets)
+
+
+def _are_gone(numbered: Numbered) -> Mask:
+    """Return whether each spec is in no release but copies: the mirror has lost it."""
+    listings = numbered.listings
+    copies = copied_releases(numbered.documents)
+    is_copy = np.array([False, *(name in copies for name in numbered.ids["releases"])])
+    in_mirrors = listings["spec"][~is_copy[listings["release"]]]
+    mirror_count = np.bincount(in_mirrors, minlength=len(numbered.hashes) + 1)
+    is_gone: Mask = (numbered.specs["is_listed"] > 0) & (mirror_count[1:] == 0)
+    return is_gone
 
 
 def _times(ids: Numbers, size: int) -> list[int]:
@@ -188,8 +198,13 @@ def _release_packages(numbered: Numbered, in_releases: Pairs) -> Frame:
     )
 
 
-def _facet_counts(numbered: Numbered, in_releases: Pairs, in_stacks: Pairs) -> list[FacetCount]:
-    """Return the counts by release, facet and value, sorted; those of all releases come first."""
+def _facet_counts(
+    numbered: Numbered, binaries: Numbers, in_releases: Pairs, in_stacks: Pairs
+) -> list[FacetCount]:
+    """Return the counts by release, facet and value, sorted; those of all releases come first.
+
+    `binaries` has the configuration of each binary that is counted over all releases.
+    """
     ids, listings, package_of = numbered.ids, numbered.listings, numbered.configurations["package"]
     names_of_facet = {facet: ids[CONFIGURATION[facet]] for facet in FACETS}
     names_of_facet["stack"] = ids["stacks"]
@@ -212,7 +227,7 @@ def _facet_counts(numbered: Numbered, in_releases: Pairs, in_stacks: Pairs) -> l
     sets = pairs(release_and_package, listings["stacks"])
     index, stack = numbered.stack_members.of(sets.second)
     add("stack", *np.divmod(sets.first[index], most), stack, sets.counts[index])
-    spec_counts = np.bincount(numbered.specs["configuration"][numbered.specs["is_listed"] > 0])
+    spec_counts = np.bincount(binaries)
     used = np.flatnonzero(spec_counts)
     configuration = np.concatenate([used, in_releases.first])
     release = np.concatenate([np.zeros_like(used), in_releases.second])

@@ -254,7 +254,8 @@ def _counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
     )
     listing = numbered.records.where(numbered.records["is_listed"] > 0)
     is_binary = (numbered.specs["is_listed"] > 0) & ~_are_external(numbered, listing)
-    newest = _newest_versions(numbered, is_binary)
+    is_gone = np.array(columns["specs"]["is_gone"], bool)
+    newest = _newest_versions(numbered, is_binary, is_gone)
     yield _rows("packages", name=packages, newest_version=newest, **columns["packages"])
     is_root = [name == ROOT for name in stacks]
     yield _rows("stacks", name=stacks, is_root=is_root, **columns["stacks"])
@@ -284,11 +285,15 @@ def _are_external(numbered: Numbered, records: Frame) -> Mask:
     return is_external[1:]
 
 
-def _newest_versions(numbered: Numbered, is_binary: Mask) -> list[str | None]:
-    """Return each package's newest version with a binary, or else with an external."""
+def _newest_versions(numbered: Numbered, is_binary: Mask, is_gone: Mask) -> list[str | None]:
+    """Return each package's newest version with a binary, or else with an external.
+
+    Binaries that the mirror has lost do not count.
+    """
+    is_listed = (numbered.specs["is_listed"] > 0) & ~is_gone
     configurations = [*numbered.ids["configurations"]]
     newest: dict[str, str | None] = {}
-    for is_counted in (numbered.specs["is_listed"] > 0, is_binary):
+    for is_counted in (is_listed, is_binary & ~is_gone):
         versions: dict[str, set[str]] = {}
         for at in np.unique(numbered.specs["configuration"][is_counted]).tolist():
             configuration = configurations[at - 1]

@@ -428,7 +428,8 @@ def shown_specs(
     specs_of_release: Shown = {release: {} for release in keys}
     places = {"stack": asked(conditions, "stack"), "releases": json.dumps([*specs_of_release])}
     every = without(conditions, "release", "stack")
-    configurations = configuration_ids(lookups, every)
+    # Configurations without a binary today are part of the history.
+    configurations = configuration_ids(lookups, every, every=True)
     specs: Set[int] = specs_of_configurations(lookups.conn, configurations)
     if (prefix := asked(every, "hash")) is not None:
         specs &= specs_beginning(lookups.conn, prefix).keys()

@@ -1,7 +1,8 @@
 """Reads configurations and specs by their ids: words, counts, releases, stacks and installations.
 
 Statements consist of the fixed fragments below, never of input. A spec that no release lists is not
-a binary and is not counted.
+a binary and is not counted. A binary that the mirror has lost counts in the releases that list it,
+and not in the database or a stack as a whole.
 """
 
 from __future__ import annotations
@@ -52,12 +53,14 @@ IN_STACK = """
 HASHES_AT_ONCE = 4_000
 """Number of hashes in a JSON text below 200 kB, the longest value that the site allows."""
 _SPEC = "specs.id, specs.hash, specs.stacks, specs.first_seen, specs.last_seen"
+AVAILABLE = "specs.release_count > 0 AND NOT specs.is_gone"
+"""The specs that count without a release: listed, and not lost by their mirror."""
 _PLACES = {
-    "file": "specs WHERE specs.release_count > 0",
+    "file": f"specs WHERE {AVAILABLE}",
     "release": f"""specs
 CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
 WHERE {IN_STACK.format("listings")}""",
-    "stack": f"specs WHERE {IN_STACK.format('specs')}",
+    "stack": f"specs WHERE {AVAILABLE} AND {IN_STACK.format('specs')}",
 }
 """The listed specs of the database, a release or a stack."""
 STORED = """
@@ -336,8 +339,9 @@ def counts_in_scope(lookups: Lookups, ids: Collection[int], conditions: Conditio
         return Counter(dict(select_in(lookups.conn, sql, ids, **{place: asked(conditions, place)})))
     if specs is None or places != {"specs"} or _is_few(specs.holds, ids):
         return Counter(row[0] for row in _in_scope(lookups.conn, ids, conditions, "specs.id"))
-    # The configuration of each spec that a release lists, otherwise 0.
-    counts_for, wanted_ids = lookups.column("specs", "configuration * (release_count > 0)"), {*ids}
+    # The configuration of each spec that is available, otherwise 0.
+    counts_for = lookups.column("specs", f"configuration * ({AVAILABLE})")
+    wanted_ids = {*ids}
     return Counter(key for spec in specs.holds if (key := counts_for[spec]) in wanted_ids)
 
 

@@ -26,8 +26,9 @@ LISTED = f"""
 SELECT spec, max(CASE
   WHEN trim(size, '0123456789') = '' AND length(size) BETWEEN 1 AND 18 THEN CAST(size AS INTEGER)
 END)
-FROM listings
-WHERE (:release IS NULL OR release = :release) AND {IN_STACK.format("listings")}
+FROM listings JOIN specs ON specs.id = listings.spec
+WHERE (release = :release OR (:release IS NULL AND NOT specs.is_gone))
+  AND {IN_STACK.format("listings")}
   AND (:releases IS NULL OR release IN (SELECT value FROM json_each(:releases)))
 GROUP BY spec
 """

@@ -87,7 +87,7 @@ _FILTERS = {
     "hash": """id IN (
   SELECT configuration FROM specs WHERE hash >= :hash AND hash < :hash || '{')""",
 }
-# Configurations without specs are known as dependencies only.
+# Configurations without specs are known as dependencies only, or the mirror has lost them.
 _OWN = "spec_count > 0"
 _COLUMNS = ", ".join(CONFIGURATION)
 ROWS = f"SELECT id, {_COLUMNS}, spec_count, 1 FROM configurations WHERE {{}} ORDER BY {{}}"
@@ -325,9 +325,15 @@ class Misses:
     def fitting(self, left_out: Iterable[int] = ()) -> dict[Candidate, int]:
         """Return the number of specs of each row that satisfies all conditions but `left_out`."""
         considered = ~sum(1 << position for position in {*left_out})
-        rows = [row for row, m in zip(self.rows, self.missed, strict=True) if not m & considered]
+        rows = self.satisfied_by_words(left_out)
         counts = self._counts(considered, rows, PLACES)
         return {row: counts[row.id] for row in rows if counts.get(row.id)}
+
+    def satisfied_by_words(self, left_out: Iterable[int] = ()) -> list[Candidate]:
+        """Return the rows whose words satisfy all conditions but `left_out`, with specs or not."""
+        considered = ~sum(1 << position for position in {*left_out})
+        pairs = zip(self.rows, self.missed, strict=True)
+        return [row for row, missed in pairs if not missed & considered]
 
     def _counts(
         self, considered: int, rows: Sequence[Candidate], kinds: Iterable[str]

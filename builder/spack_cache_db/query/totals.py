@@ -12,13 +12,14 @@ from operator import contains
 from typing import Any, NamedTuple
 
 from spack_cache_db.query.conditions import COLUMNS, Condition, Conditions, asked, only, without
+from spack_cache_db.query.configurations import AVAILABLE
 from spack_cache_db.query.database import Lookups, json_pieces, select, select_ids
 from spack_cache_db.records import ROOT
 
-TOTALS = """
+TOTALS = f"""
 SELECT
   (SELECT count(*) FROM packages WHERE spec_count > 0),
-  (SELECT count(*) FROM specs WHERE release_count > 0),
+  (SELECT count(*) FROM specs WHERE {AVAILABLE}),
   (SELECT count(*) FROM configurations WHERE spec_count > 0),
   (SELECT count(*) FROM releases),
   (SELECT count(*) FROM stacks WHERE NOT is_root),

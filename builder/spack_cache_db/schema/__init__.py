@@ -40,8 +40,8 @@ COUNTED = {
     "indexes": "mirrors",
     "records": "records",
     "listings": "listings",
-    "specs": "specs WHERE is_binary",
-    "configurations": "configurations WHERE release_count > 0",
+    "specs": "specs WHERE is_binary AND NOT is_gone",
+    "configurations": "configurations WHERE spec_count > 0",
     "dependencies": "dependencies",
     "packages": "packages WHERE release_count > 0",
     "releases": "releases",
@@ -49,8 +49,8 @@ COUNTED = {
     "problems": "problems",
     "known_packages": "known_packages",
 }
-"""The counts of a database, as SQL. Specs that no release lists, and externals of installations,
-are not binaries and not counted."""
+"""The counts of a database, as SQL. Specs that no release lists, externals of installations, and
+binaries that the mirror has lost are not counted."""
 
 PAGE_SIZE = 4096
 """Bytes in a page of the file: fixed, because the same input must give the same bytes."""

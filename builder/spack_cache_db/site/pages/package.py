@@ -150,7 +150,7 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
     specs = () if package.release_count else sorted(specs_of_configurations(conn, ids))
     known = read_nodes(conn, specs[:MOST_KNOWN])
     releases = releases_of(conn, ids)
-    versions = versions_of(lookups, misses.rows)
+    versions = versions_of(lookups, misses.rows, releases)
     return PackagePage(
         package=package,
         filters=filters,
@@ -200,7 +200,11 @@ def choices_of(lookups: Lookups, filters: Filters, misses: Misses) -> Iterator[C
     chosen_values = [(name, getattr(filters, name)) for name in names]
     for name, chosen in (*chosen_values, *(("variant", text) for text in filters.variant)):
         own = positions.get((name, chosen))
-        values = _values(lookups, name, misses.fitting(own) if own else fitting, conditions)
+        rows: Iterable[Candidate] = misses.fitting(own) if own else fitting
+        if name == "release":
+            # A release may list binaries that the mirror has lost since.
+            rows = misses.satisfied_by_words(own or ())
+        values = _values(lookups, name, rows, conditions)
         label = LABELS[name]
         if name == "variant":
             label = _variant_name(chosen)

@@ -42,9 +42,9 @@ class WhereItRuns(NamedTuple):
     versions: tuple[VersionRuns, ...]
 
 
-def versions_of(lookups: Lookups, rows: Iterable[Candidate]) -> Versions:
+def versions_of(lookups: Lookups, rows: Iterable[Candidate], releases: Releases) -> Versions:
     """Return the versions of the configurations that a release lists."""
-    listed = [row for row in rows if row.spec_count]
+    listed = [row for row in rows if releases[row.id]]
     listed.sort(key=lambda row: lookups.positions[row.key("version")], reverse=True)
     groups = groupby(listed, key=lambda row: row.key("version"))
     return [(lookups.words["version"][key], [*group]) for key, group in groups]
@@ -53,7 +53,9 @@ def versions_of(lookups: Lookups, rows: Iterable[Candidate]) -> Versions:
 def where_it_runs(lookups: Lookups, versions: Versions, releases: Releases) -> WhereItRuns:
     """Return the number of binaries by version and machine; machines with most come first."""
     words, counts = lookups.words, defaultdict[tuple[str, str], dict[int, int]](dict)
-    for row in sorted(chain.from_iterable(rows for _, rows in versions)):
+    listed = chain.from_iterable(rows for _, rows in versions)
+    # The mirror may have lost all binaries of a configuration.
+    for row in sorted(row for row in listed if row.spec_count):
         family = lookups.families[words["target"][row.key("target")]]
         counts[words["platform"][row.key("platform")], family][row.id] = row.spec_count
     platforms = {platform for platform, _ in counts}
