@@ -102,7 +102,7 @@ def test_what_is_left_aside_is_said() -> None:
     ).notes
 
     assert [note.partition(":")[0] for note in notes] == ["packages", "develop"]
-    assert "prefer, target, variants, providers" in notes[0]
+    assert "packages: target, variants, providers" in notes[0]
 
 
 @pytest.mark.parametrize(

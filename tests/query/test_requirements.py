@@ -100,7 +100,13 @@ def configuration_of(version: str) -> Configuration:
         ({"all": {"require": "@1"}, "openmpi": {"require": "@5"}}, None, True),
         ({"all": {"require": "~cuda"}}, "2.0", True),
         ({"all": {"require": "%gcc"}, "mpich": {"require": "@4"}}, "1.0", False),
-        ({"all": {"prefer": ["@9"], "providers": {"mpi": ["mpich"]}}}, "2.0", True),
+        ({"all": {"version": ["9"], "providers": {"mpi": ["mpich"]}}}, "2.0", True),
+        ({"mpi": {"prefer": ["mpich"]}}, "1.0", True),
+        ({"app": {"prefer": ["@1"]}}, "1.0", True),
+        ({"app": {"prefer": [{"spec": "@1", "when": "platform=darwin"}]}}, "2.0", True),
+        ({"openmpi": {"prefer": ["@4"]}}, "1.0", True),
+        ({"tool": {"prefer": ["@9"]}}, "2.0", True),
+        ({"all": {"prefer": ["target=zen3"]}}, None, False),
         ({"openmpi": {"buildable": False, "externals": [EXTERNAL]}}, "2.0", True),
         ({"mpi": {"buildable": False}, "openmpi": {"externals": [EXTERNAL]}}, "2.0", True),
     ],
@@ -141,6 +147,31 @@ def test_what_excludes_a_binary_is_named(mirror: sqlite3.Connection) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("packages", "spec", "status"),
+    [
+        ({"app": {"prefer": ["@1"]}}, "app@2", "binary"),
+        ({"app": {"prefer": ["@1"]}}, "app@:2", "binary"),
+        ({"app": {"prefer": ["@3"]}}, "app@:2", "binary"),
+        ({"app": {"prefer": ["@3"]}}, "app", "near"),
+        ({"all": {"prefer": ["target=zen3"]}}, "app target=x86_64_v3", "binary"),
+        ({"openmpi": {"prefer": ["@4"]}}, "app ^openmpi@5", "binary"),
+        ({"openmpi": {"prefer": ["@4"]}}, "app ^openmpi", "near"),
+        ({"openmpi": {"require": ["@4"]}}, "app ^openmpi@5", "near"),
+    ],
+)
+def test_a_strong_preference(
+    mirror: sqlite3.Connection, packages: dict[str, Any], spec: str, status: str
+) -> None:
+    """`prefer` excludes binaries that violate it, unless the spec itself contradicts it."""
+    answer = covered(mirror, packages, spec)[spec]
+
+    assert answer.status == status
+    if status == "near":
+        key = "prefer" if "prefer" in str(packages) else "require"
+        assert f": {key}: @" in " ".join(answer.reasons)
+
+
 def test_a_condition_on_another_package_is_not_seen(mirror: sqlite3.Connection) -> None:
     """It is unknown whether such a requirement counts, except for what satisfies it anyway."""
     for owner, option in (("openmpi", "@4"), ("mpi", "mpich")):
@@ -158,7 +189,8 @@ def test_a_condition_on_another_package_is_not_seen(mirror: sqlite3.Connection) 
         ({"bar": {"require": [{"any_of": ["^mpi", "%gcc@13"]}]}}, "binary"),
         ({"bar": {"require": "@2"}}, "near"),
         ({"all": {"require": "target=x86_64_v3"}}, "binary"),
-        ({"mpi": {"prefer": ["mpich"]}}, "binary"),
+        ({"mpi": {"prefer": ["mpich"]}}, "unknown"),
+        ({"mpi": {"version": ["4"]}}, "binary"),
         ({}, "binary"),
     ],
 )

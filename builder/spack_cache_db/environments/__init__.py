@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import ClassVar
 
+from spack_cache_db.environments.reuse_rules import REUSE_ALL, ReuseRules
 from spack_cache_db.errors import Fault, InputError, LineFault, foreign_fault
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery
@@ -30,7 +31,14 @@ class Limits:
     length: int = MAX_LENGTH
 
 
-SCOPE_FILES = ("packages.yaml", "definitions.yaml", "toolchains.yaml", "include.yaml")
+SCOPE_FILES = (
+    "packages.yaml",
+    "definitions.yaml",
+    "toolchains.yaml",
+    "concretizer.yaml",
+    "mirrors.yaml",
+    "include.yaml",
+)
 """The files of a configuration folder that are read."""
 
 Opener = Callable[[str], bytes | Mapping[str, bytes] | None]
@@ -72,10 +80,11 @@ _MAX_CACHED_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A `require` or `conflict` of `packages:`, which a binary meets or not.
+    """A `require`, `conflict` or `prefer` of `packages:`, which a binary meets or not.
 
     One of the options must be met: exactly one if it `is_single` (`one_of`), none if it
-    `is_conflict`. It applies under the condition `when`, or always.
+    `is_conflict`. It applies under the condition `when`, or always. One that `is_preferred` does
+    not apply to specs that contradict it, because Spack drops it for these.
     """
 
     options: tuple[SpecQuery, ...]
@@ -83,20 +92,17 @@ class Requirement:
     when: SpecQuery | None = None
     is_single: bool = False
     is_conflict: bool = False
+    is_preferred: bool = False
 
 
 # Compared by identity, because an environment has few of these and many specs.
 @dataclass(frozen=True, slots=True, eq=False)
 class PackageRules:
-    """Requirements and conflicts of `packages:`, by package, virtual package or `all`."""
+    """Requirements of `packages:` by kind, each by package, virtual package or `all`."""
 
     required: Mapping[str, tuple[Requirement, ...]] = field(default_factory=dict)
     conflicts: Mapping[str, tuple[Requirement, ...]] = field(default_factory=dict)
-
-    def of(self, package: str | None) -> Iterator[Requirement]:
-        """Yield the requirements on a package: its own of each kind, or else those of `all`."""
-        for rules in (self.required, self.conflicts):
-            yield from rules.get(package or "") or rules.get(ALL, ())
+    preferred: Mapping[str, tuple[Requirement, ...]] = field(default_factory=dict)
 
 
 NO_RULES = PackageRules()
@@ -164,6 +170,7 @@ class UserSpec:
         line: the line of the spec, or of its matrix, counted from 1.
         legacy: the query as Spack before 1.0 reads it, if that differs.
         rules: the requirements of `packages:` on its binaries and their dependencies.
+        reuse: what the environment sets about the reuse of binaries.
         error: why the text is not a spec; it has no query then.
         external: the external of `packages:` that satisfies it.
         is_buildable: whether Spack may build its package, or use a binary of it.
@@ -174,6 +181,7 @@ class UserSpec:
     query: SpecQuery | None = None
     legacy: SpecQuery | None = None
     rules: PackageRules = NO_RULES
+    reuse: ReuseRules = REUSE_ALL
     error: str | None = None
     group: str = ""
     external: str = ""

@@ -44,7 +44,7 @@ from spack_cache_db.spack.intersection import implies
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 
-SECTIONS = ("packages", "definitions", "toolchains")
+SECTIONS = ("packages", "definitions", "toolchains", "concretizer", "mirrors")
 """The sections that select binaries."""
 
 MOST_FILES = 256

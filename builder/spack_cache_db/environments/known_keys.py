@@ -35,6 +35,13 @@ KEYS_OF_AN_EXTERNAL = frozenset(
     ("dependencies", "extra_attributes", "id", "modules", "prefix", "spec")
 )
 KEYS_OF_A_REQUIREMENT = frozenset(("any_of", "message", "one_of", "spec", "when"))
+_OF_CONCRETIZER = """
+compiler_mixing concretization_cache duplicates error_on_timeout externals force os_compatible reuse
+splice static_analysis targets timeout unify
+"""
+KEYS_OF_CONCRETIZER = frozenset((*_OF_CONCRETIZER.split(), "enable_node_namespace"))
+KEYS_OF_REUSE = frozenset(("exclude", "from", "include", "roots"))
+KEYS_OF_A_SOURCE = frozenset(("exclude", "include", "path", "type"))
 
 SIMILAR = 0.75
 """Least similarity of a misspelt key to a known one, as `difflib` computes it."""

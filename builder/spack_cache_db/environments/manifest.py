@@ -1,8 +1,8 @@
 """Reads the specs of a `spack.yaml`, each with the requirements on its package.
 
 The sections are `specs`, with the groups of Spack 1.2, and, from the includes as well,
-`definitions`, `packages` and `toolchains`. The specs of a `packages.yaml` are its requirements and
-externals.
+`definitions`, `packages`, `toolchains`, `concretizer` and `mirrors`. The specs of a `packages.yaml`
+are its requirements and externals.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from spack_cache_db.environments import (
     UserSpec,
     legacy_notes,
 )
+from spack_cache_db.environments.concretizer import ReuseReader
 from spack_cache_db.environments.includes import (
+    SECTIONS,
     IncludedLockfile,
     SpackConfiguration,
     condition_holds,
@@ -45,6 +47,7 @@ from spack_cache_db.environments.requirements import (
     read_packages,
     read_toolchains,
 )
+from spack_cache_db.environments.reuse_rules import REUSE_ALL, ReuseRules
 from spack_cache_db.environments.spec_lists import SpecLists
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.parser import legacy_reading
@@ -76,11 +79,19 @@ def read_manifest(
 
 
 class _SpecGroup(NamedTuple):
-    """A group of specs: the list, its name, and its own section `packages`."""
+    """A group of specs: the list, its name, and its own sections, which have precedence."""
 
     node: yaml.Node
     name: str = ""
-    packages: yaml.Node | None = None
+    override: dict[str, yaml.Node] | None = None
+
+
+class _Settings(NamedTuple):
+    """The sections that apply to the specs of a group."""
+
+    packages: PackagesSection = PackagesSection()
+    reuse: ReuseRules = REUSE_ALL
+    notes: tuple[str, ...] = ()
 
 
 class _SpackYaml:
@@ -106,6 +117,7 @@ class _SpackYaml:
                 self._toolchains = read_toolchains(section, surroundings.parse)
         # Lists of specs are expanded after matrices are, as Spack 1.2 does.
         self._parse = parser_with(surroundings.parse, self._toolchains)
+        self._reuse_reader = ReuseReader(path, surroundings, self._parse, limits.nodes)
 
     def specs(self) -> Environment:
         """Return all specs, and notes on ignored parts."""
@@ -119,34 +131,34 @@ class _SpackYaml:
         for name, parts in self._definitions().items():
             with self._faults.collected():
                 lists.define(name, parts)
-        packages = self._packages(None)
+        settings = self._settings(None)
         specs: list[UserSpec] = []
         with self._faults.collected():
             # A sign before a reference changes every use of a matrix, so all lists are read first.
             groups = [(group, lists.items(group.node)) for group in self._groups()]
             for group, items in groups:
-                group_packages = (
-                    packages if group.packages is None else self._packages(group.packages)
-                )
+                own = settings if group.override is None else self._settings(group.override)
                 for spec in lists.specs(items):
-                    specs.append(self._completed(spec, group_packages, group.name))
+                    specs.append(self._completed(spec, own, group.name))
                     if len(specs) > self._limits.specs:
                         message = f"stands for more than {self._limits.specs:,} specs"
                         raise fault_at(group.node, message)
         locked: list[LockedSpec] = []
         with self._faults.collected():
             locked += self._locked()
-        notes = tuple(self._notes(packages, specs))
+        notes = tuple(self._notes(settings, specs))
         return Environment(tuple(specs), notes, tuple(locked))
 
     def packages(self) -> Environment:
         """Return the requirements and externals of `packages:`, each as a spec."""
-        packages, limit = self._packages(None), self._limits.specs
-        specs = (*islice(packages.as_specs(), limit + 1),)
+        settings = self._settings(None)
+        limit = self._limits.specs
+        specs = (*islice(settings.packages.as_specs(), limit + 1),)
         with self._faults.collected():
             if len(specs) > limit:
                 raise LineFault(0, f"stands for more than {limit:,} specs")
-        return Environment(specs, (*self._include_notes(), *packages.notes))
+        specs = tuple(replace(spec, reuse=settings.reuse) for spec in specs)
+        return Environment(specs, (*self._include_notes(), *settings.notes))
 
     def _locked(self) -> Iterator[LockedSpec]:
         """Yield the nodes of the lockfiles that the environment includes, each once.
@@ -193,28 +205,41 @@ class _SpackYaml:
 
     def _group(self, entries: dict[str, yaml.Node], node: yaml.Node) -> _SpecGroup:
         name = text_of(entries["group"], "a name") if "group" in entries else ""
-        override = entries_of(entries["override"], "packages") if "override" in entries else {}
+        override = None
+        if "override" in entries:
+            override = entries_of(entries["override"], "packages")
         if "specs" in entries:
-            return _SpecGroup(entries["specs"], name, override.get("packages"))
+            return _SpecGroup(entries["specs"], name, override)
         if "matrix" not in entries:
             raise fault_at(node, "this is not a group, expected specs:")
         pairs = [pair for pair in node.value if pair[0].value in ("matrix", "exclude")]
         matrix = yaml.MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
-        return _SpecGroup(_list([matrix], node), name, override.get("packages"))
+        return _SpecGroup(_list([matrix], node), name, override)
 
-    def _packages(self, override: yaml.Node | None) -> PackagesSection:
-        """Return the section `packages`; a group's own has precedence."""
-        node = self._configuration.sections.get("packages")
-        if override is not None:
-            node = override if node is None else merged(node, override)
-        if node is not None:
+    def _settings(self, override: dict[str, yaml.Node] | None) -> _Settings:
+        """Return the sections `packages`, `concretizer` and `mirrors`; a group's own come first."""
+        sections = dict(self._configuration.sections)
+        for name in (override or {}).keys() & set(SECTIONS):
+            own = (override or {})[name]
+            sections[name] = merged(sections[name], own) if name in sections else own
+        packages = PackagesSection()
+        if "packages" in sections:
             with self._faults.collected():
-                self._package_count += len(node.value)
-                if self._package_count > MOST_PACKAGES:
-                    message = f"its groups repeat more than {MOST_PACKAGES:,} packages: write fewer"
-                    raise fault_at(node, message)
-                return read_packages(node, self._parse)
-        return PackagesSection()
+                packages = self._packages(sections["packages"])
+        notes = packages.notes
+        reuse = REUSE_ALL
+        with self._faults.collected():
+            read = self._reuse_reader.rules(sections, packages.externals)
+            reuse = read.rules
+            notes += read.notes
+        return _Settings(packages, reuse, notes)
+
+    def _packages(self, node: yaml.Node) -> PackagesSection:
+        self._package_count += len(node.value)
+        if self._package_count > MOST_PACKAGES:
+            message = f"its groups repeat more than {MOST_PACKAGES:,} packages: write fewer"
+            raise fault_at(node, message)
+        return read_packages(node, self._parse)
 
     def _definitions(self) -> dict[str, list[yaml.Node]]:
         """Return the lists of each name, in the order of their first definitions."""
@@ -236,21 +261,23 @@ class _SpackYaml:
                         parts.append(value)
         return lists
 
-    def _completed(self, spec: UserSpec, packages: PackagesSection, group: str) -> UserSpec:
-        """Return a spec with its group, and with what `packages` contains about its package."""
+    def _completed(self, spec: UserSpec, settings: _Settings, group: str) -> UserSpec:
+        """Return a spec with its group, and the settings that apply to it."""
         if spec.query is None:
             return replace(spec, group=group)
+        packages = settings.packages
         external, is_buildable = packages.external_of(spec.query)
         return replace(
             spec,
             legacy=legacy_reading(spec.query),
             rules=packages.rules,
+            reuse=settings.reuse,
             group=group,
             external=external,
             is_buildable=is_buildable,
         )
 
-    def _notes(self, packages: PackagesSection, specs: list[UserSpec]) -> Iterator[str]:
+    def _notes(self, settings: _Settings, specs: list[UserSpec]) -> Iterator[str]:
         yield from self._include_notes()
         if self._undecided:
             names = ", ".join(dict.fromkeys(self._undecided))
@@ -259,7 +286,7 @@ class _SpackYaml:
             if isinstance(toolchain, LineFault):
                 yield f"toolchains: {name} is left out, line {toolchain.line}: {toolchain}"
         yield from legacy_notes(specs)
-        yield from packages.notes
+        yield from settings.notes
         develop = self._section.get("develop")
         is_empty = isinstance(develop, yaml.CollectionNode) and not develop.value
         if develop is not None and not is_nothing(develop) and not is_empty:

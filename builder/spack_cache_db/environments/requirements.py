@@ -1,7 +1,8 @@
 """Reads the sections `packages:` and `toolchains:` of a `spack.yaml`.
 
-The entry of a package replaces that of `all` (Spack 1.2, `solver/requirements.py`). Preferences
-(`prefer`, `version`, `target`, `compiler`, `variants`, `providers`) exclude no existing binary.
+The entry of a package replaces that of `all` (Spack 1.2, `solver/requirements.py`). `prefer` is
+strong: Spack builds a package rather than reuse a binary that violates it. Weak preferences
+(`version`, `target`, `compiler`, `variants`, `providers`) exclude no existing binary.
 `query/records.py` tests binaries.
 
 A toolchain is a name for compilers in specs, such as `%clang_gfortran` (`spec_parser.py`, and the
@@ -12,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
@@ -34,29 +34,30 @@ from spack_cache_db.environments import (
     PackageRules,
     Requirement,
     UserSpec,
-    read_spec,
     ways,
 )
+from spack_cache_db.environments.externals import external_meets, read_externals, spec_at
 from spack_cache_db.environments.known_keys import (
     KEYS_OF_A_PACKAGE,
     KEYS_OF_A_REQUIREMENT,
-    KEYS_OF_AN_EXTERNAL,
     note_on_unknown_keys,
     refuse_unknown_keys,
     unknown_keys,
 )
+from spack_cache_db.environments.reuse_rules import DeclaredExternal
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import Parser, parse_query
-from spack_cache_db.spack.versions import VersionRanges
 
-PREFERENCES = ("prefer", "version", "target", "compiler", "variants", "providers")
+PREFERENCES = ("version", "target", "compiler", "variants", "providers")
+"""Weak preferences: Spack reuses binaries in spite of them."""
 LONGEST_TOOLCHAIN = 1_000
 """Maximum length of a toolchain as a spec, which is added to each spec that names it."""
 _NAME = re.compile(r"[\w-]+")
 _GROUPS = ("spec", "one_of", "any_of")
+_KINDS = {"require": "a requirement", "conflict": "a conflict", "prefer": "a preference"}
 
 # Packages of Spack's recipes of 2026 that centres install themselves; an environment may add more.
 _PROVIDERS = {
@@ -87,7 +88,7 @@ class PackagesSection:
     """The section `packages:`; values by package, `providers` by virtual package."""
 
     rules: PackageRules = NO_RULES
-    externals: Mapping[str, tuple[SpecQuery, ...]] = field(default_factory=dict)
+    externals: Mapping[str, tuple[DeclaredExternal, ...]] = field(default_factory=dict)
     buildable: Mapping[str, bool] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     providers: Mapping[str, Set[str]] = field(default_factory=dict)
@@ -106,9 +107,8 @@ class PackagesSection:
             usual = not usual
         is_buildable = self.buildable.get(name, usual)
         for external in self.externals.get(name, ()):
-            with suppress(UnsatisfiableSpec):
-                constrained(external, query)
-                return external.text, is_buildable
+            if external_meets(external.query, query):
+                return external.query.text, is_buildable
         return "", is_buildable
 
     def as_specs(self) -> Iterator[UserSpec]:
@@ -126,25 +126,27 @@ class PackagesSection:
             if not queries:
                 yield replace(start, error="its requirements in packages: contradict each other")
         for external in chain.from_iterable(self.externals.values()):
-            yield UserSpec(external.text, 0, external, group="externals")
+            query = external.query
+            yield UserSpec(query.text, 0, query, group="externals")
 
 
 def read_packages(node: yaml.Node, parse: Parser = parse_query) -> PackagesSection:
     """Return the section `packages`; `LineFault` if it cannot be read."""
     required: dict[str, tuple[Requirement, ...]] = {}
     conflicts: dict[str, tuple[Requirement, ...]] = {}
-    preferred: set[str] = set()
+    preferred: dict[str, tuple[Requirement, ...]] = {}
+    weakly_preferred: set[str] = set()
     unknown: list[str] = []
-    externals: dict[str, tuple[SpecQuery, ...]] = {}
+    externals: dict[str, yaml.Node] = {}
     buildable: dict[str, bool] = {}
     providers = dict(PROVIDERS)
     for package, section in entries_of(node, "packages").items():
         all_entries = entries_of(section, "the entry of the package")
         unknown += unknown_keys(section, KEYS_OF_A_PACKAGE)
         entries = {key: value for key, value in all_entries.items() if not is_nothing(value)}
-        preferred |= entries.keys() & set(PREFERENCES)
+        weakly_preferred |= entries.keys() & set(PREFERENCES)
         if "externals" in entries:
-            externals[package] = tuple(_externals(entries["externals"], package, parse))
+            externals[package] = entries["externals"]
         if "buildable" in entries:
             is_built = text_of(entries["buildable"], "true or false").lower()
             buildable[package] = is_built not in ("false", "no", "off")
@@ -152,45 +154,45 @@ def read_packages(node: yaml.Node, parse: Parser = parse_query) -> PackagesSecti
             require = entries["require"]
             is_alone = isinstance(require, yaml.ScalarNode)
             items = [require] if is_alone else items_of(require, "requirements")
-            required[package] = tuple(_requirements(items, parse, is_conflict=False))
+            required[package] = tuple(_requirements(items, parse))
         if "conflict" in entries:
             items = items_of(entries["conflict"], "conflicts")
-            conflicts[package] = tuple(_requirements(items, parse, is_conflict=True))
+            conflicts[package] = tuple(_requirements(items, parse, "conflict"))
+        if "prefer" in entries:
+            items = items_of(entries["prefer"], "preferences")
+            preferred[package] = tuple(_requirements(items, parse, "prefer"))
         if "providers" in entries:
             for virtual, specs in entries_of(entries["providers"], "virtual packages").items():
                 texts = (text_of(item, "a spec") for item in items_of(specs, "specs"))
                 names = frozenset(name[0] for name in map(_NAME.match, texts) if name)
                 providers[virtual] = providers.get(virtual, frozenset()) | names
-    keys = ", ".join(key for key in PREFERENCES if key in preferred)
+    keys = ", ".join(key for key in PREFERENCES if key in weakly_preferred)
     notes = note_on_unknown_keys(unknown, "packages:")
     if keys:
         notes += (f"packages: {keys}: preferences exclude no binary and are ignored",)
-    rules = PackageRules(required, conflicts)
-    return PackagesSection(rules, externals, buildable, notes, providers)
-
-
-def _externals(node: yaml.Node, package: str, parse: Parser) -> Iterator[SpecQuery]:
-    """Yield the externals of a package; `@1.2` is exactly this version."""
-    for item in items_of(node, "externals"):
-        entries = entries_of(item, "an external")
-        refuse_unknown_keys(item, KEYS_OF_AN_EXTERNAL, "spec")
-        if "spec" not in entries:
-            raise fault_at(item, "expected the key spec:")
-        query = _query(entries["spec"], parse)
-        ranges = query.versions
-        if ranges is not None and not set(ranges.text) & set(":,="):
-            query = replace(query, versions=VersionRanges.parse(f"={ranges.text}"))
-        yield replace(query, name=query.name or package)
+    rules = PackageRules(required, conflicts, preferred)
+    return PackagesSection(rules, read_externals(externals, parse), buildable, notes, providers)
 
 
 def _requirements(
-    items: Iterable[yaml.Node], parse: Parser, *, is_conflict: bool
+    items: Iterable[yaml.Node], parse: Parser, key: str = "require"
 ) -> Iterator[Requirement]:
-    kind, groups = ("a conflict", _GROUPS[:1]) if is_conflict else ("a requirement", _GROUPS)
+    """Yield the requirements below a key: `require`, `conflict` or `prefer`."""
+    groups = _GROUPS if key == "require" else _GROUPS[:1]
+    kind = _KINDS[key]
+    is_conflict = key == "conflict"
+    is_preferred = key == "prefer"
     for item in items:
+        # A text is a single spec.
         if isinstance(item, yaml.ScalarNode):
-            yield Requirement((_query(item, parse),), line_of(item), is_conflict=is_conflict)
+            yield Requirement(
+                (spec_at(item, parse),),
+                line_of(item),
+                is_conflict=is_conflict,
+                is_preferred=is_preferred,
+            )
             continue
+        # A mapping has one group of specs, and perhaps a condition.
         entries = entries_of(item, kind)
         group = next((name for name in groups if name in entries), None)
         if group is None:
@@ -199,19 +201,13 @@ def _requirements(
         refuse_unknown_keys(item, KEYS_OF_A_REQUIREMENT, group)
         specs = [entries["spec"]] if group == "spec" else items_of(entries[group], "specs")
         yield Requirement(
-            tuple(_query(spec, parse) for spec in specs),
+            tuple(spec_at(spec, parse) for spec in specs),
             line_of(item),
-            _query(entries["when"], parse) if "when" in entries else None,
+            spec_at(entries["when"], parse) if "when" in entries else None,
             is_single=group == "one_of",
             is_conflict=is_conflict,
+            is_preferred=is_preferred,
         )
-
-
-def _query(node: yaml.Node, parse: Parser) -> SpecQuery:
-    spec = read_spec(text_of(node, "a spec"), line_of(node), parse=parse)
-    if spec.query is None:
-        raise fault_at(node, f"{spec.text!r} {spec.error}")
-    return spec.query
 
 
 Toolchains = Mapping[str, SpecQuery | LineFault]
@@ -256,7 +252,7 @@ def _parts(node: yaml.Node, parse: Parser) -> Iterator[SpecQuery]:
 
 
 def _direct_query(node: yaml.Node, parse: Parser) -> SpecQuery:
-    query = _query(node, parse)
+    query = spec_at(node, parse)
     if not all(edge.direct for edge in query.dependencies):
         spec = text_of(node, "a spec")
         raise fault_at(node, f"{spec!r} has a '^', expected '%' alone in a toolchain")

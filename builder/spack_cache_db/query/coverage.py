@@ -539,7 +539,9 @@ class _Specs:
             once, package = self._candidates.once, query.name
             checked = once(rules, lambda: CheckedRules(self._records, rules, self._roots))
             ids = self._ids_of(package)
-            conditions += once((rules, package), lambda: checked.conditions(ids))
+            dropped = checked.dropped_for(spelled)
+            key = (rules, package, dropped)
+            conditions += once(key, lambda: checked.conditions(ids, dropped))
         return _Match(query, conditions, misses_of(self._candidates, conditions).fitting())
 
     def _ids_of(self, package: str | None) -> Set[int]:

@@ -57,6 +57,7 @@ from spack_cache_db.spack.constraints import (
     spec_text,
     variant_matches,
 )
+from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained
 from spack_cache_db.spack.normal_forms import LANGUAGES, Variant
 
 UNRECORDED = """
@@ -447,20 +448,20 @@ def _instead(records: SpecRecords, query: SpecQuery, dependency: str | None) -> 
 class CheckedRules:
     """The requirements of an environment, checked for all specs of a database.
 
-    A requirement applies to a spec and its run-time dependencies, because Spack reuses a binary
-    together with these (Spack 1.2, `solver/requirements.py` and `concretize.lp`). Build
-    dependencies are not checked, except providers of `c`, `cxx` and `fortran`. Requirements of
-    `all` are not checked for externals, and `buildable: false` excludes no binary. Without
-    dependency data, requirements on the packages `roots` are checked for their own specs, and do
-    not make all others unknown.
+    A requirement, conflict or preference (`prefer`) applies to a spec and its run-time
+    dependencies, because Spack reuses a binary together with these (Spack 1.2,
+    `solver/requirements.py` and `concretize.lp`). Build dependencies are not checked, except
+    providers of `c`, `cxx` and `fortran`. Requirements of `all` are not checked for externals, and
+    `buildable: false` excludes no binary. Without dependency data, requirements on the packages
+    `roots` are checked for their own specs, and do not make all others unknown.
     """
 
     def __init__(self, records: SpecRecords, rules: PackageRules, roots: Set[str]) -> None:
         self._records = records = replace(records, is_run_time=True)
         self._roots = roots
-        self._checks = []
+        self._checks: list[_Check] = []
         run_time, with_users = records.edges.run_time, records.edges.with_ancestors
-        for kind in (rules.required, rules.conflicts):
+        for kind in (rules.required, rules.conflicts, rules.preferred):
             # `all` applies to packages without an entry.
             packages = [name for name in kind if kind[name] and name in records.lookups.packages]
             pairs = ((owner, requirement) for owner in kind for requirement in kind[owner])
@@ -468,19 +469,32 @@ class CheckedRules:
                 breaking, unknown, named = self._broken(owner, requirement, packages)
                 excluded = with_users(breaking, run_time)
                 unknown = with_users(unknown, run_time) - excluded
-                is_one = len(requirement.options) == 1 and requirement.when is None
-                option = requirement.options[0] if is_one and not requirement.is_conflict else None
-                label = _label(owner, requirement)
-                self._checks.append((label, option, named, excluded, unknown))
+                self._checks.append(_Check(owner, requirement, named, excluded, unknown))
 
-    def conditions(self, ids: Set[int]) -> Conditions:
-        """Return the requirements that one of the specs may break, as conditions."""
+    def dropped_for(self, query: SpecQuery) -> frozenset[Requirement]:
+        """Return the preferences that a spec contradicts, which Spack drops for it."""
+        return frozenset(
+            check.requirement
+            for check in self._checks
+            if check.requirement.is_preferred and _contradicts(query, check)
+        )
+
+    def conditions(self, ids: Set[int], dropped: Set[Requirement] = frozenset()) -> Conditions:
+        """Return the requirements that one of the specs may break, as conditions.
+
+        Args:
+            ids: the specs, which are those of one package.
+            dropped: preferences that do not count (`dropped_for`).
+        """
         verdicts = []
-        for label, option, named, excluded, unknown in self._checks:
-            holds = ids - excluded - unknown
+        for check in self._checks:
+            if check.requirement in dropped:
+                continue
+            holds = ids - check.excluded - check.unknown
             if len(holds) < len(ids):
-                query = option if ids & named else None
-                verdicts.append((label, Verdict(holds, unknown & ids, query, named)))
+                query = check.option if ids & check.named else None
+                verdict = Verdict(holds, check.unknown & ids, query, check.named)
+                verdicts.append((check.label, verdict))
         if len(verdicts) > MOST_EXPLAINED:
             label = f"'packages:' ({len(verdicts)} requirements)"
             named = _NONE.union(*(verdict.named or () for _, verdict in verdicts))
@@ -572,13 +586,64 @@ class CheckedRules:
             return Verdict(_NONE, self._records.every)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Check:
+    """A requirement on a package, a virtual package or `all`, checked for all specs.
+
+    Attributes:
+        named: the specs that an explanation names.
+        excluded: the specs that break it, or link or run one that does.
+        unknown: the specs for which this is unknown.
+    """
+
+    owner: str
+    requirement: Requirement
+    named: Set[int]
+    excluded: Set[int]
+    unknown: Set[int]
+
+    @property
+    def option(self) -> SpecQuery | None:
+        """The only option of the requirement, if it has one and no condition."""
+        requirement = self.requirement
+        if len(requirement.options) != 1 or requirement.when is not None:
+            return None
+        return None if requirement.is_conflict else requirement.options[0]
+
+    @property
+    def label(self) -> str:
+        """The requirement as it is written in `packages:`."""
+        return _label(self.owner, self.requirement)
+
+
+def _contradicts(query: SpecQuery, check: _Check) -> bool:
+    """Return whether a spec, or its constraint on a dependency, contradicts all options."""
+    named = [query] if check.owner in (query.name, ALL) else []
+    named += [edge.node for edge in query.dependencies if edge.node.name == check.owner]
+    return any(
+        not any(_intersects(node, option) for option in check.requirement.options) for node in named
+    )
+
+
+def _intersects(node: SpecQuery, option: SpecQuery) -> bool:
+    try:
+        constrained(replace(node, name=option.name and node.name), option)
+    except UnsatisfiableSpec:
+        return False
+    return True
+
+
 def _label(owner: str, requirement: Requirement) -> str:
     """Return a requirement as it is written in `packages:`, on one line."""
     texts = [spec_text(option) for option in requirement.options[:MOST_NAMED]]
     texts += ["…"] if len(requirement.options) > MOST_NAMED else []
     group = "" if len(texts) < 2 else "one_of " if requirement.is_single else "any_of "
     when = f" when {spec_text(requirement.when)}" if requirement.when else ""
-    key = "conflict" if requirement.is_conflict else "require"
+    key = "require"
+    if requirement.is_conflict:
+        key = "conflict"
+    elif requirement.is_preferred:
+        key = "prefer"
     return f"'packages: {owner}: {key}: {group}{', '.join(texts)}{when}'"
 
 

@@ -1,0 +1,165 @@
+"""Reads the externals of `packages:`, and compares specs with them.
+
+Spack 1.2's `externals.py`: the dependencies of an external are those that its spec names
+(`mpich@4 %gcc@12`), or those of its key `dependencies`, each by a spec or by the `id` of another
+external. Parts that an external leaves open, such as variants, satisfy any constraint, because
+only a recipe has their defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import yaml
+
+from spack_cache_db.bounded_yaml import entries_of, fault_at, items_of, line_of, text_of
+from spack_cache_db.environments import read_spec
+from spack_cache_db.environments.known_keys import KEYS_OF_AN_EXTERNAL, refuse_unknown_keys
+from spack_cache_db.environments.reuse_rules import DeclaredExternal
+from spack_cache_db.spack.constraints import LEGACY_COMPILERS, Dependency, SpecQuery
+from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained
+from spack_cache_db.spack.normal_forms import LANGUAGES
+from spack_cache_db.spack.parser import Parser
+from spack_cache_db.spack.versions import VersionRanges
+
+
+def read_externals(
+    nodes: Mapping[str, yaml.Node], parse: Parser
+) -> dict[str, tuple[DeclaredExternal, ...]]:
+    """Return the externals of each package.
+
+    Args:
+        nodes: the node of the key `externals` of each package that has it.
+        parse: reads their specs.
+
+    Raises:
+        LineFault: an external has no spec, or an unknown key.
+    """
+    items = [(package, item) for package in nodes for item in items_of(nodes[package], "externals")]
+    by_id = {}
+    for package, item in items:
+        entries = _entries(item)
+        if "id" in entries:
+            by_id[text_of(entries["id"], "an id")] = _exact(_written(entries, package, parse))
+    externals: dict[str, tuple[DeclaredExternal, ...]] = dict.fromkeys(nodes, ())
+    for package, item in items:
+        external = _external(_entries(item), package, parse, by_id)
+        externals[package] += (external,)
+    return externals
+
+
+def _entries(item: yaml.Node) -> dict[str, yaml.Node]:
+    entries = entries_of(item, "an external")
+    refuse_unknown_keys(item, KEYS_OF_AN_EXTERNAL, "spec")
+    if "spec" not in entries:
+        raise fault_at(item, "expected the key spec:")
+    return entries
+
+
+def _external(
+    entries: Mapping[str, yaml.Node],
+    package: str,
+    parse: Parser,
+    by_id: Mapping[str, SpecQuery],
+) -> DeclaredExternal:
+    written = _written(entries, package, parse)
+    query = _exact(written)
+    if "dependencies" in entries:
+        edges = tuple(_dependencies(entries["dependencies"], parse, by_id))
+        query = replace(query, dependencies=query.dependencies + edges)
+    prefix = text_of(entries["prefix"], "a path") if "prefix" in entries else None
+    modules = items_of(entries["modules"], "modules") if "modules" in entries else []
+    names = tuple(text_of(module, "a module") for module in modules)
+    return DeclaredExternal(query, written, prefix, names)
+
+
+def _written(entries: Mapping[str, yaml.Node], package: str, parse: Parser) -> SpecQuery:
+    query = spec_at(entries["spec"], parse)
+    return replace(query, name=query.name or package)
+
+
+def _exact(query: SpecQuery) -> SpecQuery:
+    """Return a query in which `@1.2` is exactly this version (`parse_with_version_concrete`)."""
+    ranges = query.versions
+    if ranges is None or set(ranges.text) & set(":,="):
+        return query
+    return replace(query, versions=VersionRanges.parse(f"={ranges.text}"))
+
+
+def _dependencies(
+    node: yaml.Node, parse: Parser, by_id: Mapping[str, SpecQuery]
+) -> Iterator[Dependency]:
+    """Yield the edges of the key `dependencies`; those to unknown ids are left out."""
+    for item in items_of(node, "dependencies"):
+        entries = entries_of(item, "a dependency")
+        if "id" in entries:
+            target = by_id.get(text_of(entries["id"], "an id"))
+        elif "spec" in entries:
+            target = spec_at(entries["spec"], parse)
+        else:
+            raise fault_at(item, "expected a dependency with the key id or spec")
+        if target is None:
+            continue
+        virtuals = text_of(entries["virtuals"], "a name") if "virtuals" in entries else ""
+        names = tuple(name.strip() for name in virtuals.split(",") if name.strip())
+        yield Dependency(replace(target, text=""), direct=True, virtuals=names)
+
+
+def spec_at(node: yaml.Node, parse: Parser) -> SpecQuery:
+    """Return the query of a spec; `LineFault` if the node is not one."""
+    spec = read_spec(text_of(node, "a spec"), line_of(node), parse=parse)
+    if spec.query is None:
+        raise fault_at(node, f"{spec.text!r} {spec.error}")
+    return spec.query
+
+
+def external_meets(external: SpecQuery, query: SpecQuery) -> bool:
+    """Return whether an external may satisfy a spec.
+
+    `hdf5@1.10 %gcc@9` meets `hdf5+mpi` and `hdf5%gcc`, but neither `hdf5%nvhpc` nor `hdf5^mpi`.
+    """
+    try:
+        constrained(replace(external, dependencies=()), replace(query, dependencies=()))
+    except UnsatisfiableSpec:
+        return False
+    return all(_has_edge(external, edge) for edge in query.dependencies)
+
+
+def _has_edge(external: SpecQuery, asked: Dependency) -> bool:
+    # A condition of a toolchain, such as `when: %c`: recipes know whether it holds.
+    if asked.when is not None:
+        return True
+    # An external that names no compiler leaves it open.
+    if asked.direct and not any(edge.direct for edge in external.dependencies):
+        return True
+    return any(_meets_edge(edge, asked) for edge in external.dependencies)
+
+
+def _meets_edge(edge: Dependency, asked: Dependency) -> bool:
+    """Return whether an edge of an external satisfies an edge of a spec."""
+    name = _current_name(asked.node.name)
+    provided = {*edge.virtuals}
+    if edge.direct and not provided:
+        # `%gcc` without virtuals is the compiler of every language.
+        provided = set(LANGUAGES)
+    if not provided.issuperset(asked.virtuals):
+        return False
+    # Only the name of a virtual package is compared, as in Spack.
+    if name in provided:
+        return True
+    if name not in (None, _current_name(edge.node.name)):
+        return False
+    try:
+        constrained(_anonymous(edge.node), _anonymous(asked.node))
+    except UnsatisfiableSpec:
+        return False
+    return all(_has_edge(edge.node, below) for below in asked.node.dependencies)
+
+
+def _current_name(name: str | None) -> str | None:
+    return LEGACY_COMPILERS.get(name or "", name)
+
+
+def _anonymous(node: SpecQuery) -> SpecQuery:
+    return replace(node, name=None, dependencies=())
