@@ -42,6 +42,7 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 NOT_TYPED = {
     "docs/mirrors.md": "its way to a site is typed in tests/deploy/test_commands.py",
     "docs/installed.md": "its commands are run in tests/cli/test_trees.py, on a tree of its own",
+    "docs/install.md": "its upgrade is typed in tests/test_old_databases.py",
     "docs/publish.md": "typed in tests/deploy, and in the tutorial; a workflow runs the container",
     "docs/performance.md": "needs a cluster; tests/cli/test_dask_cluster.py starts one",
     "CONTRIBUTING.md": "its commands are those that run this test",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 import struct
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 from spack_cache_db import schema
 from spack_cache_db.bounded_files import HEAD, open_regular, unreadable
 from spack_cache_db.errors import DatabaseError
+from spack_cache_db.schema import older
 
 _HEADER = struct.Struct(">16s 12x I 28x I 4x I")
 _SHADOWS = tuple(
@@ -56,15 +58,28 @@ def open_database(path: Path) -> sqlite3.Connection:
             damaged.
     """
     check_header(path)
-    # `OpenFile` passes the connection between threads, one at a time.
-    uri = f"{path.resolve().as_uri()}?immutable=1"
-    connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_LENGTH)
-    try:
-        _check_statements(connection)
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        connection.close()
-        raise damaged(path, error) from None
+    connection = _connected(path)
+    with _closed_on_error(path, connection):
+        _check_statements(path, connection)
+    _limit_steps(connection)
+    return connection
+
+
+def open_source(path: Path) -> sqlite3.Connection:
+    """Open a database of this or an older schema version, with the tables of this version.
+
+    Only the tables in `schema.older.READ` are those of this version.
+
+    Raises:
+        DatabaseError: as `open_database`, except for older versions in `schema.older.FORMS`.
+    """
+    version = _read_version(path)
+    if version not in older.FORMS:
+        return open_database(path)
+    connection = _connected(path)
+    with _closed_on_error(path, connection):
+        views = _older_views(path, connection, version)
+        _hide_tables(connection, views)
     _limit_steps(connection)
     return connection
 
@@ -111,6 +126,13 @@ def _limit_steps(connection: sqlite3.Connection) -> None:
 
 def check_header(path: Path) -> None:
     """Check the header of a file (SQLite's file format, 1.3); raises as `open_database`."""
+    version = _read_version(path)
+    if version != schema.SCHEMA_VERSION:
+        raise DatabaseError(f"{path}: {_other_version(path, version)}")
+
+
+def _read_version(path: Path) -> int:
+    """Return the schema version of a database; raises as `open_database`, but for the version."""
     try:
         with open_regular(path) as file:
             header = file.read(_HEADER.size)
@@ -123,18 +145,85 @@ def check_header(path: Path) -> None:
     if magic != b"SQLite format 3\0" or application != schema.APPLICATION_ID:
         message = "is not a spack-cache-db database; expected a file made by build"
         raise DatabaseError(f"{path}: {message}")
-    if version != schema.SCHEMA_VERSION:
-        message = f"has schema version {version}, expected {schema.SCHEMA_VERSION}; build it again"
-        raise DatabaseError(f"{path}: {message}")
-    # SQLite reads a truncated file until it needs the last page.
-    size, expected = path.stat().st_size, pages * schema.PAGE_SIZE
+    # The size is part of this version and of the older ones that can be read.
+    if version == schema.SCHEMA_VERSION or version in older.FORMS:
+        _check_size(path, pages)
+    return int(version)
+
+
+def _check_size(path: Path, pages: int) -> None:
+    """Check that a file has all of its pages: SQLite reads a truncated one until it needs them."""
+    size = path.stat().st_size
+    expected = pages * schema.PAGE_SIZE
     if size != expected:
         message = f"it has {size:,} bytes, not {expected:,}"
         raise DatabaseError(f"{path}: is damaged: {message}; build it again")
 
 
-def _check_statements(connection: sqlite3.Connection) -> None:
-    """Raise `sqlite3.DatabaseError` if the schema's statements differ from those of a build.
+def _other_version(path: Path, version: int) -> str:
+    """Return what to do with a database of another schema version."""
+    reads = f"this program reads {schema.SCHEMA_VERSION}"
+    if version > schema.SCHEMA_VERSION:
+        advice = "a newer version of spack-cache-db made it; install that"
+    elif version in older.FORMS:
+        command = f"spack-cache-db build {shlex.quote(str(path))} -o NEW.db"
+        advice = f"`{command}` brings it up to date"
+    else:
+        advice = f"versions before {min(older.FORMS)} have to be built again from their sources"
+    return f"has schema version {version}, {reads}; {advice}"
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    # `OpenFile` passes the connection between threads, one at a time.
+    uri = f"{path.resolve().as_uri()}?immutable=1"
+    connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_LENGTH)
+    return connection
+
+
+@contextmanager
+def _closed_on_error(path: Path, connection: sqlite3.Connection) -> Iterator[None]:
+    """Close a connection if checks of its database fail; damage becomes `DatabaseError`."""
+    try:
+        yield
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        connection.close()
+        raise damaged(path, error) from None
+    except DatabaseError:
+        connection.close()
+        raise
+
+
+def _other_statements(path: Path, version: int) -> DatabaseError:
+    """Return the error of a database with tables that no build of its version makes."""
+    what = f"its tables, indexes or views are not those of schema version {version}"
+    why = "it was changed, or built by a development version"
+    return DatabaseError(f"{path}: {what}: {why}; build it again from its sources")
+
+
+def _older_views(path: Path, connection: sqlite3.Connection, version: int) -> older.Views:
+    """Return the views of a database's form; `DatabaseError` if no build made it.
+
+    As in `_check_statements`, a hostile table could be a view that never ends.
+    """
+    rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+    views = older.FORMS[version].get(older.tables_sha256(rows))
+    if views is None:
+        raise _other_statements(path, version)
+    return views
+
+
+def _hide_tables(connection: sqlite3.Connection, views: older.Views) -> None:
+    """Create TEMP views, which SQLite finds before the tables of the same names."""
+    for name, function in older.FUNCTIONS.items():
+        connection.create_function(name, 1, function, deterministic=True)
+    connection.execute("PRAGMA temp_store = MEMORY")
+    for table, select in views.items():
+        connection.execute(f"CREATE TEMP VIEW {table} AS {select}")
+
+
+def _check_statements(path: Path, connection: sqlite3.Connection) -> None:
+    """Raise an error if the statements of the schema differ from those of a build.
 
     A table of a hostile file could be a view that never ends. Tables of other names are never read.
     """
@@ -144,7 +233,7 @@ def _check_statements(connection: sqlite3.Connection) -> None:
         if name not in statements:
             raise sqlite3.DatabaseError(f"it has no {name}")
     if schema.statements_sha256(statements.items()) != schema.STATEMENTS_SHA256:
-        raise sqlite3.DatabaseError("its tables, indexes and views are not those of a build")
+        raise _other_statements(path, schema.SCHEMA_VERSION)
     for name in _SHADOWS:
         if not statements.get(name, "").startswith("CREATE TABLE "):
             raise sqlite3.DatabaseError(f"its {name} is not a table of FTS5")

@@ -135,7 +135,7 @@ async def test_the_log_says_why_a_file_has_no_pages(
     assert "made by spack-cache-db" in home.text
     said = capfd.readouterr().err
     assert str(old) in said
-    assert "build it again" in said
+    assert "brings it up to date" in said
 
 
 @pytest.mark.asyncio

@@ -20,10 +20,11 @@ import msgspec
 import zstandard
 
 from spack_cache_db import schema
-from spack_cache_db.database_file import damage_as_error, open_database
+from spack_cache_db.database_file import damage_as_error, open_source
 from spack_cache_db.errors import DatabaseError, Fault, InputError
 from spack_cache_db.records import INSTALLED, Configuration, Problem
 from spack_cache_db.schema import CONFIGURATION, CONFIGURATION_JOINS, word_of
+from spack_cache_db.schema.older import MAX_PACKAGES
 from spack_cache_db.sources import File, require_bounded, require_name
 from spack_cache_db.sources.columns import (
     SPEC_FILE,
@@ -53,9 +54,6 @@ _ODD = (
     msgspec.MsgspecError, zstandard.ZstdError,
 )  # fmt: skip
 """Raised by values, or ids without rows, that no build writes."""
-
-MAX_PACKAGES = 2**28
-"""Bytes of package data that one row may unpack to."""
 
 _WORDS = ", ".join(
     "configurations.variants" if column == "variants" else word_of(column)
@@ -129,11 +127,11 @@ def read_database(file: File) -> Columns:
     """Return the columns that a database was built from.
 
     Raises:
-        InputError: it is not a database of this schema version, or it is damaged.
+        InputError: it is not a database of this or an older schema version, or it is damaged.
     """
     path, writer = Path(file.location), Writer()
     try:
-        with closing(open_database(path)) as conn, damage_as_error(path):
+        with closing(open_source(path)) as conn, damage_as_error(path):
             (result,) = conn.execute("PRAGMA quick_check(1)").fetchone()
             if result != "ok":
                 raise sqlite3.DatabaseError(" ".join(result.split()))
