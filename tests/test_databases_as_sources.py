@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from spack_cache_db import schema
 from spack_cache_db.build import build
 from spack_cache_db.build.verification import differences
-from spack_cache_db.errors import InputError
+from spack_cache_db.errors import HistoryError, InputError
 from tests import contradictions, small_sources
 from tests.commands import run
 from tests.every_kind import MODULES, write_every_kind
@@ -228,7 +228,7 @@ ENDLESS = (
 def test_a_damaged_database_is_refused(
     change: str | Callable[[Path], None], said: str, samples_file: Path, tmp_path: Path
 ) -> None:
-    """In one sentence; with `--keep-going`, the rest is built."""
+    """In one sentence, also with `--keep-going`: it may be the only copy of a history."""
     file = tmp_path / "x.db"
     shutil.copy(samples_file, file)
     if isinstance(change, str):
@@ -241,4 +241,6 @@ def test_a_damaged_database_is_refused(
     assert result.stderr.startswith(f"{file}: {said}")
     assert len(result.stderr.splitlines()) == 2
     other = write(tmp_path / "in", a=page())
-    assert build([file, other], tmp_path / "y.db", keep_going=True).pages == 1
+    with pytest.raises(HistoryError):
+        build([file, other], tmp_path / "y.db", keep_going=True)
+    assert not (tmp_path / "y.db").exists()

@@ -45,6 +45,8 @@ WAYS_IN = {
     "sources.databases": ".decompress zstandard.ZstdDecompressor",
     # Tasks come from its server, through a pipe.
     "site.workers.worker": "os.open pickle.load sqlite3.connect sys.stdin",
+    # A file that stays empty: only its lock is used.
+    "build.output_lock": "os.open",
     # What this program has just written, or sends as it is.
     # It also reads the descriptions of tables in this package.
     "build.sqlite_file": ".read_text sqlite3.connect tomllib.loads",

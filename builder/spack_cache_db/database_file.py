@@ -6,7 +6,7 @@ import shlex
 import sqlite3
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from json import JSONDecodeError
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from spack_cache_db.errors import DatabaseError
 from spack_cache_db.schema import older
 
 _HEADER = struct.Struct(">16s 12x I 28x I 4x I")
+_MAGIC = b"SQLite format 3\0"
+_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _SHADOWS = tuple(
     f"{table}_{kind}" for table in schema.FULL_TEXT for kind in ("config", "data", "docsize", "idx")
 )
@@ -38,7 +40,7 @@ def is_own(head: bytes) -> bool:
     """
     is_ours = head[68:72] == schema.APPLICATION_ID.to_bytes(4, "big")
     inspection = b'{\n "spack-cache": {\n'
-    return (head.startswith(b"SQLite format 3\0") and is_ours) or head.startswith(inspection)
+    return (head.startswith(_MAGIC) and is_ours) or head.startswith(inspection)
 
 
 def is_database(path: Path) -> bool:
@@ -48,6 +50,31 @@ def is_database(path: Path) -> bool:
             return is_own(stream.read(HEAD))
     except OSError:
         return False
+
+
+def looks_like_database(path: Path) -> bool:
+    """Return whether a file is meant to be a database, even if it is damaged or empty."""
+    if path.suffix in _SUFFIXES:
+        return True
+    try:
+        with open_regular(path) as stream:
+            return stream.read(HEAD).startswith(_MAGIC)
+    except (OSError, ValueError):
+        return False
+
+
+def release_names(path: Path) -> list[str]:
+    """Return the releases of a spack-cache-db database of any schema version, in its order.
+
+    Only this table is read, because all versions have it; the statements are not checked.
+
+    Raises:
+        sqlite3.Error: the file is damaged, or the statement does not end.
+    """
+    with closing(_connected(path)) as connection:
+        _limit_steps(connection)
+        rows = connection.execute("SELECT name FROM releases ORDER BY id").fetchall()
+    return [str(name) for (name,) in rows]
 
 
 def open_database(path: Path) -> sqlite3.Connection:
@@ -142,7 +169,7 @@ def _read_version(path: Path) -> int:
     except OSError as error:
         raise DatabaseError(f"{path}: {unreadable(error)}") from None
     magic, pages, version, application = _HEADER.unpack(header.ljust(_HEADER.size, b"\0"))
-    if magic != b"SQLite format 3\0" or application != schema.APPLICATION_ID:
+    if magic != _MAGIC or application != schema.APPLICATION_ID:
         message = "is not a spack-cache-db database; expected a file made by build"
         raise DatabaseError(f"{path}: {message}")
     # The size is part of this version and of the older ones that can be read.

@@ -57,6 +57,13 @@ class InputError(BuilderError):
         super().__init__("\n".join(map(str, self.faults)))
 
 
+class HistoryError(InputError):
+    """A database among the input cannot be read; no option leaves a database out.
+
+    A database may be the only copy of its releases.
+    """
+
+
 class ArgumentError(BuilderError, TypeError):
     """An argument of a Python function has a wrong type or value."""
 

@@ -64,7 +64,7 @@ def test_an_installation_is_known_by_its_content(tmp_path: Path) -> None:
     path = write_tree(tmp_path / "opt", [installed(node("a"))]) / ".spack-db" / "index.json"
     path = path.rename(tmp_path / "backup.json")
     for options, name in (({}, "installed"), ({"release": "big-machine"}, "big-machine")):
-        with closing(built(tmp_path / "x.db", path, **options)) as db:
+        with closing(built(tmp_path / f"{name}.db", path, **options)) as db:
             assert db.execute(RELEASES).fetchall() == [(name, "installed")]
     path.write_bytes(index(record(node("a"))))
     with closing(built(tmp_path / "x.db", path)) as db:
@@ -176,6 +176,7 @@ def test_an_installation_has_the_name_that_is_given(tmp_path: Path) -> None:
     again = verify(output, tmp_path / "index.json", release="develop", installations=named)
     assert again.differences == ()
     options = [f"--installation={name}={path}" for name, path in named]
+    output = tmp_path / "y.db"
     assert run("build", *options, "-o", output).exit_code == 0
     assert run("verify", output, *options).exit_code == 0
     assert run("diff", "derecho", "casper", output).exit_code == 1

@@ -184,7 +184,8 @@ def build(
         jobs: how many processes read. The calling script is not run again in them. With an
             executor: how many units of the input it can read at the same time.
         keep_going: build what is good; the faults of the rest are in the report, and in `problems`.
-        force: replace the output also if it is a file that this program did not make.
+        force: replace the output also if it has releases that the input does not have, or if it is
+            a file that this program did not make.
         max_page_size: refuse larger pages; bytes.
         release: that of indexes and mirrors, whatever folders they lie in.
         stack: the same.
@@ -209,9 +210,10 @@ def build(
     Raises:
         ArgumentError: a path has a wrong type, or a name or a day is not one.
         BuilderError: a worker died, or differs in what it needs.
-        InputError: the input has faults (with `keep_going`: it has nothing else).
-        OutputError: the file cannot be written, or the output is another program's file. In any
-            case the old file stays.
+        InputError: the input has faults (with `keep_going`: it has nothing else). `HistoryError`,
+            also with `keep_going`: a database of the input cannot be read.
+        OutputError: the file cannot be written, is another program's, or has releases that the
+            input does not have. In any case the old file stays.
     """
     inputs = Input.checked(
         paths,

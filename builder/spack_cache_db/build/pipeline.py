@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from spack_cache_db.bounded_files import sha256_of
-from spack_cache_db.build import Input, Report, Snapshots, sqlite_file
+from spack_cache_db.build import Input, Report, Snapshots, history, sqlite_file
 from spack_cache_db.build.counts import count
 from spack_cache_db.build.documents import installed_releases, placed, unplaced
 from spack_cache_db.build.ids import Modules, Numbered, matched, number
@@ -25,6 +25,7 @@ from spack_cache_db.build.known_packages import (
     package_rows,
 )
 from spack_cache_db.build.merge import Merge, Merged, problems
+from spack_cache_db.build.output_lock import alone_at, state_of
 from spack_cache_db.build.rows import full_text, table_rows
 from spack_cache_db.build.workers import program_versions, read_units, uncollected
 from spack_cache_db.errors import ArgumentError, BuilderError, Fault, InputError
@@ -42,13 +43,19 @@ MOST_NAMED = 5
 """Number of releases that an error lists."""
 
 
-@uncollected()
 def build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Report:
     """Build `output` (see `spack_cache_db.build.build`)."""
-    clock = _Clock()
     sqlite_file.require_replaceable(output, inputs.every_path, force=force)
     inspect_file = sqlite_file.inspect_path(output)
     sqlite_file.require_replaceable(inspect_file, inputs.every_path, force=force)
+    with uncollected(), alone_at(output):
+        return _build(inputs, output, keep_going=keep_going, force=force)
+
+
+def _build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Report:
+    """Build `output`, which no other build writes at the same time."""
+    clock = _Clock()
+    before = state_of(output)
     mark = None
     if inputs.snapshots.day:
         inputs = inputs._replace(paths=_begun(inputs, output))
@@ -58,11 +65,15 @@ def build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Repo
     merged, inputs = read(inputs)
     packages = package_catalogue(merged.packages)
     faults = faults_of(merged)
+    history.require_read(inputs, faults)
     if faults and not (keep_going and (merged.documents or merged.packages)):
         raise InputError(faults)
     if inputs.first and inputs.first not in merged.releases:
         examples = ", ".join(merged.releases[:MOST_NAMED])
         raise ArgumentError(f"first is {inputs.first!r}, expected a release, such as {examples}")
+    if not force:
+        removed = merged.snapshots.removed
+        history.require_releases_kept(inputs, output, merged.releases, removed)
     modules = merged.modules
     if inputs.without_paths:
         leave_out_paths(merged.texts)
@@ -84,7 +95,7 @@ def build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Repo
         clock.stage("check")
         counts |= {"package_entries": sum(map(len, packages.facts.values()))}
         record = {"input": mark, "day": snapshots.day, "counts": counts}
-        sha256, is_same = sqlite_file.publish(temporary, output, {} if faults else record)
+        sha256, is_same = sqlite_file.publish(temporary, output, {} if faults else record, before)
     clock.stage("publish")
     return Report(
         **counts,

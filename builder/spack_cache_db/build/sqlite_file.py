@@ -24,6 +24,7 @@ from typing import Any
 
 from spack_cache_db import schema
 from spack_cache_db.bounded_files import KINDS, put_in_place, read_file, sha256_of
+from spack_cache_db.build.output_lock import FileState, require_unchanged, state_of
 from spack_cache_db.database_file import is_database
 from spack_cache_db.errors import DatabaseError, OutputError, reason
 
@@ -280,10 +281,13 @@ def _cannot_write(output: Path, error: Exception) -> OutputError:
     )
 
 
-def publish(built: Path, output: Path, record: Mapping[str, Any]) -> tuple[str, bool]:
+def publish(
+    built: Path, output: Path, record: Mapping[str, Any], before: FileState | None
+) -> tuple[str, bool]:
     """Move a finished database to `output`, then write its inspect file, with a build record.
 
-    Return the sha256 in hex, and whether the old file has the same bytes and stays.
+    Return the sha256 in hex, and whether the old file has the same bytes and stays. If `output`
+    is not in the state `before`, another program wrote it, and nothing is replaced (OutputError).
     """
     inspected = inspect(built)
     inspected[NAME] |= {"file": output.name, RECORD: record}
@@ -292,9 +296,22 @@ def publish(built: Path, output: Path, record: Mapping[str, Any]) -> tuple[str, 
     temporary(inspect_file).write_text(text, encoding="utf-8")
     sha256 = str(inspected[NAME]["hash"])
     is_same = output.exists() and sha256_of(output) == sha256
-    if not is_same:
-        put_in_place(built, output)
-    temporary(inspect_file).replace(inspect_file)
+    new_inode = built.stat().st_ino
+    try:
+        if not is_same:
+            require_unchanged(output, before)
+            put_in_place(built, output)
+        temporary(inspect_file).replace(inspect_file)
+    except OSError as error:
+        state = state_of(output)
+        is_replaced = state is not None and state.inode == new_inode
+        if not (is_same or is_replaced):
+            raise
+        what = "the new database is complete and in place" if is_replaced else "is unchanged"
+        raise OutputError(
+            f"{output}: {what}, but {inspect_file} was not written: {reason(error)}. "
+            "`serve` works without it; build again to write it"
+        ) from error
     return sha256, is_same
 
 

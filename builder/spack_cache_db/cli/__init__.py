@@ -14,6 +14,7 @@ from spack_cache_db.cli.output import CommandError, end_full, fail, heed_signals
 from spack_cache_db.errors import (
     TRACEBACK,
     BuilderError,
+    HistoryError,
     InputError,
     counted,
     printable,
@@ -102,7 +103,13 @@ class _Commands(click.Group):
         except InputError as error:
             click.echo(str(error), err=True)
             message = f"{counted(len(error.faults), 'fault')} in the input"
-            if ctx.invoked_subcommand == "build":
+            if isinstance(error, HistoryError):
+                message += (
+                    "; nothing was written. A database is never left out, because it may be the "
+                    "only copy of its releases: restore it from a copy. If you move it away, the "
+                    "next build begins a new history."
+                )
+            elif ctx.invoked_subcommand == "build":
                 message += "; nothing was written. Fix it, or leave it out with --keep-going."
             fail(message, status=1)
         except BuilderError as error:

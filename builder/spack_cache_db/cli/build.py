@@ -51,7 +51,7 @@ from spack_cache_db.errors import counted, reason
     "Read the input on the Dask cluster with this scheduler, or on a new one: local.",
 )
 @flag("--keep-going", "Skip faulty input, and list its faults in the table problems.")
-@flag("--force", "Replace FILE even if another program made it.")
+@flag("--force", "Replace FILE even if releases are lost, or if another program made it.")
 def build(
     paths: tuple[str, ...],
     output: Path,
