@@ -165,6 +165,77 @@ def test_a_night_agrees_with_its_sources(
             assert listed(file, f"{release}-2026-11-25").popitem()[1] == expected[release]
 
 
+def test_a_release_is_dropped_by_its_name(tmp_path: Path) -> None:
+    """A snapshot, and a branch that no mirror has any more; the build names them."""
+    mirrors, file = tmp_path / "mirrors", tmp_path / "x.db"
+    for day, names in (("2026-11-23", "a"), ("2026-11-24", "b"), ("2026-11-25", "c")):
+        build([file, night(mirrors, names)], file, snapshot=day)
+    result = run("build", file, "-o", file, "--drop", "site-2026-11-24", "--drop", "site")
+    assert result.exit_code == 0, result.output
+    assert f"{file}: 2 releases left out by --drop: site-2026-11-24, site\n" in result.stdout
+    assert listed(file).keys() == {"site-2026-11-23", "site-2026-11-25"}
+    result = run("build", file, mirrors, "-o", file, "--drop", "site-2026-11-24")
+    assert result.exit_code == 2
+    expected = "expected a release of a database of the input: site-2026-11-25, site-2026-11-23"
+    assert result.stderr == f"Error: drop is 'site-2026-11-24', {expected}\n"
+    build([file, mirrors], file, snapshot="2026-11-26")
+    result = run("build", file, mirrors, "-o", file, "--drop", "site")
+    assert "drop is 'site', which a source beside the databases has" in result.stderr
+    copy = tmp_path / "copy.db"
+    build(file, copy, drop=["site-2026-11-25"])
+    assert run("verify", copy, file, "--drop", "site-2026-11-25").exit_code == 0
+
+
+def test_snapshots_that_are_thinned_are_named(tmp_path: Path) -> None:
+    """Of a build for people, and in its report."""
+    mirrors, file = tmp_path / "mirrors", tmp_path / "x.db"
+    for day, names in (("2026-11-24", "a"), ("2026-11-25", "b"), ("2026-11-26", "c")):
+        night(mirrors, names)
+        options = ("--snapshot", day, "--keep-snapshots", 1)
+        result = run("build", file, mirrors, "-o", file, *options)
+        before = listed(file)
+    assert f"{file}: 1 release left out by --keep-snapshots: site-2026-11-25\n" in result.stdout
+    assert before.keys() == {"site", "site-2026-11-24", "site-2026-11-26"}
+    result = run("build", mirrors, "-o", tmp_path / "y.db", "--keep-snapshots", 1)
+    assert (result.exit_code, "keep_snapshots is 1, expected a day" in result.stderr) == (2, True)
+
+
+def test_a_day_is_not_in_the_future_and_not_before_the_newest(tmp_path: Path) -> None:
+    """A wrong clock changes no history; `--force` allows an earlier day."""
+    mirrors, file = night(tmp_path / "mirrors", "a"), tmp_path / "x.db"
+    command = ("build", file, mirrors, "-o", file, "--snapshot")
+    result = run(*command, "2999-01-01")
+    assert (result.exit_code, "expected a day that is not after today" in result.stderr) == (
+        2,
+        True,
+    )
+    for day in ("2026-11-24", "2026-11-25"):
+        assert run(*command, day).exit_code == 0
+    night(mirrors, "b")
+    assert run(*command, "2026-11-25").exit_code == 0
+    night(mirrors, "c")
+    before = file.read_bytes()
+    for day in ("2026-11-23", "2026-11-24"):
+        result = run(*command, day)
+        assert result.exit_code == 2
+        assert f"snapshot is {day}, but site already has a snapshot of 2026-11-25" in result.stderr
+    assert file.read_bytes() == before
+    # Another branch has no snapshot yet.
+    other = night(tmp_path / "others", "d", release="other")
+    assert run("build", file, other, "-o", file, "--snapshot", "2026-11-20").exit_code == 0
+    assert run(*command, "2026-11-23", "--force").exit_code == 0
+    assert {"site-2026-11-23", "other-2026-11-20"} < listed(file).keys()
+
+
+def test_a_mirror_of_its_own_is_not_replaced_by_a_copy(tmp_path: Path) -> None:
+    """A dated mirror of another source has the name of a copy, and other binaries."""
+    dated, file = night(tmp_path / "dated", "a", release="site-2026-11-25"), tmp_path / "x.db"
+    build(dated, file)
+    build([file, night(tmp_path / "mirrors", "b")], file, snapshot="2026-11-25")
+    names = {name: {row[0] for row in rows} for name, rows in listed(file).items()}
+    assert names == {"site": {hash_of("b")}, "site-2026-11-25": {hash_of("a")}}
+
+
 @pytest.mark.parametrize("day", ["", "today", "2026-11-31", "20261125", "2026-W48-3", "26-11-25"])
 def test_a_day_that_is_none_is_refused(day: str, tmp_path: Path) -> None:
     """In one sentence, before anything is read."""
@@ -172,4 +243,4 @@ def test_a_day_that_is_none_is_refused(day: str, tmp_path: Path) -> None:
     message = f"Error: snapshot is {day!r}, expected a day such as 2026-11-25\n"
     assert (result.exit_code, result.stderr) == (2, message)
     with pytest.raises(ArgumentError, match="keep_snapshots is 0, expected a number from 1"):
-        build(tmp_path, tmp_path / "x.db", keep_snapshots=0)
+        build(tmp_path, tmp_path / "x.db", snapshot="2026-11-25", keep_snapshots=0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
@@ -32,6 +32,7 @@ class ReadOptions(TypedDict, total=False):
     stack: str | None
     snapshot: str | date | None
     keep_snapshots: int | None
+    drop: Iterable[str]
     installations: Iterable[tuple[str, AnyPath]]
     modules: Iterable[AnyPath | tuple[str, AnyPath]]
     progress: Progress | None
@@ -41,10 +42,12 @@ class Snapshots(NamedTuple):
     """The options about snapshots, and the snapshots that they added and removed.
 
     Snapshots are added on a `day`, `YYYY-MM-DD`; of each branch, the newest `keep` are not thinned.
+    The releases `drop` of databases are left out.
     """
 
     day: str | None = None
     keep: int | None = None
+    drop: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
 
@@ -78,19 +81,20 @@ class Input(NamedTuple):
         modules: Iterable[AnyPath | tuple[str, AnyPath]] = (),
         snapshot: str | date | None = None,
         keep_snapshots: int | None = None,
+        drop: Iterable[str] = (),
         recipes: Mapping[str, str] | None = None,
         **options: Any,
     ) -> Input:
         """Return the input that a caller names; `ArgumentError` for a wrong path, name or day."""
         day = None if snapshot is None else str(snapshot)
         if day is not None:
-            # `--help` should not wait for the order of releases.
-            from spack_cache_db.releases import release_date
-
-            if release_date(f"x-{day}") != day:
-                raise ArgumentError(f"snapshot is {day!r}, expected a day such as 2026-11-25")
+            _require_day(day)
         if keep_snapshots is not None and keep_snapshots < 1:
             raise ArgumentError(f"keep_snapshots is {keep_snapshots}, expected a number from 1")
+        if keep_snapshots is not None and day is None:
+            expected = "expected a day of today's sources as well: --snapshot DATE (snapshot=)"
+            raise ArgumentError(f"keep_snapshots is {keep_snapshots}, {expected}")
+        dropped = (drop,) if isinstance(drop, str) else tuple(drop)
         trees = tuple((name, checked_paths(path)[0]) for name, path in installations)
         names = [(key, options.get(key)) for key in ("release", "stack")]
         for kind, name in (*names, *(("installation", name) for name, _ in trees)):
@@ -106,7 +110,7 @@ class Input(NamedTuple):
         lists = (path if isinstance(path, tuple) else (None, path) for path in modules)
         return cls(
             checked_paths(paths) if paths or not trees else [],
-            snapshots=Snapshots(day, keep_snapshots),
+            snapshots=Snapshots(day, keep_snapshots, dropped),
             installations=trees,
             modules=tuple((release, checked_paths(path)[0]) for release, path in lists),
             recipes=recipes or {},
@@ -117,6 +121,19 @@ class Input(NamedTuple):
     def every_path(self) -> list[str]:
         """All paths, those of installations with names and of modules included."""
         return [*self.paths, *(path for _, path in (*self.installations, *self.modules))]
+
+
+def _require_day(day: str) -> None:
+    """Raise ArgumentError if a text is not a day, or a day that has begun nowhere yet."""
+    # `--help` should not wait for the order of releases.
+    from spack_cache_db.releases import release_date
+
+    if release_date(f"x-{day}") != day:
+        raise ArgumentError(f"snapshot is {day!r}, expected a day such as 2026-11-25")
+    # `date +%F` and `date -u +%F` are both in use.
+    today = max(date.today(), datetime.now(UTC).date()).isoformat()
+    if day > today:
+        raise ArgumentError(f"snapshot is {day}, expected a day that is not after today, {today}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +188,7 @@ def build(
     without_paths: bool = False,
     snapshot: str | date | None = None,
     keep_snapshots: int | None = None,
+    drop: Iterable[str] = (),
     installations: Iterable[tuple[str, AnyPath]] = (),
     modules: Iterable[AnyPath | tuple[str, AnyPath]] = (),
     progress: Progress | None = None,
@@ -185,7 +203,7 @@ def build(
             executor: how many units of the input it can read at the same time.
         keep_going: build what is good; the faults of the rest are in the report, and in `problems`.
         force: replace the output also if it has releases that the input does not have, or if it is
-            a file that this program did not make.
+            a file that this program did not make; allow a snapshot before the newest one.
         max_page_size: refuse larger pages; bytes.
         release: that of indexes and mirrors, whatever folders they lie in.
         stack: the same.
@@ -195,9 +213,13 @@ def build(
         without_paths: leave out where installed specs and externals lie.
         snapshot: a day, `YYYY-MM-DD`. The releases of other sources then replace those of
             databases, and each mirror is also listed in the snapshot `<release>-<snapshot>`, unless
-            its newest snapshot has the same binaries. The output, if built on, may be missing.
+            its newest snapshot has the same binaries. The output, if built on, may be missing. The
+            day may not be after today, and not before the newest snapshot of a mirror (`force`
+            allows that).
         keep_snapshots: keep so many of the newest snapshots of each branch, of older ones the first
-            of each week for as many weeks, and of still older ones the first of each month.
+            of each week for as many weeks, and of still older ones the first of each month. Needs
+            `snapshot`.
+        drop: releases of databases of the input that are left out, snapshots or others.
         installations: pairs of a release and the path of an installation. An upstream has the
             release of the installation that uses it.
         modules: files and folders with lists of environment modules: Spack's `module-index.yaml`,
@@ -226,6 +248,7 @@ def build(
         without_paths=without_paths,
         snapshot=snapshot,
         keep_snapshots=keep_snapshots,
+        drop=drop,
         installations=installations,
         modules=modules,
         progress=progress,

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 
 from spack_cache_db.build import Input
+from spack_cache_db.build.merge import Merged
 from spack_cache_db.database_file import is_database, looks_like_database, release_names
 from spack_cache_db.errors import ArgumentError, Fault, HistoryError, OutputError, reason
 from spack_cache_db.releases import release_date, snapshot_branches
-from spack_cache_db.sources.columns import Document
 
 MOST_NAMED = 5
 """Number of releases that an error lists."""
@@ -88,28 +88,25 @@ def _keeping_command(inputs: Input, output: Path) -> str:
     return shlex.join(words)
 
 
-def require_newest_day(
-    documents: Iterable[Document], releases: Iterable[str], databases: Collection[str], day: str
-) -> None:
+def require_newest_day(merged: Merged, databases: Collection[str], day: str) -> None:
     """Raise ArgumentError if a mirror of today already has a snapshot of a later day.
 
     Args:
-        documents: those that are built.
-        releases: their releases.
+        merged: the documents that are built, and their releases.
         databases: the paths of the input's databases, whose documents are not of today.
         day: the day of the new snapshots, `YYYY-MM-DD`.
     """
     prefixes = tuple(f"{database}/" for database in databases)
     mirrors = set()
-    for document in documents:
+    for document in merged.documents:
         facts = document.index_facts
         is_mirror = facts is not None and facts.whole is not None and not facts.is_installed
         if is_mirror and not document.location.startswith(prefixes):
             mirrors.add(document.release)
-    for branch, snapshots in snapshot_branches(releases).items():
+    for branch, snapshots in snapshot_branches(merged.releases).items():
         newest = release_date(snapshots[0]) or ""
         if branch in mirrors and newest > day:
             raise ArgumentError(
                 f"snapshot is {day}, but {branch} already has a snapshot of {newest}, and the "
-                "mirror of today is not older: give a later day, or --force (force=True)"
+                "mirror of today is not older: give a later day, or --force"
             )

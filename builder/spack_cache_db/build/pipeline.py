@@ -72,8 +72,11 @@ def _build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Rep
         examples = ", ".join(merged.releases[:MOST_NAMED])
         raise ArgumentError(f"first is {inputs.first!r}, expected a release, such as {examples}")
     if not force:
-        removed = merged.snapshots.removed
+        removed = {*merged.snapshots.removed, *merged.snapshots.drop}
         history.require_releases_kept(inputs, output, merged.releases, removed)
+        if inputs.snapshots.day:
+            databases = [origin.location for origin in merged.origins]
+            history.require_newest_day(merged, databases, inputs.snapshots.day)
     modules = merged.modules
     if inputs.without_paths:
         leave_out_paths(merged.texts)

@@ -110,11 +110,11 @@ def verify(
     with TemporaryDirectory() as folder:
         again = Path(folder, database.name)
         try:
-            report = pipeline.build(source, again, keep_going=True, force=False)
+            report = pipeline.build(source, again, keep_going=True, force=True)
         except ArgumentError:
             # The sources lack the first release of `origin`, which becomes a difference.
             without_first = source._replace(first=None)
-            report = pipeline.build(without_first, again, keep_going=True, force=False)
+            report = pipeline.build(without_first, again, keep_going=True, force=True)
         with damage_as_error(database):
             result = tuple(differences(again, database))
     return Verification(

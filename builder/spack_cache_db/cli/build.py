@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +22,9 @@ from spack_cache_db.cli.output import (
     when_stopped,
 )
 from spack_cache_db.errors import counted, reason
+
+if TYPE_CHECKING:
+    from spack_cache_db.build import Snapshots
 
 
 @click.command()
@@ -51,7 +54,11 @@ from spack_cache_db.errors import counted, reason
     "Read the input on the Dask cluster with this scheduler, or on a new one: local.",
 )
 @flag("--keep-going", "Skip faulty input, and list its faults in the table problems.")
-@flag("--force", "Replace FILE even if releases are lost, or if another program made it.")
+@flag(
+    "--force",
+    "Replace FILE even if releases are lost, or if another program made it; allow a snapshot "
+    "before the newest one.",
+)
 def build(
     paths: tuple[str, ...],
     output: Path,
@@ -108,10 +115,19 @@ def build(
             names = ", ".join(report.snapshots.added)
             why = "no mirror has other binaries than its newest snapshot"
             say(f"{output}: {f'snapshots: {names}' if names else f'no snapshot, because {why}'}")
+        _say_removed(output, report.snapshots)
         if (inspected := inspect_path(output)).is_file():
             say(f"{inspected}: counts, with which `serve` starts sooner")
         if is_new:
             say_notes([f"{folder} is a new folder"])
+
+
+def _say_removed(output: Path, snapshots: Snapshots) -> None:
+    """Print the releases that options left out of a database."""
+    for option, names in (("--keep-snapshots", snapshots.removed), ("--drop", snapshots.drop)):
+        if names:
+            releases = counted(len(names), "release")
+            say(f"{output}: {releases} left out by {option}: {', '.join(names)}")
 
 
 def _documents(pages: int, indexes: int, records: int, packages: int) -> list[str]:
@@ -157,8 +173,8 @@ def verify(file: Path, paths: tuple[str, ...], as_json: bool, **options: Any) ->
     """Verify that a database matches its sources.
 
     PATH... is everything that FILE was built from. The sources are built again in a temporary
-    folder, and every row of every table is compared. Give --release, --stack, --snapshot and
-    --keep-snapshots as to build; its other options are taken from FILE.
+    folder, and every row of every table is compared. Give --release, --stack, --snapshot,
+    --keep-snapshots and --drop as to build; its other options are taken from FILE.
 
     Exit status: 0 if there is no difference, 1 if there are some, 2 for an error.
 

@@ -238,8 +238,15 @@ def input_options(command: F) -> F:
         value_option(
             "--keep-snapshots",
             "N",
-            "Keep N daily snapshots of a branch, then N weekly ones, then monthly ones.",
+            "Keep N daily snapshots of a branch, then N weekly ones, then monthly ones. Needs "
+            "--snapshot.",
             type=click.IntRange(1),
+        ),
+        value_option(
+            "--drop",
+            "RELEASE",
+            "Leave out a release of the databases among the input, such as a snapshot. Repeatable.",
+            multiple=True,
         ),
         value_option(
             "--modules",
