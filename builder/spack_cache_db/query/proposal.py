@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import NamedTuple
 
 from spack_cache_db.query.closure import Closure, closures
@@ -54,6 +55,10 @@ WHERE :release IS NULL OR installations.release = :release GROUP BY specs.id
 _CURRENT = """
 SELECT id FROM specs WHERE is_current AND id IN (SELECT value FROM json_each(:ids))
 """
+_CURRENT_CONFIGURATIONS = """
+SELECT DISTINCT configuration FROM specs
+WHERE is_current AND configuration IN (SELECT value FROM json_each(:ids))
+"""
 _GONE = "SELECT id FROM specs WHERE is_gone AND id IN (SELECT value FROM json_each(:ids))"
 
 
@@ -65,8 +70,6 @@ def propose(lookups: Lookups, rows: Sequence[Candidate], conditions: Conditions)
         rows: the configurations that match, in any order, of one or several packages.
         conditions: those of the question; conditions on specs decide which binaries count.
     """
-    if not rows:
-        return None
     release = asked(conditions, "release")
     installed = _installed(lookups, release)
     facts = read_facts(lookups, rows, conditions)
@@ -77,14 +80,47 @@ def propose(lookups: Lookups, rows: Sequence[Candidate], conditions: Conditions)
         present = _without_gone(lookups, specs)
         return {key: installed.best_of(found) for key, found in present.items()}
 
-    def standings_of(specs: Sequence[Spec]) -> Mapping[int, Standing]:
-        return _standings(lookups, specs, installed, release)
-
+    # The first match is usually the answer.
     options = options_in_order(in_order(rows, criteria), specs_of)
+    first = next(options, None)
+    if first is None:
+        return None
+    options = chain((first,), options)
+
+    # If only snapshots list it, matches that a branch or a release lists come first.
+    excluding: tuple[Reason, ...] = ()
+    is_past = release is None and not _current(lookups, [first.spec.id], installed)
+    if is_past:
+        current_rows = _current_rows(lookups, rows)
+        if current_rows:
+            is_past = False
+            excluding = (Reason.CURRENT,)
+            options = options_in_order(in_order(current_rows, criteria), specs_of)
+
+    def standings_of(specs: Sequence[Spec]) -> Mapping[int, Standing]:
+        ids = [spec.id for spec in specs]
+        is_any_current = release is not None or is_past
+        current = frozenset(ids) if is_any_current else _current(lookups, ids, installed)
+        return _standings(lookups, ids, installed, current, release)
+
     choice = choose(options, standings_of)
     if choice is None:
         return None
-    return proposal_of(choice, rows, facts, criteria)
+    proposal = proposal_of(choice, rows, facts, criteria, excluding)
+    return replace(proposal, is_current=proposal.is_current and not is_past)
+
+
+def _current(lookups: Lookups, specs: Sequence[int], installed: _InstalledSpecs) -> Set[int]:
+    """Return the specs that a branch, a release or an installation lists."""
+    of_trees = {spec for spec in specs if spec in installed.specs}
+    return of_trees | select_ids(lookups.conn, _CURRENT, specs)
+
+
+def _current_rows(lookups: Lookups, rows: Sequence[Candidate]) -> Sequence[Candidate]:
+    """Return the rows with a spec that a branch or a release lists."""
+    ids = [row.id for row in rows]
+    current = select_ids(lookups.conn, _CURRENT_CONFIGURATIONS, ids)
+    return [row for row in rows if row.id in current]
 
 
 def _without_gone(
@@ -152,10 +188,11 @@ def read_facts(lookups: Lookups, rows: Sequence[Candidate], conditions: Conditio
     """Return what the rule knows about matches, most of it cached with the database."""
     conn = lookups.conn
     release = asked(conditions, "release")
-    packages = {row.key("package") for row in rows}
+    packages = {row.keys[0] for row in rows}
     recipe = _Recipe()
     if len(packages) == 1:
-        name = lookups.words["package"][packages.pop()]
+        (package,) = packages
+        name = lookups.words["package"][package]
         recipe = lookups.once(("recipe", name), lambda: _read_recipe(conn, name))
 
     def option_uses(version: int) -> Mapping[int, int]:
@@ -167,7 +204,7 @@ def read_facts(lookups: Lookups, rows: Sequence[Candidate], conditions: Conditio
         families=lookups.families,
         uses=lookups.once(("uses", release_of_uses), lambda: _read_uses(lookups, release_of_uses)),
         option_uses=option_uses,
-        package_counts=package_counts(lookups),
+        package_counts=package_counts(lookups) if len(packages) > 1 else {},
         host=chosen_machine(conditions),
         latest=recipe.latest,
         deprecated=recipe.deprecated,
@@ -269,22 +306,19 @@ def _read_installed(lookups: Lookups, release: int | None) -> _InstalledSpecs:
 
 
 def _standings(
-    lookups: Lookups, specs: Sequence[Spec], installed: _InstalledSpecs, release: int | None
+    lookups: Lookups,
+    specs: Sequence[int],
+    installed: _InstalledSpecs,
+    current: Set[int],
+    release: int | None,
 ) -> Mapping[int, Standing]:
     """Return whether each spec can be installed; an installed one always can be used."""
-    standings = dict.fromkeys((spec.id for spec in specs), BEST)
-    of_mirrors = [spec.id for spec in specs if spec.id not in installed.specs]
-    current = frozenset(of_mirrors)
-    if release is None:
-        current = select_ids(lookups.conn, _CURRENT, of_mirrors)
+    standings = {spec: BEST._replace(is_current=spec in current) for spec in specs}
     # Pages do not have dependencies, and their mirrors are complete.
-    with_records = of_mirrors if has_records(lookups.conn) else ()
-    needs = closures(lookups, with_records, release) if with_records else {}
-    for spec in of_mirrors:
-        standing = BEST._replace(is_current=spec in current)
-        if spec in needs:
-            standing = _standing_of(needs[spec], is_current=spec in current)
-        standings[spec] = standing
+    if has_records(lookups.conn):
+        of_mirrors = [spec for spec in specs if spec not in installed.specs]
+        for spec, closure in closures(lookups, of_mirrors, release).items():
+            standings[spec] = _standing_of(closure, is_current=spec in current)
     return standings
 
 

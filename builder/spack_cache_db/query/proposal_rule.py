@@ -24,11 +24,12 @@ matches are put into the order of the other steps, and the first that passes is 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from itertools import islice
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from spack_cache_db.query.configurations import Spec
@@ -79,7 +80,8 @@ class Proposal:
     """The build that is proposed, and why.
 
     Attributes:
-        hash: the hash of its binary.
+        spec: the id of its spec.
+        hash: the hash of its spec.
         decided: the steps that excluded another match; empty if there is no other.
         host: the CPU target of the machine that the question chooses; None if it chooses none.
         is_newest: whether no match that its version excluded has a newer numbered version.
@@ -92,6 +94,7 @@ class Proposal:
     """
 
     configuration: Configuration
+    spec: int
     hash: str
     decided: tuple[Reason, ...]
     host: str | None
@@ -181,7 +184,7 @@ class Facts:
         families: the family of each target.
         uses: how many packages use a word, by facet (`compiler` names, `os`, `platform`, `family`).
         option_uses: returns the number of binaries of each set of variants of a version, by ids.
-        package_counts: the number of binaries of each package.
+        package_counts: the number of binaries of each package; empty if there is one package.
         host: the CPU target of the chosen machine; None if none is chosen.
         latest: the version that the package's recipe prefers; None if unknown.
         deprecated: versions that the recipe calls deprecated.
@@ -215,10 +218,31 @@ class Facts:
 
 
 class Criterion(NamedTuple):
-    """A step of the rule: the match with the largest rank is best."""
+    """A step of the rule: the match with the largest rank is best.
+
+    Attributes:
+        keys_of: returns the ids in a row that the step reads.
+        rank_of: returns the rank of a row with these ids.
+    """
 
     reason: Reason
-    rank: Callable[[Candidate], Any]
+    keys_of: Callable[[Candidate], Hashable]
+    rank_of: Callable[[Any], Any]
+
+    def rank(self, row: Candidate) -> Any:
+        """Return the rank of a row."""
+        return self.rank_of(self.keys_of(row))
+
+    def by_rank(self, rows: Iterable[Candidate]) -> Mapping[Any, Sequence[Candidate]]:
+        """Return rows by their ranks."""
+        # Many rows have the same ids, which are compared faster than ranks.
+        by_keys = defaultdict(list)
+        for row in rows:
+            by_keys[self.keys_of(row)].append(row)
+        groups: dict[Any, list[Candidate]] = defaultdict(list)
+        for keys, group in by_keys.items():
+            groups[self.rank_of(keys)] += group
+        return groups
 
 
 def criteria_of(facts: Facts) -> tuple[Criterion, ...]:
@@ -255,57 +279,63 @@ def criteria_of(facts: Facts) -> tuple[Criterion, ...]:
         return -nearest_first.index(target) if target in nearest_first else -len(nearest_first)
 
     words = facts.words
-    return (
-        Criterion(Reason.INSTALLED, lambda row: facts.installed.get(row.id, 0)),
-        Criterion(Reason.PACKAGE, _by_words(words, of_package, "package")),
-        Criterion(Reason.MACHINE, _by_words(words, of_machine, "compiler", "platform", "target")),
-        Criterion(Reason.VERSION, _by_words(words, of_version, "version")),
-        Criterion(Reason.OPTIONS, _by_options(facts)),
-        Criterion(Reason.COMPILER, _by_words(words, of_compiler, "compiler")),
-        Criterion(Reason.OS, _by_words(words, of_os, "os")),
-        Criterion(Reason.TARGET, _by_words(words, of_target, "target")),
-    )
+    of_options = _option_rank(facts)
+    criteria = []
+    # Most questions need neither of these.
+    if facts.installed:
+        is_installed = Criterion(
+            Reason.INSTALLED, attrgetter("id"), lambda key: facts.installed.get(key, 0)
+        )
+        criteria.append(is_installed)
+    if facts.package_counts:
+        criteria.append(_on_words(Reason.PACKAGE, of_package, words, "package"))
+    criteria += [
+        _on_words(Reason.MACHINE, of_machine, words, "compiler", "platform", "target"),
+        _on_words(Reason.VERSION, of_version, words, "version"),
+        Criterion(Reason.OPTIONS, _keys_of("version", "variants"), of_options),
+        _on_words(Reason.COMPILER, of_compiler, words, "compiler"),
+        _on_words(Reason.OS, of_os, words, "os"),
+        _on_words(Reason.TARGET, of_target, words, "target"),
+    ]
+    return tuple(criteria)
 
 
-def _by_words(
-    words: Mapping[str, Mapping[int, Any]], rank: Callable[..., Any], *columns: str
-) -> Callable[[Candidate], Any]:
-    """Return the rank of a row by its words in some columns; equal words are ranked once."""
-    places = [[*CONFIGURATION].index(column) for column in columns]
-    keys_of = itemgetter(*places)
-    ranks: dict[Any, Any] = {}
+def _on_words(
+    reason: Reason,
+    rank: Callable[..., Any],
+    words: Mapping[str, Mapping[int, Any]],
+    *columns: str,
+) -> Criterion:
+    """Return a step that ranks the words of columns; the same words are ranked once."""
 
-    def rank_of(row: Candidate) -> Any:
-        keys = keys_of(row.keys)
-        if keys not in ranks:
-            ranks[keys] = rank(*(words[column][row.key(column)] for column in columns))
-        return ranks[keys]
+    @cache
+    def rank_of(keys: Any) -> Any:
+        of_columns = keys if len(columns) > 1 else (keys,)
+        pairs = zip(columns, of_columns, strict=True)
+        return rank(*(words[column][key] for column, key in pairs))
 
-    return rank_of
+    return Criterion(reason, _keys_of(*columns), rank_of)
 
 
-def _by_options(facts: Facts) -> Callable[[Candidate], tuple[bool, int]]:
-    """Return the rank of a row by its variants: defaults first, then the commonest of a version."""
-    defaults: dict[str, bool] = {}
-    ranks: dict[int, bool] = {}
-    uses: dict[int, Mapping[int, int]] = {}
+def _keys_of(*columns: str) -> Callable[[Candidate], Any]:
+    """Return a function that returns the id of a row in one column, or the ids in several."""
+    ids_in_columns = itemgetter(*([*CONFIGURATION].index(column) for column in columns))
+    return lambda row: ids_in_columns(row.keys)
 
-    def is_default(variants: int) -> bool:
-        if variants not in ranks:
-            texts = facts.words["variants"][variants]
-            for text in texts:
-                if text not in defaults:
-                    defaults[text] = facts.is_default(text)
-            ranks[variants] = all(defaults[text] for text in texts)
-        return ranks[variants]
 
-    def rank_of(row: Candidate) -> tuple[bool, int]:
-        version = row.key("version")
-        variants = row.key("variants")
-        if version not in uses:
-            uses[version] = facts.option_uses(version)
-        has_defaults = bool(facts.defaults) and is_default(variants)
-        return has_defaults, uses[version].get(variants, 0)
+def _option_rank(facts: Facts) -> Callable[[tuple[int, int]], tuple[bool, int]]:
+    """Return the rank of a version and its variants: defaults first, then the commonest."""
+    is_default = cache(facts.is_default)
+    uses_of = cache(facts.option_uses)
+
+    @cache
+    def are_defaults(variants: int) -> bool:
+        return bool(facts.defaults) and all(map(is_default, facts.words["variants"][variants]))
+
+    @cache
+    def rank_of(keys: tuple[int, int]) -> tuple[bool, int]:
+        version, variants = keys
+        return are_defaults(variants), uses_of(version).get(variants, 0)
 
     return rank_of
 
@@ -320,11 +350,9 @@ def in_order(
     if not criteria or len(rows) == 1:
         yield rows
         return
-    by_rank = defaultdict(list)
-    for row in rows:
-        by_rank[criteria[0].rank(row)].append(row)
-    for rank in sorted(by_rank, reverse=True):
-        yield from in_order(by_rank[rank], criteria[1:])
+    groups = criteria[0].by_rank(rows)
+    for rank in sorted(groups, reverse=True):
+        yield from in_order(groups[rank], criteria[1:])
 
 
 class Step(NamedTuple):
@@ -343,11 +371,15 @@ def decisive_steps(
     """
     steps = []
     for criterion in criteria:
-        rank = criterion.rank(chosen)
-        excluded = [row for row in rows if criterion.rank(row) < rank]
+        groups = criterion.by_rank(rows)
+        chosen_rank = criterion.rank(chosen)
+        excluded: list[Candidate] = []
+        for rank, group in groups.items():
+            if rank < chosen_rank:
+                excluded += group
         if excluded:
             steps.append(Step(criterion.reason, excluded))
-        rows = [row for row in rows if criterion.rank(row) == rank]
+        rows = groups[chosen_rank]
     return steps
 
 
@@ -440,11 +472,15 @@ def _growing(items: Iterator[Item]) -> Iterator[list[Item]]:
 
 
 def proposal_of(
-    choice: Choice, rows: Sequence[Candidate], facts: Facts, criteria: Sequence[Criterion]
+    choice: Choice,
+    rows: Sequence[Candidate],
+    facts: Facts,
+    criteria: Sequence[Criterion],
+    before: Iterable[Reason] = (),
 ) -> Proposal:
-    """Return a choice with its reasons and in words."""
+    """Return a choice with its reasons and in words; `before` are steps taken before."""
     # The steps on the standing decided if they excluded rows that come before.
-    excluding = []
+    excluding = list(before)
     for place, reason in enumerate(_STANDING_REASONS):
         passed = [standing[place] for standing in choice.passed_over.values()]
         if choice.standing[place] and not all(passed):
@@ -461,12 +497,13 @@ def proposal_of(
     configuration = Configuration._make(
         facts.words[column][chosen.key(column)] for column in CONFIGURATION
     )
-    others = [row for step in steps if step.reason == Reason.VERSION for row in step.excluded]
-    versions = {facts.words["version"][row.key("version")] for row in others}
+    excluded = [row for step in steps if step.reason == Reason.VERSION for row in step.excluded]
+    versions = [facts.words["version"][key] for key in {row.key("version") for row in excluded}]
     numbered = [version for version in versions if not is_git_version(version)]
     newest = newest_version([*numbered, configuration.version])
     return Proposal(
         configuration=configuration,
+        spec=choice.option.spec.id,
         hash=choice.option.spec.hash,
         decided=tuple(decided),
         host=facts.host,
@@ -482,7 +519,8 @@ def _options(chosen: Candidate, rows: Sequence[Candidate], facts: Facts) -> tupl
     """Return the variants that describe a build; see `Proposal.options`."""
     texts_of = facts.words["variants"]
     version = chosen.key("version")
-    sets = {row.key("variants") for row in rows if row.key("version") == version}
+    of_version = (row for row in rows if row.key("version") == version)
+    sets = {row.key("variants") for row in of_version}
     shared = frozenset.intersection(*(frozenset(texts_of[key]) for key in sets))
     options = []
     for text in texts_of[chosen.key("variants")]:
