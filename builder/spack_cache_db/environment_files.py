@@ -20,9 +20,9 @@ from spack_cache_db.environments import (
     UnreadableEnvironment,
 )
 from spack_cache_db.environments.formats import MAX_BYTES, read_environment
+from spack_cache_db.environments.pasted.model import ANY_NAME, KnownNames
 from spack_cache_db.errors import Fault, LineFault
 from spack_cache_db.spack.parser import Parser, parse_query
-from spack_cache_db.spack.pasted_specs import ANY_NAME, KnownNames
 from spack_cache_db.spack.targets import Machine, family, this_machine
 
 MAX_INCLUDED = 2**24

@@ -12,10 +12,10 @@ from spack_cache_db.environments import (
     Environment,
     Limits,
     UnreadableEnvironment,
-    formats,
-    read_spec,
+    read_user_spec,
 )
 from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.environments.pasted import text
 
 SITE = Limits(specs=1_000, nodes=5_000, length=4_096)
 MOST_MEMORY = 2**26
@@ -126,7 +126,7 @@ def test_groups_with_packages_are_refused() -> None:
 def test_a_long_list_is_not_read_to_its_end() -> None:
     """What is more than a list may have is not parsed."""
     with (
-        patch.object(formats, "read_spec", wraps=read_spec) as reads,
+        patch.object(text, "read_user_spec", wraps=read_user_spec) as reads,
         pytest.raises(UnreadableEnvironment, match="has more than 10 specs"),
     ):
         read_environment(b"zlib\n" * 1_000_000, "x", Limits(specs=10))

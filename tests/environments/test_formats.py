@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.environments import Environment, Limits, Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.formats import MAX_BYTES, read_environment
-from spack_cache_db.spack.pasted_specs import KnownNames
+from spack_cache_db.environments.pasted.model import KnownNames
 from tests.environments.asked import asked_text
 from tests.indexes import edge, hash_of, node, old_node
 

@@ -12,14 +12,14 @@ from functools import lru_cache
 from itertools import islice
 from typing import ClassVar
 
+from spack_cache_db.environments.pasted.model import ANY_NAME, KnownNames
 from spack_cache_db.environments.reuse_rules import REUSE_ALL, ReuseRules
 from spack_cache_db.errors import Fault, InputError, LineFault, foreign_fault
 from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
 from spack_cache_db.spack.lexer import MAX_LENGTH, QuerySyntaxError
-from spack_cache_db.spack.parser import Parser, parse_query
-from spack_cache_db.spack.pasted_specs import ANY_NAME, KnownNames
+from spack_cache_db.spack.parser import Parser, legacy_reading, parse_query
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +202,13 @@ def read_spec(
         problem = f"{error.found}: " if error.found else ""
         message = f"is not a spec: at column {error.column + 1}, {problem}expected {error.expected}"
         return UserSpec(text, line, error=message)
+
+
+def read_user_spec(text: str, line: int, limits: Limits, parse: Parser) -> UserSpec:
+    """Return the spec of a line with its older reading, or with its error if it is not one."""
+    spec = read_spec(text, line, limits.length, parse)
+    legacy = legacy_reading(spec.query) if spec.query is not None else None
+    return replace(spec, text=text, legacy=legacy)
 
 
 def too_long(length: int, longest: int) -> str:

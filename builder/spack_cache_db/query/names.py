@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
+from spack_cache_db.environments.pasted.lines import pasted_spec
+from spack_cache_db.environments.pasted.model import KnownNames, PastedSpec
 from spack_cache_db.errors import BuilderError, counted
 from spack_cache_db.query.conditions import VIRTUALS, Asked, Condition, Conditions, Verdict, Word
 from spack_cache_db.query.configurations import specs_beginning
 from spack_cache_db.query.database import Lookups, select, select_ids
 from spack_cache_db.query.graph import KNOWN_AS_DEPENDENCY
 from spack_cache_db.spack.parser import todays_spec
-from spack_cache_db.spack.pasted_specs import KnownNames, PastedSpec, pasted_spec
 from spack_cache_db.spack.targets import is_known, known_targets
 
 _DEPENDENCY = ("package", "virtual", "compiler")

@@ -165,7 +165,6 @@ def test_words_are_what_people_call_things(
         ("gcc@13", "/find?q=%25gcc%4013"),
         ("e4s develop", "/packages?release=develop&stack=e4s"),
         ("almalinux 8", "/find?q=os%3Dalmalinux8"),
-        ("zlib==1.3", "/find?q=zlib%401.3"),
         ("rhel8", "/packages?os=rhel8"),
         ("gcc", "/packages?compiler=gcc"),
         ("dddd", "/find?q=%2Fdddd"),
@@ -182,6 +181,18 @@ async def test_the_search_box_takes_words(datasette: Any, text: str, address: st
     assert answer.status_code == 302, answer.text
     assert answer.headers["location"] == address
     assert (await get(datasette, address)).status_code in (200, 302)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("text", ["zlib==1.3", "zlib=1.3", "zlib >= 1.3, < 1.4", "zlib~=1.3.0"])
+async def test_versions_of_other_package_managers_are_answered(datasette: Any, text: str) -> None:
+    """A version as pip or conda writes it is read as Spack's, in the page and in its JSON."""
+    page = await get(datasette, f"/find?q={quote_plus(text)}")
+    rows = (await get(datasette, f"/find.json?q={quote_plus(text)}")).json()
+
+    assert page.status_code == 200
+    assert "in Spack, a version is written behind an @" in page.text
+    assert {row["package"] for row in rows} == {"zlib"}
 
 
 @pytest.mark.asyncio

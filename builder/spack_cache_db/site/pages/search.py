@@ -49,8 +49,6 @@ from spack_cache_db.spack.lexer import QuerySyntaxError
 _SIGNS = re.compile(r"^\*$|[@~%^=/]|(?<![\w+])\+")
 """The signs of Spack's syntax; `c++` has none of them."""
 _WORD = re.compile(r"[A-Za-z0-9][\w-]*")
-_PINNED = re.compile(r"\s*([\w-]+)==?\d\S*\s*")
-"""Other package managers write versions like this; in Spack it is the value of a variant."""
 
 FACETS = {"package": "name", "os": "os", "target": "target"}
 """Columns that narrow a search, and their parts of a spec; a compiler may be a dependency."""
@@ -183,8 +181,6 @@ class Search:
     def _is_spec(self, text: str) -> bool:
         """Return whether a text has Spack's signs, or is a spec of a package such as `Hdf5+mpi`."""
         packages = self.lookups.packages
-        if (pinned := _PINNED.fullmatch(text)) and pinned[1] in packages:
-            return False
         if _SIGNS.search(text):
             return True
         try:

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.spack.constraints import spec_text
-from spack_cache_db.spack.parser import parse_query
-from spack_cache_db.spack.pasted_specs import (
+from spack_cache_db.environments.pasted.lines import (
     LONGEST,
-    KnownNames,
     pasted_line,
     pasted_spec,
     separate_specs,
 )
+from spack_cache_db.environments.pasted.model import KnownNames
+from spack_cache_db.spack.constraints import spec_text
+from spack_cache_db.spack.parser import parse_query
 from tests.paths import ROOT
 
 HASH = f"/{'2feova4' * 4}abcd"
@@ -127,7 +127,8 @@ def test_a_line_of_spack(line: str, spec: str, is_dependency: bool) -> None:
         ("py-2to3-1.0-gcc-13.2.0", "py-2to3@1.0"),
         ("new/1.2-gcc-13.2.0", "new@1.2"),
         ("hdf5/nekvq6z", None),
-        ("hdf5-1.14.5", None),
+        ("hdf5-1.14.5", "hdf5@1.14.5"),
+        ("new-1.14.5", None),
         ("hdf5/1.14+mpi", None),
         ("new/1.2", None),
     ],

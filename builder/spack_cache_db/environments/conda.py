@@ -1,0 +1,58 @@
+"""Reads the dependencies of conda's `environment.yml` as specs of Spack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from spack_cache_db.environments import (
+    Environment,
+    Limits,
+    Surroundings,
+    UserSpec,
+    read_user_spec,
+)
+from spack_cache_db.environments.pasted.version_signs import with_spack_versions
+from spack_cache_db.errors import LineFault
+
+NOTE = "an environment.yml of conda: names and versions are read, builds and channels are not"
+
+
+def read_conda(content: Any, limits: Limits, surroundings: Surroundings) -> Environment:
+    """Return the packages that an `environment.yml` lists, those for pip included.
+
+    Args:
+        content: the decoded mapping.
+        limits: the limits of its size.
+        surroundings: the known names, by which `numpy` is `py-numpy`.
+
+    Raises:
+        LineFault: its dependencies are not a list of texts, or too many.
+    """
+    specs: list[UserSpec] = []
+    for text in _dependencies(content["dependencies"]):
+        specs.append(_user_spec(text, limits, surroundings))
+        if len(specs) > limits.specs:
+            raise LineFault(0, f"has more than {limits.specs:,} specs")
+    return Environment(tuple(specs), (NOTE,))
+
+
+def _dependencies(items: Any) -> Iterator[str]:
+    """Yield the entries of `dependencies:`, and of the list for pip in it."""
+    if not isinstance(items, list):
+        raise LineFault(0, "dependencies: is not a list, expected one of conda's packages")
+    for item in items:
+        if isinstance(item, str):
+            yield item.rpartition("::")[2].strip()
+        elif isinstance(item, dict) and isinstance(item.get("pip"), list):
+            yield from (str(name).strip() for name in item["pip"])
+        else:
+            raise LineFault(0, f"dependencies: has {item!r:.60}, expected a package")
+
+
+def _user_spec(text: str, limits: Limits, surroundings: Surroundings) -> UserSpec:
+    """Return the spec of an entry such as `hdf5=1.14.6=nompi_h1`."""
+    known = surroundings.known.is_package
+    versions = with_spack_versions(text, known) or with_spack_versions(text, lambda name: True)
+    spec = versions.spec if versions is not None else text
+    return read_user_spec(spec, 0, limits, surroundings.parse)

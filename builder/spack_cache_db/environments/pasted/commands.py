@@ -1,0 +1,227 @@
+"""Reads the specs in a command line of Spack, such as `spack install --fresh -j 8 hdf5`.
+
+The options are those of `spack COMMAND --help` from Spack 0.17 to 1.2.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from spack_cache_db.environments.pasted.model import PastedSpec
+from spack_cache_db.environments.pasted.quotes import unquoted
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """How a command of Spack takes its arguments.
+
+    Attributes:
+        values: options whose value is the next word.
+        spec_values: options whose value, the next word, is a spec.
+        mirror_options: options that name a mirror; without one of them the first argument
+            does, if `has_mirror`.
+        has_mirror: whether the first argument is the name or the URL of a mirror.
+        is_certain: whether each argument is a spec, even if its name is unknown.
+    """
+
+    values: frozenset[str] = frozenset()
+    spec_values: frozenset[str] = frozenset()
+    mirror_options: frozenset[str] = frozenset()
+    has_mirror: bool = False
+    is_certain: bool = False
+
+
+def _command(
+    values: str = "",
+    *,
+    spec_values: str = "",
+    mirror_options: str = "",
+    has_mirror: bool = False,
+    is_certain: bool = False,
+) -> Command:
+    """Return a command whose options are separated by blanks."""
+    every_mirror_option = frozenset(mirror_options.split())
+    return Command(
+        values=frozenset(values.split()) | every_mirror_option,
+        spec_values=frozenset(spec_values.split()),
+        mirror_options=every_mirror_option,
+        has_mirror=has_mirror,
+        is_certain=is_certain,
+    )
+
+
+_CDASH = "--cdash-upload-url --cdash-build --cdash-site --cdash-track --cdash-buildstamp"
+_INSTALL = f"""
+-f --file -u --until -p --concurrent-packages -j --jobs --only --use-buildcache --test
+--log-format --log-file --add-repo {_CDASH}
+"""
+_PUSH = "-k --key --only --base-image -t --tag --group -j --jobs --scope"
+_PUSH_MIRROR = "-d --directory -m --mirror-name --mirror-url"
+_SPEC = "-c --cover --format --show --deptype"
+_MODULES = "-n --name -p --prefix -x --exclude"
+
+COMMANDS = {
+    "add": _command("-l --list-name", is_certain=True),
+    "build-env": _command("--dump --pickle"),
+    "buildcache check": _command(
+        "-m --mirror-url -o --output-file --scope", spec_values="-s --spec"
+    ),
+    "buildcache create": _command(
+        _PUSH, mirror_options=_PUSH_MIRROR, has_mirror=True, is_certain=True
+    ),
+    "buildcache download": _command("-p --path", spec_values="-s --spec"),
+    "buildcache get-buildcache-name": _command(spec_values="-s --spec"),
+    "buildcache install": _command("-m --multiple", is_certain=True),
+    "buildcache list": _command(),
+    "buildcache preview": _command(),
+    "buildcache push": _command(
+        _PUSH, mirror_options=_PUSH_MIRROR, has_mirror=True, is_certain=True
+    ),
+    "buildcache save-specfile": _command("--specfile-dir", spec_values="--root-spec -s --specs"),
+    "change": _command("-l --list-name", spec_values="--match-spec", is_certain=True),
+    "checksum": _command("-j --jobs"),
+    "deconcretize": _command(),
+    "dependencies": _command("--deptype"),
+    "dependents": _command("--deptype"),
+    "deprecate": _command("-l --link-type"),
+    "dev-build": _command(
+        "-j --jobs -d --source-path --drop-in --test -b --before -u --until", is_certain=True
+    ),
+    "develop": _command("-p --path -b --build-directory", is_certain=True),
+    "diff": _command("-a --attribute --ignore"),
+    "edit": _command("-r --repo -N --namespace"),
+    "extensions": _command("-s --show"),
+    "fetch": _command(),
+    "find": _command("--format -t --tag --install-tree --start-date --end-date"),
+    "gc": _command("-e --except-environment"),
+    "graph": _command("--deptype"),
+    "info": _command(),
+    "install": _command(_INSTALL, is_certain=True),
+    "load": _command(is_certain=True),
+    "location": _command("-e --env -v --view"),
+    "logs": _command(),
+    "mark": _command(),
+    "mirror create": _command(
+        "-d --directory -j --jobs -f --file --exclude-file --exclude-specs -n --versions-per-spec"
+    ),
+    "module lmod find": _command(_MODULES),
+    "module lmod loads": _command(_MODULES),
+    "module lmod refresh": _command(_MODULES),
+    "module tcl find": _command(_MODULES),
+    "module tcl loads": _command(_MODULES),
+    "module tcl refresh": _command(_MODULES),
+    "patch": _command(),
+    "remove": _command("-l --list-name"),
+    "restage": _command(),
+    "rm": _command("-l --list-name"),
+    "solve": _command(_SPEC, is_certain=True),
+    "spec": _command(_SPEC, is_certain=True),
+    "stage": _command("-p --path -e --exclude"),
+    "test run": _command(f"--alias --log-format --log-file --timeout {_CDASH}"),
+    "test-env": _command("--dump --pickle"),
+    "undevelop": _command(),
+    "uninstall": _command("--origin"),
+    "unload": _command(),
+    "verify libraries": _command(),
+    "verify manifest": _command(),
+    "verify versions": _command(),
+    "versions": _command("-j --jobs"),
+}
+"""The commands of Spack that take specs, by their words."""
+
+MOST_WORDS = 3
+"""Words of the longest name in `COMMANDS`."""
+
+_GLOBALS = "-C --config-scope -D --env-dir -c --config -e --env --color"
+_GLOBAL_VALUES = frozenset(_GLOBALS.split())
+_COUNTS = "-j --jobs -p --concurrent-packages -n --versions-per-spec"
+_NUMBERED = frozenset(_COUNTS.split())
+"""Options that take a number, if one follows."""
+
+_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
+_END = re.compile(r"[|&;#]|\d?>|\\$|2>&1")
+"""The beginning of a word that ends a command in a shell."""
+
+
+def spec_in_command(text: str) -> PastedSpec | None:
+    """Return the specs in a command line of Spack as one text; None for other texts."""
+    words = _WORD.findall(text)
+    for position, word in enumerate(words):
+        program = word.rpartition("/")[2].lstrip("$>%`(")
+        if program != "spack":
+            continue
+        # A folder or a user may be called `spack` as well.
+        pasted = _read_command(words[position + 1 :])
+        if pasted is not None:
+            return pasted
+    return None
+
+
+def _read_command(words: list[str]) -> PastedSpec | None:
+    """Return the specs of a command; `words` are those after `spack`."""
+    # Options of `spack` itself come before the command.
+    start = 0
+    while start < len(words) and words[start].startswith("-"):
+        start += 2 if words[start] in _GLOBAL_VALUES else 1
+    name = _command_name(words[start:])
+    if name is None:
+        return None
+    command = COMMANDS[name]
+    position = start + len(name.split())
+    options = words[:position]
+    specs: list[str] = []
+    has_mirror = not command.has_mirror
+    while position < len(words) and not _END.match(words[position]):
+        word = words[position]
+        following = words[position + 1 : position + 2]
+        length = _option_length(command, word, following, is_first=not specs)
+        if length == 2 and word in command.spec_values:
+            options.append(word)
+            specs.append(unquoted(following[0]))
+        elif length:
+            options += words[position : position + length]
+            has_mirror = has_mirror or word.partition("=")[0] in command.mirror_options
+        elif not has_mirror:
+            options.append(word)
+            has_mirror = True
+        else:
+            specs.append(unquoted(word))
+        position += length or 1
+    spec = " ".join(specs).rstrip(".,;?!")
+    return PastedSpec(spec, " ".join(options), is_certain=command.is_certain)
+
+
+def _command_name(words: list[str]) -> str | None:
+    """Return the longest name in `COMMANDS` with which words begin."""
+    for length in range(min(MOST_WORDS, len(words)), 0, -1):
+        name = " ".join(words[:length])
+        if name in COMMANDS:
+            return name
+    return None
+
+
+def _option_length(command: Command, option: str, following: list[str], *, is_first: bool) -> int:
+    """Return the number of words of an option with its value; 0 for a part of a spec.
+
+    Args:
+        option: the word.
+        following: the word behind it, if there is one.
+        is_first: whether there is no spec before it. `-mpi` behind a spec is a variant.
+    """
+    if not option.startswith("-"):
+        return 0
+    is_long = option.startswith("--") or len(option) == 2 or option[1:3].isdigit()
+    if not (is_first or is_long):
+        return 0
+    if not following or "=" in option:
+        return 1
+    takes_value = option in command.values or option in command.spec_values
+    if option in _NUMBERED and takes_value and not _is_path_option(command, option):
+        takes_value = following[0].isdigit()
+    return 2 if takes_value else 1
+
+
+def _is_path_option(command: Command, option: str) -> bool:
+    """Return whether `-p` stands for `--path` or `--prefix` in a command."""
+    return option == "-p" and "--concurrent-packages" not in command.values

@@ -1,0 +1,149 @@
+"""Finds the spec in a text, or the specs in a line of a longer text.
+
+`pasted_spec` reads a text that is one spec, `pasted_line` a line of a longer text. Both read
+commands (`$ spack install --fresh -j 8 hdf5+mpi`), quotes and backticks, output of Spack 0.17
+to 1.2 (`[+]  2feova4  zlib@1.3`), installation prefixes, names of modules, and versions as
+other package managers write them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+from spack_cache_db.environments.pasted.commands import spec_in_command
+from spack_cache_db.environments.pasted.model import ANY_NAME, KnownNames, PastedSpec
+from spack_cache_db.environments.pasted.modules import HASH, spec_of_module, specs_of_modules
+from spack_cache_db.environments.pasted.prefixes import spec_of_prefix_line
+from spack_cache_db.environments.pasted.printed import cells_of, hashes_of
+from spack_cache_db.environments.pasted.quotes import (
+    plain,
+    quoted_part,
+    unquoted,
+    without_prompt,
+)
+from spack_cache_db.environments.pasted.version_signs import with_spack_versions
+from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.lexer import QuerySyntaxError, tokens
+
+LONGEST = 10_000
+"""Maximum length of a text that is searched for a spec."""
+
+
+def pasted_spec(text: str, known_names: KnownNames = ANY_NAME) -> PastedSpec:
+    """Return the spec of a pasted text; `known_names` decides which words name modules."""
+    if len(text) > LONGEST:
+        return PastedSpec(text)
+    text = re.sub(r"\\\s*\n\s*", " ", plain(text).strip())
+    quoted = quoted_part(text)
+    if quoted is not None:
+        text, _ = quoted
+    text = unquoted(text)
+    pasted = spec_in_command(text) or spec_of_prefix_line(text, known_names)
+    if pasted is not None:
+        return pasted
+    module = spec_of_module(text, known_names)
+    if module is not None:
+        return module
+    cells = cells_of(f" {text}", known_names)
+    if len(cells) == 1 and (cells[0].state or cells[0].hash):
+        return cells[0].read("")
+    return _typed(without_prompt(text), known_names)
+
+
+def pasted_line(
+    line: str,
+    known_names: KnownNames = ANY_NAME,
+    heading: str | None = None,
+    *,
+    is_module_list: bool = False,
+) -> tuple[PastedSpec, ...]:
+    """Return the specs of a line of a longer text; a line that is not a spec is returned as one.
+
+    Args:
+        line: the line, without terminal sequences.
+        known_names: decides which words name modules.
+        heading: constraints from a heading of Spack's output, as a spec; None outside such
+            output.
+        is_module_list: whether a heading of `module avail` is above the line.
+    """
+    text = line.strip()
+    quoted = quoted_part(text)
+    if quoted is not None:
+        part, before = quoted
+        if not before.strip("-*• ") or "spack " in part:
+            text = part
+    text = unquoted(text)
+    # The kinds of lines, from the most to the least certain.
+    command = spec_in_command(text)
+    if command is not None:
+        return tuple(replace(command, spec=spec) for spec in separate_specs(command.spec))
+    prefix = spec_of_prefix_line(text, known_names)
+    if prefix is not None:
+        return (prefix,)
+    modules = specs_of_modules(text, known_names, is_list=is_module_list)
+    if modules:
+        return modules
+    hashes = hashes_of(text, known_names)
+    if hashes:
+        return hashes
+    in_columns = line if text == line.strip() else text
+    cells = cells_of(in_columns, known_names, is_output=heading is not None)
+    if heading is not None or any(cell.state or cell.hash for cell in cells):
+        return tuple(cell.read(heading or "") for cell in cells)
+    typed = _typed(without_prompt(text), known_names)
+    return tuple(replace(typed, spec=spec) for spec in separate_specs(typed.spec))
+
+
+def _typed(text: str, known_names: KnownNames) -> PastedSpec:
+    """Return the spec that a person typed, with the versions of other package managers."""
+    versions = with_spack_versions(text, known_names.is_package)
+    if versions is None:
+        return PastedSpec(text)
+    return PastedSpec(versions.spec, note=versions.note)
+
+
+def separate_specs(text: str) -> list[str]:
+    """Split a text of several specs, such as the arguments of a command.
+
+    A name that does not follow a `%` or `^` begins a spec. A text with a syntax error is
+    returned as one.
+    """
+    try:
+        words = tokens(text)
+    except QuerySyntaxError:
+        return [text]
+    sigils = ("dependency", "edge_start", "edge_end")
+    starts = [0]
+    for before, word in pairwise(words):
+        if word.kind == "name" and before.kind not in sigils:
+            starts.append(word.column)
+    return [text[start:stop].strip() for start, stop in pairwise([*starts, len(text)])]
+
+
+def is_visible(query: SpecQuery) -> bool:
+    """Return whether the text of a query has the syntax of a spec, not only a name.
+
+    `NAME=value` with capitals is a shell variable, `-name` may be an option of a command, and
+    a slash may be part of a path.
+    """
+    if query.name is not None and query.name != query.name.lower():
+        return False
+    has_hash = re.fullmatch(HASH if query.name else "[a-z2-7]+", query.hash or "")
+    has_part = any((query.versions, query.os, query.platform, query.target, query.flags))
+    variants = [variant for variant in query.variants if variant.name == variant.name.lower()]
+    signs = [query.text[variant.column : variant.column + 1] for variant in variants]
+    has_variant = any(sign != "-" for sign in signs)
+    return bool(has_hash or has_part or has_variant or query.dependencies)
+
+
+def has_options(query: SpecQuery) -> bool:
+    """Return whether a query is a command with options: `--version` and `-v` parse as variants."""
+    if is_visible(query):
+        return False
+    for variant in query.variants:
+        sign = query.text[variant.column : variant.column + 3]
+        if sign.startswith("--") or (sign.startswith("-") and not sign[2:].strip()):
+            return True
+    return False

@@ -1,0 +1,54 @@
+"""The spec that is found in a text, and the names by which a text is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNames:
+    """Tests whether a package has a name, and whether a binary's hash has a prefix; default any."""
+
+    is_package: Callable[[str], bool] = lambda name: True
+    is_hash: Callable[[str], bool] = lambda prefix: True
+
+
+ANY_NAME = KnownNames()
+
+
+@dataclass(frozen=True, slots=True)
+class PastedSpec:
+    """A spec from a text.
+
+    Attributes:
+        spec: the spec; empty if the text has none.
+        left_out: the words that are not part of the spec, such as `install --fresh -j 8`.
+        external: the prefix, if Spack printed that the spec is an external.
+        is_dependency: whether it is below another spec in a tree.
+        is_printed: whether Spack printed it, with a state or a hash.
+        is_certain: whether it is a spec even if its name is unknown: it has a hash, or is
+            the argument of a command that takes only specs.
+        hash: the hash that Spack printed for it, whole or in part; empty for none.
+        note: how the text was read, if it is written for another package manager.
+    """
+
+    spec: str
+    left_out: str = ""
+    external: str = ""
+    is_dependency: bool = False
+    is_printed: bool = False
+    is_certain: bool = False
+    hash: str = ""
+    note: str = ""
+
+    def notes_on(self, text: str) -> tuple[str, ...]:
+        """Return how a text was read; empty if the text is the spec."""
+        if self.spec == text.strip():
+            return ()
+        parts = [f"read as {self.spec!r}"]
+        if self.note:
+            parts.append(self.note)
+        if self.left_out:
+            parts.append(f"skipped: {self.left_out}")
+        return ("; ".join(parts),)

@@ -1,0 +1,89 @@
+"""Reads the folders into which Spack installs, and messages that name them.
+
+The default projection is `{name}-{version}-{hash}` (Spack 1.2 `directory_layout.py`); others
+are `{name}/{version}-{hash}` and `{name}-{version}/{hash}`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from spack_cache_db.environments.pasted.model import ANY_NAME, KnownNames, PastedSpec
+from spack_cache_db.environments.pasted.modules import HASH, spec_of_module
+
+_FOLDER = re.compile(r"(?:(?P<name>[\w.+-]+)-)?(?P<hash>[a-z2-7]{32})")
+_STATE = re.compile(r"\[[^\]]\]\s+")
+_INSTALLING = re.compile(r"==> Installing (?P<folder>\S+-[a-z2-7]{32})(?:\s.*)?")
+_EXTERNAL = re.compile(rf"(?:\[.\]\s+)?(?P<prefix>/\S*) \(external (?P<name>[\w.+-]+-{HASH})\)")
+_VERSION = re.compile(r"v?\d[\w.]*|develop|main|master|head|trunk|git\.\S+")
+
+
+class Prefix(NamedTuple):
+    """An installation prefix: its hash, and the name and version if the path has them."""
+
+    hash: str
+    package: str = ""
+    version: str = ""
+
+
+def spec_of_prefix_line(text: str, known_names: KnownNames) -> PastedSpec | None:
+    """Return the spec of a line that is an installation prefix, or a message that names one.
+
+    The spec is the hash if a binary has it, else name and version as the path has them.
+    """
+    external = _EXTERNAL.fullmatch(text)
+    if external:
+        pasted = spec_of_module(external["name"], ANY_NAME)
+        spec = pasted.spec if pasted is not None else external["name"]
+        return PastedSpec(spec, external=external["prefix"], is_certain=True)
+    installing = _INSTALLING.fullmatch(text)
+    path = installing["folder"] if installing else _STATE.sub("", text, count=1)
+    if " " in path or not (installing or "/" in path):
+        return None
+    prefix = read_prefix(path, known_names)
+    return None if prefix is None else _spec_of(prefix, known_names)
+
+
+def read_prefix(path: str, known_names: KnownNames = ANY_NAME) -> Prefix | None:
+    """Return what a path says about the spec that is installed there; None for other paths."""
+    folders = path.split("/")
+    for position, folder in enumerate(folders):
+        match = _FOLDER.fullmatch(folder)
+        if match is None:
+            continue
+        # The name and the version, or one of them, may be the folders above.
+        name = match["name"] or ""
+        above = folders[max(0, position - 2) : position]
+        while above and not _has_name_and_version(name):
+            name = f"{above.pop()}-{name}".rstrip("-")
+        package, version = _split(name, known_names)
+        return Prefix(match["hash"], package, version)
+    return None
+
+
+def _has_name_and_version(text: str) -> bool:
+    words = text.split("-")
+    has_name = not _VERSION.fullmatch(words[0])
+    return has_name and any(_VERSION.fullmatch(word) for word in words[1:])
+
+
+def _split(text: str, known_names: KnownNames) -> tuple[str, str]:
+    """Return the package and the version of `berkeley-db-18.1.40`; empty if it has none."""
+    words = text.split("-")
+    places = [place for place, word in enumerate(words) if place > 0 and _VERSION.fullmatch(word)]
+    if not places:
+        return "", ""
+    place = places[0]
+    for candidate in places:
+        if known_names.is_package("-".join(words[:candidate])):
+            place = candidate
+            break
+    return "-".join(words[:place]), "-".join(words[place:])
+
+
+def _spec_of(prefix: Prefix, known_names: KnownNames) -> PastedSpec:
+    """Return the hash of a prefix if a binary has it, else the package and the version."""
+    if prefix.package and not known_names.is_hash(prefix.hash):
+        return PastedSpec(f"{prefix.package}@{prefix.version}", is_certain=True, hash=prefix.hash)
+    return PastedSpec(f"/{prefix.hash}", is_certain=True, hash=prefix.hash)

@@ -1,0 +1,181 @@
+"""Reads the specs that Spack prints: `spack find`, `spec`, `install`, `uninstall` and others.
+
+A line has one or more specs, at least two blanks apart. Each may have before it the state of
+its installation, its hash and its dependency types, and behind it its prefix (Spack 1.2
+`cmd/__init__.py`, `display_specs`; `spec.py`, `tree`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from spack_cache_db.environments.pasted.model import KnownNames, PastedSpec
+from spack_cache_db.environments.pasted.modules import HASH
+from spack_cache_db.environments.pasted.prefixes import read_prefix
+from spack_cache_db.spack.constraints import SpecQuery, spec_text
+from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.normal_forms import PATCH_PRINTED
+from spack_cache_db.spack.parser import parse_legacy_query
+
+_LEAD = re.compile(
+    r"\s*(?:(?P<state>\[[^\]]\]|(?<=\s)-)(?P<blanks>\s+))?"
+    rf"(?:(?P<hash>{HASH}|-{{32}}|-{{7}})(?P<gap>\s+)(?=[\[^\w]))?"
+    r"(?P<types>\[[blrt ]{4}\]\s+)?"
+)
+_BODY = re.compile(r"""(?:"[^"]*"|'[^']*'|\S|\s(?!\s))*""")
+_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
+_CONSTRAINT = re.compile(r"[@+~%^-]|[\w.-]+:?==?")
+"""The beginning of a word that constrains the spec before it."""
+_WITH_HASH = re.compile(r"/[a-z2-7]{7}")
+_INDENTED = 5
+"""Blanks between a hash and the name of a dependency, in trees of `spack find`."""
+_EXTERNAL_STATE = "[e]"
+_HASH_WORD = re.compile(HASH)
+
+
+class Cell(NamedTuple):
+    """A spec in a line that Spack printed.
+
+    Attributes:
+        state: the state of its installation, such as `[+]`; empty for none.
+        hash: its hash; dashes if Spack does not know it yet, empty for none.
+        is_below: whether a `^` or blanks make it a dependency of a spec above.
+        text: the spec, as it is printed.
+    """
+
+    state: str
+    hash: str
+    is_below: bool
+    text: str
+
+    def read(self, heading: str) -> PastedSpec:
+        """Return the spec with the constraints of a heading."""
+        text = self.text
+        if self.state or self.hash:
+            text = _without_what_follows(text)
+        spec = _printed_spec(text, self.hash.strip("-"), heading)
+        return PastedSpec(
+            spec,
+            external=spec if self.state == _EXTERNAL_STATE else "",
+            is_dependency=self.is_below,
+            is_printed=bool(self.state or self.hash),
+            is_certain=bool(self.hash),
+            hash=self.hash.strip("-"),
+        )
+
+
+def hashes_of(text: str, known_names: KnownNames) -> tuple[PastedSpec, ...]:
+    """Return the specs of a line that has only hashes, as `--format '{hash:7}'` prints them.
+
+    A word of seven letters, such as `openmpi`, is a hash only if a binary has it.
+    """
+    specs = []
+    for word in text.split():
+        if not _HASH_WORD.fullmatch(word):
+            return ()
+        is_short = len(word) < 32
+        if is_short and (known_names.is_package(word) or not known_names.is_hash(word)):
+            return ()
+        specs.append(PastedSpec(f"/{word}", is_printed=True, is_certain=True, hash=word))
+    return tuple(specs)
+
+
+def cells_of(line: str, known_names: KnownNames, *, is_output: bool = False) -> list[Cell]:
+    """Return the specs of a line, which are at least two blanks apart.
+
+    `is_output` is true below a heading of Spack's: there, a word of seven letters before a name
+    is a hash, even if a package has this name.
+    """
+    cells: list[Cell] = []
+    position = 0
+    while True:
+        lead = _LEAD.match(line, position)
+        if lead is None:
+            return cells
+        state = lead["state"] or ""
+        dag_hash = lead["hash"] or ""
+        start = lead.end()
+        is_bullet = state == "-" and not dag_hash and len(lead["blanks"]) == 1
+        if is_bullet:
+            state = ""
+        if dag_hash and not _is_hash(lead, line[start:], known_names, is_output):
+            dag_hash = ""
+            start = lead.start("hash")
+        body = _BODY.match(line, start)
+        text = body[0] if body else ""
+        if not text:
+            return cells
+        position = start + len(text)
+        follows = bool(cells) and not state and not dag_hash
+        if follows and _is_path(text):
+            cells[-1] = _with_prefix(cells[-1], text)
+        elif follows and _CONSTRAINT.match(text):
+            cells[-1] = cells[-1]._replace(text=f"{cells[-1].text} {text}")
+        else:
+            is_indented = bool(dag_hash) and len(lead["gap"]) >= _INDENTED
+            is_below = is_indented or (text.startswith("^") and position > len(text))
+            cells.append(Cell(state, dag_hash, is_below, text))
+
+
+def _is_path(text: str) -> bool:
+    """Return whether a column is the prefix of the spec before it."""
+    return text.startswith(("/", "~/", "$", "./", "../")) and " " not in text
+
+
+def _with_prefix(cell: Cell, path: str) -> Cell:
+    """Return a cell with the hash in its prefix, if the prefix has one."""
+    prefix = read_prefix(path)
+    return cell if prefix is None else cell._replace(hash=prefix.hash)
+
+
+def _is_hash(lead: re.Match[str], following: str, known_names: KnownNames, is_output: bool) -> bool:
+    """Return whether a word before a name is a hash, not a package such as libxml2."""
+    dag_hash = lead["hash"]
+    if len(dag_hash) == 32 or dag_hash.startswith("-") or lead["types"]:
+        return True
+    if following.startswith("^") and len(lead["gap"]) < _INDENTED:
+        return False
+    # `openmpi zlib@1.3` are two packages, unless a binary has the hash /openmpi.
+    is_package = known_names.is_package(dag_hash) and not known_names.is_hash(dag_hash)
+    if is_package and lead["state"] is None and not is_output:
+        return False
+    word = following.split()[0]
+    return "@" in word or (lead["state"] is not None and "=" not in word)
+
+
+def _without_what_follows(text: str) -> str:
+    """Return a spec without the prefix, progress or time that Spack prints behind it."""
+    words = _WORD.findall(text)
+    for count, (before, word) in enumerate(pairwise(words), start=1):
+        is_constraint = _CONSTRAINT.match(word) or _WITH_HASH.fullmatch(word)
+        if before[-1] not in "]%^" and not is_constraint:
+            return " ".join(words[:count])
+    return text
+
+
+def _printed_spec(text: str, dag_hash: str, heading: str) -> str:
+    """Return a spec that Spack printed, with its hash and the constraints of a heading.
+
+    Before Spack 1.0, variants are printed behind the compiler. Patches are printed in part,
+    also behind `:=`.
+    """
+    text = " ".join(text.removeprefix("^").split())
+    try:
+        query = parse_legacy_query(text)
+        heading_query = parse_legacy_query(heading) if heading else SpecQuery()
+    except QuerySyntaxError:
+        return f"{text} /{dag_hash}" if dag_hash else text
+    parts = {}
+    for part in ("os", "platform", "target", "dependencies"):
+        parts[part] = getattr(query, part) or getattr(heading_query, part)
+    variants = []
+    for variant in query.variants:
+        lengths = [len(checksum) for checksum in variant.values]
+        if variant.name == "patches" and max(lengths, default=0) <= PATCH_PRINTED:
+            variant = replace(variant, exact=False)
+        variants.append(variant)
+    whole = replace(query, **parts, variants=tuple(variants), hash=query.hash or dag_hash or None)
+    return spec_text(whole)
