@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sqlite3
 import struct
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from json import JSONDecodeError
 from pathlib import Path
+from typing import Any
 
 from spack_cache_db import schema
 from spack_cache_db.bounded_files import HEAD, open_regular, unreadable
-from spack_cache_db.errors import DatabaseError
+from spack_cache_db.errors import DatabaseError, reason
 from spack_cache_db.schema import older
 
 _HEADER = struct.Struct(">16s 12x I 28x I 4x I")
+_SYSTEM_ERRORS = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOLFS,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_READONLY,
+)
+"""Primary codes of errors of the system, which say nothing about a database."""
 _MAGIC = b"SQLite format 3\0"
 _SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _SHADOWS = tuple(
@@ -111,22 +125,78 @@ def open_source(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def damaged(path: Path, error: Exception) -> DatabaseError:
+def damaged(path: Path, why: str) -> DatabaseError:
     """Return the error of a database that is damaged."""
-    why = "a statement does not end" if is_interrupted(error) else str(error)
-    return DatabaseError(f"{path}: is damaged: {why}; build it again")
+    advice = "restore a copy of it, or build it again"
+    return DatabaseError(f"{path}: is damaged: {why}; {advice}")
+
+
+class StoredValueError(ValueError):
+    """A database has a value that no build writes."""
+
+
+def stored_json(text: str) -> Any:
+    """Return the value of a JSON text of a database; raises `StoredValueError`."""
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StoredValueError(f"a text that is not JSON ({reason(error)})") from None
 
 
 @contextmanager
 def damage_as_error(path: Path) -> Iterator[None]:
-    """Turn exceptions of a damaged database into `DatabaseError`."""
+    """Turn exceptions of a database that cannot be read into `DatabaseError`.
+
+    Only what SQLite itself calls damage is damage (SQLite docs, "Result and Error Codes"). An error
+    of a statement is a bug, and is raised as it is.
+    """
     try:
         yield
-    except sqlite3.ProgrammingError:
-        # The connection was closed.
-        raise
-    except (sqlite3.DatabaseError, JSONDecodeError) as error:
-        raise damaged(path, error) from None
+    except (sqlite3.DatabaseError, StoredValueError) as error:
+        known = _error_of(path, error)
+        if known is None:
+            raise
+        raise known from None
+
+
+def _error_of(path: Path, error: sqlite3.DatabaseError | StoredValueError) -> DatabaseError | None:
+    """Return the error that says why a database was not read; None for a wrong statement."""
+    if isinstance(error, StoredValueError):
+        return damaged(path, f"it has {error}")
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        # Python itself raises this error, for a text that is not UTF-8.
+        is_text = isinstance(error, sqlite3.OperationalError)
+        return damaged(path, reason(error)) if is_text else None
+    if is_damage(error):
+        return damaged(path, reason(error))
+    # The lowest byte of an extended code is its primary code.
+    code &= 0xFF
+    if code == sqlite3.SQLITE_TOOBIG:
+        value = f"a value of more than {MOST_LENGTH:,} bytes"
+        return DatabaseError(f"{path}: has {value}, which no build writes; build it again")
+    if code == sqlite3.SQLITE_INTERRUPT:
+        steps = f"a statement takes more than {MOST_STEPS:,} steps of SQLite"
+        return DatabaseError(f"{path}: {steps}, which no database of a build needs; build it again")
+    if code == sqlite3.SQLITE_FULL:
+        advice = "free space there, or set TMPDIR to another folder"
+        return DatabaseError(f"{path}: no space left for temporary files of SQLite; {advice}")
+    if is_of_system(error):
+        why = f"{reason(error)} ({error.sqlite_errorname})"
+        return DatabaseError(f"{path}: cannot be read: {why}")
+    return None
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Return whether SQLite found a file to be damaged, or not to be a database."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def is_of_system(error: sqlite3.Error) -> bool:
+    """Return whether the system failed, such as a full disk, and not a statement or a file."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in _SYSTEM_ERRORS
 
 
 def is_interrupted(error: Exception) -> bool:
@@ -184,7 +254,7 @@ def _check_size(path: Path, pages: int) -> None:
     expected = pages * schema.PAGE_SIZE
     if size != expected:
         message = f"it has {size:,} bytes, not {expected:,}"
-        raise DatabaseError(f"{path}: is damaged: {message}; build it again")
+        raise damaged(path, message)
 
 
 def _other_version(path: Path, version: int) -> str:
@@ -213,12 +283,15 @@ def _closed_on_error(path: Path, connection: sqlite3.Connection) -> Iterator[Non
     """Close a connection if checks of its database fail; damage becomes `DatabaseError`."""
     try:
         yield
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         connection.close()
-        raise damaged(path, error) from None
-    except DatabaseError:
+        raise damaged(path, reason(error)) from None
+    except (sqlite3.DatabaseError, DatabaseError) as error:
         connection.close()
-        raise
+        known = _error_of(path, error) if isinstance(error, sqlite3.DatabaseError) else None
+        if known is None:
+            raise
+        raise known from None
 
 
 def _other_statements(path: Path, version: int) -> DatabaseError:
@@ -258,9 +331,9 @@ def _check_statements(path: Path, connection: sqlite3.Connection) -> None:
     statements = dict(rows.fetchall())
     for name in schema.NAMES:
         if name not in statements:
-            raise sqlite3.DatabaseError(f"it has no {name}")
+            raise damaged(path, f"it has no {name}")
     if schema.statements_sha256(statements.items()) != schema.STATEMENTS_SHA256:
         raise _other_statements(path, schema.SCHEMA_VERSION)
     for name in _SHADOWS:
         if not statements.get(name, "").startswith("CREATE TABLE "):
-            raise sqlite3.DatabaseError(f"its {name} is not a table of FTS5")
+            raise damaged(path, f"its {name} is not a table of FTS5")

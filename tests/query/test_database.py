@@ -4,17 +4,23 @@ import json
 import random
 import shutil
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from spack_cache_db import database_file, schema
-from spack_cache_db.database_file import open_database
+from spack_cache_db.database_file import (
+    damage_as_error,
+    open_database,
+    stored_json,
+)
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.database import IDS_AT_ONCE, connected, select_in
 from tests.commands import run
 from tests.pagetexts import SAMPLES
+from tests.processes import completed
 
 
 @pytest.fixture
@@ -87,7 +93,9 @@ def test_a_statement_that_does_not_end_is_ended(
         with pytest.raises(sqlite3.OperationalError, match="interrupted"):
             connection.execute(f"SELECT count(*) FROM ({ENDLESS})").fetchone()
         assert connection.execute(some).fetchone() == (200_000,)
-    told = "is damaged: a statement does not end; build it again"
+    told = (
+        "a statement takes more than 10,000,000 steps of SQLite, which no database of a build needs"
+    )
     with pytest.raises(DatabaseError, match=told), connected(copy) as connection:
         connection.execute(f"SELECT count(*) FROM ({ENDLESS})").fetchone()
 
@@ -112,7 +120,7 @@ def test_flipped_bytes_end_in_one_line(seed: int, copy: Path) -> None:
 def test_a_file_that_was_cut_off_is_refused(copy: Path, cut: int) -> None:
     """However few bytes are missing at its end."""
     copy.write_bytes(copy.read_bytes()[:-cut])
-    with pytest.raises(DatabaseError, match=r"is damaged: .*; build it again"):
+    with pytest.raises(DatabaseError, match=r"is damaged: .*; restore a copy"):
         open_database(copy)
 
 
@@ -120,7 +128,7 @@ def test_a_file_that_was_cut_off_is_refused(copy: Path, cut: int) -> None:
 def test_a_file_without_a_table_or_view_is_refused(copy: Path, name: str) -> None:
     """The message says which one is missing."""
     changed(copy, f"DROP {'VIEW' if name in schema.VIEWS else 'TABLE'} {name}")
-    with pytest.raises(DatabaseError, match=f"is damaged: it has no {name}; build it again"):
+    with pytest.raises(DatabaseError, match=f"is damaged: it has no {name}; restore a copy"):
         open_database(copy)
 
 
@@ -161,10 +169,60 @@ def test_no_list_of_ids_is_too_long() -> None:
     assert found == [*ids]
 
 
-def test_a_value_that_is_too_large_is_damage(copy: Path) -> None:
+def test_a_value_that_is_too_large_is_refused(copy: Path) -> None:
     """It is not read into memory, where it would be copied several times over."""
     changed(copy, "UPDATE releases SET name = printf('%.*c', 20000000, 'x') WHERE id = 1")
     done = run("find", "zlib", copy)
     assert done.exit_code == 2
-    assert done.stderr.startswith(f"Error: {copy}: is damaged: ")
+    assert done.stderr.startswith(f"Error: {copy}: has a value of more than 16,000,000 bytes")
     assert done.stderr.count("\n") == 1
+
+
+def test_an_error_that_is_no_damage_is_raised_as_it_is(samples_file: Path) -> None:
+    """A wrong statement, and an error of the caller, say nothing about the database."""
+    wrong = pytest.raises(sqlite3.OperationalError, match="no such table: none")
+    with wrong, connected(samples_file) as connection:
+        connection.execute("SELECT * FROM none")
+    with pytest.raises(json.JSONDecodeError), connected(samples_file):
+        json.loads("{")
+    stored = pytest.raises(DatabaseError, match="is damaged: it has a text that is not JSON")
+    with stored, connected(samples_file):
+        stored_json("{")
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (sqlite3.SQLITE_CORRUPT, "is damaged: why; restore a copy of it"),
+        (sqlite3.SQLITE_NOTADB, "is damaged: why; restore a copy of it"),
+        (sqlite3.SQLITE_CORRUPT | 1 << 8, "is damaged: why; restore a copy of it"),
+        (sqlite3.SQLITE_IOERR | 1 << 8, r"cannot be read: why \(NAME\)"),
+        (sqlite3.SQLITE_CANTOPEN, r"cannot be read: why \(NAME\)"),
+        (sqlite3.SQLITE_FULL, "no space left for temporary files of SQLite"),
+    ],
+)
+def test_each_error_is_called_what_it_is(code: int, message: str) -> None:
+    """Only two codes of SQLite mean that a file is damaged."""
+    error = sqlite3.OperationalError("why")
+    error.sqlite_errorcode = code
+    error.sqlite_errorname = "NAME"
+    with pytest.raises(DatabaseError, match=f"^x.db: {message}"), damage_as_error(Path("x.db")):
+        raise error
+
+
+def test_a_full_folder_for_temporary_files_is_named(copy: Path, tmp_path: Path) -> None:
+    """SQLite sorts in a file, whose size is limited here."""
+    program = (
+        "import resource, signal, sys\n"
+        "from pathlib import Path\n"
+        "from spack_cache_db.query.database import connected\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+        "with connected(Path(sys.argv[1])) as connection:\n"
+        "    connection.execute('PRAGMA cache_size = 1')\n"
+        "    connection.execute('CREATE TEMP TABLE t AS SELECT a.hash, b.hash AS c "
+        "FROM specs AS a, specs AS b ORDER BY c')\n"
+    )
+    done = completed([sys.executable, "-c", program, str(copy)])
+    assert "DatabaseError" in done.stderr
+    assert "is damaged" not in done.stderr

@@ -25,8 +25,14 @@ from typing import Any
 from spack_cache_db import schema
 from spack_cache_db.bounded_files import KINDS, put_in_place, read_file, sha256_of
 from spack_cache_db.build.output_lock import FileState, require_unchanged, state_of
-from spack_cache_db.database_file import is_database
-from spack_cache_db.errors import DatabaseError, OutputError, reason
+from spack_cache_db.database_file import (
+    damage_as_error,
+    damaged,
+    is_damage,
+    is_database,
+    is_of_system,
+)
+from spack_cache_db.errors import OutputError, reason
 
 NAME = "spack-cache"
 """The database's name in URLs."""
@@ -178,7 +184,10 @@ def require_intact(path: Path) -> None:
             broken = db.execute("PRAGMA foreign_key_check").fetchmany(3)
             damage = db.execute("PRAGMA integrity_check(3)").fetchall()
         except sqlite3.DatabaseError as error:
-            broken, damage = [], [(str(error),)]
+            if not is_damage(error):
+                raise
+            broken = []
+            damage = [(str(error),)]
     if broken or damage != [("ok",)]:
         raise OutputError(f"the built database is damaged, nothing was replaced: {broken} {damage}")
 
@@ -254,7 +263,11 @@ def replacing(output: Path) -> Iterator[Path]:
                     left_over.unlink(missing_ok=True)
         temporary(output).touch()
         yield temporary(output)
-    except (OSError, sqlite3.OperationalError) as error:
+    except OSError as error:
+        raise _cannot_write(output, error) from error
+    except sqlite3.DatabaseError as error:
+        if not is_of_system(error):
+            raise
         raise _cannot_write(output, error) from error
     finally:
         discard(output)
@@ -340,11 +353,9 @@ def current_inspection(database: Path, published: Path | None = None) -> dict[st
             return dict(inspected)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass
-    try:
+    with damage_as_error(published):
         with closing(_connected(database)) as db:
             (result,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if result != "ok":
-            raise sqlite3.DatabaseError(" ".join(result.split()))
+            raise damaged(published, " ".join(result.split()))
         return inspect(database)
-    except sqlite3.DatabaseError as error:
-        raise DatabaseError(f"{published}: is damaged: {error}; build it again") from None

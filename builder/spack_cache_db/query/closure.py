@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from spack_cache_db.database_file import stored_json
 from spack_cache_db.query.database import Lookups, select_in
 from spack_cache_db.query.graph import Reach, read_run_time
 from spack_cache_db.query.mirrors import Mirror, listing_mirrors
@@ -315,7 +316,7 @@ def _read_facts(lookups: Lookups, specs: Iterable[int]) -> dict[int, Facts]:
 
 def read_external(text: str) -> External:
     """Return an external from its JSON text in the table `nodes`."""
-    values = json.loads(text)
+    values = stored_json(text)
     path = values.get("path")
     modules = values.get("module") or ()
     if isinstance(modules, str):

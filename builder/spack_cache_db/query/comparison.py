@@ -6,7 +6,6 @@ these facts; pages have only configurations.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -15,6 +14,7 @@ from functools import lru_cache
 from itertools import accumulate, chain, groupby, product
 from typing import NamedTuple
 
+from spack_cache_db.database_file import stored_json
 from spack_cache_db.query.configurations import configurations_by_id
 from spack_cache_db.query.database import Lookups, has_records, select_in
 from spack_cache_db.query.graph import Needs, Reach, read_needs, recorded_specs
@@ -218,7 +218,7 @@ def read_facts(lookups: Lookups, specs: Iterable[int]) -> dict[int, Facts]:
 @lru_cache(maxsize=1_000)
 def _flags(parameters: str) -> str:
     """Return the compiler flags in a node's parameters, which are JSON, as Spack writes them."""
-    values = json.loads(parameters)
+    values = stored_json(parameters)
     flags = ((name, " ".join(map(str, values.get(name) or ()))) for name in sorted(FLAG_NAMES))
     return " ".join(f'{name}="{value}"' for name, value in flags if value)
 

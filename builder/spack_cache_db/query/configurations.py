@@ -7,7 +7,6 @@ and not in the database or a stack as a whole.
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
 from collections import Counter
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from spack_cache_db.database_file import stored_json
 from spack_cache_db.query.conditions import PLACES, Conditions, asked, only
 from spack_cache_db.query.database import (
     IDS_AT_ONCE,
@@ -251,7 +251,7 @@ def first_releases(lookups: Lookups, ids: Iterable[int], limit: int) -> tuple[st
 
 def _in_places(conn: sqlite3.Connection, place: str, ids: Collection[int]) -> dict[int, list[int]]:
     rows = dict(select_in(conn, IN_PLACES.format(place=place), ids))
-    return {key: json.loads(rows.get(key, "[]")) for key in ids}
+    return {key: stored_json(rows.get(key, "[]")) for key in ids}
 
 
 def count_by_place(
@@ -448,14 +448,14 @@ def runs_of(ids: Iterable[int]) -> list[list[int]]:
 def stored_spec(conn: sqlite3.Connection, dag_hash: str) -> StoredSpec | None:
     """Return the spec with this full hash, listed or not; None if there is none."""
     for key, configuration, stacks, *facts in select(conn, STORED, hash=dag_hash):
-        return StoredSpec(key, configuration, tuple(json.loads(stacks)), *facts)
+        return StoredSpec(key, configuration, tuple(stored_json(stacks)), *facts)
     return None
 
 
 def listings_of(conn: sqlite3.Connection, dag_hash: str) -> tuple[Listing, ...]:
     """Return the presence of a spec in each release, in the database's order."""
     return tuple(
-        Listing(release, kind, tuple(json.loads(stacks)), *binary)
+        Listing(release, kind, tuple(stored_json(stacks)), *binary)
         for release, kind, stacks, *binary in select(conn, LISTINGS, hash=dag_hash)
     )
 

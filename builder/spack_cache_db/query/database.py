@@ -21,7 +21,7 @@ from typing import Any, Self, TypeVar, cast
 
 from spack_cache_db import schema
 from spack_cache_db.bounded_files import AnyPath, checked_file
-from spack_cache_db.database_file import damage_as_error, open_database
+from spack_cache_db.database_file import damage_as_error, open_database, stored_json
 from spack_cache_db.query import NotebookTable, Rows, grouped
 from spack_cache_db.records import INSTALLED
 from spack_cache_db.schema import CONFIGURATION, LABELS
@@ -271,7 +271,7 @@ class Lookups(Memory):
         """Return the names in each set of stacks, sorted, without `root`."""
         sql = "SELECT id, shown FROM stack_sets"
         return self.once(
-            sql, lambda: {key: tuple(json.loads(names)) for key, names in select(self.conn, sql)}
+            sql, lambda: {key: tuple(stored_json(names)) for key, names in select(self.conn, sql)}
         )
 
     def learn(self, versions: set[int], variant_sets: set[int]) -> None:

@@ -15,6 +15,7 @@ from itertools import chain, islice
 from operator import and_, or_
 from typing import NamedTuple
 
+from spack_cache_db.database_file import stored_json
 from spack_cache_db.query.database import Lookups, select, select_ids, select_in
 
 EDGES = """
@@ -196,7 +197,7 @@ def _external(external: str | None) -> str | None:
     """Return the path or the modules of an external."""
     if external is None:
         return None
-    values = json.loads(external)
+    values = stored_json(external)
     module = values.get("module") or ()
     return str(values.get("path") or " ".join([module] if isinstance(module, str) else module))
 

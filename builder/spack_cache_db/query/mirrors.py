@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from spack_cache_db.database_file import stored_json
 from spack_cache_db.query.database import Lookups, Release, select, select_ids, select_in
 from spack_cache_db.records import INSTALLED
 from spack_cache_db.releases import public_mirror
@@ -114,7 +115,7 @@ def _read_mirrors(lookups: Lookups) -> _Mirrors:
             stack=None if is_root else stack,
             url=url,
             is_signed=None if is_signed is None else bool(is_signed),
-            settings=json.loads(settings) if settings else {},
+            settings=stored_json(settings) if settings else {},
             order=(release.position, place),
         )
         by_id[mirror_id] = mirror

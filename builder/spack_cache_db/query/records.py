@@ -17,6 +17,7 @@ from itertools import chain
 from operator import and_
 from typing import Any
 
+from spack_cache_db.database_file import stored_json
 from spack_cache_db.environments import ALL, PackageRules, Requirement
 from spack_cache_db.query import graph
 from spack_cache_db.query.conditions import (
@@ -204,7 +205,7 @@ class SpecRecords:
         """Return the specs whose node's namespace and parameters satisfy a function."""
         nodes = select(self.lookups.conn, "SELECT id, namespace, parameters FROM nodes")
         return self._with_node(
-            {key for key, space, values in nodes if is_as_asked(space, json.loads(values))}
+            {key for key, space, values in nodes if is_as_asked(space, stored_json(values))}
         )
 
     def _with_node(self, nodes: Set[int]) -> Set[int]:

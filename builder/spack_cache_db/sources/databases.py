@@ -20,7 +20,7 @@ import msgspec
 import zstandard
 
 from spack_cache_db import schema
-from spack_cache_db.database_file import damage_as_error, open_source
+from spack_cache_db.database_file import damage_as_error, damaged, open_source
 from spack_cache_db.errors import DatabaseError, Fault, InputError
 from spack_cache_db.records import INSTALLED, Configuration, Problem
 from spack_cache_db.schema import CONFIGURATION, CONFIGURATION_JOINS, word_of
@@ -134,7 +134,7 @@ def read_database(file: File) -> Columns:
         with closing(open_source(path)) as conn, damage_as_error(path):
             (result,) = conn.execute("PRAGMA quick_check(1)").fetchone()
             if result != "ok":
-                raise sqlite3.DatabaseError(" ".join(result.split()))
+                raise damaged(path, " ".join(result.split()))
             _Database(conn, file.location, writer).read()
     except DatabaseError as error:
         message = str(error).removeprefix(f"{path}: ")
