@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.sources.fetch.addresses import Login, Mirror, NamedMirrors, read_mirror_config
+from spack_cache_db.sources.indexes import LoginVariables, Properties, settings_of
 
 VARIABLES = {"USER_NAME": "me", "SECRET": "s3cret", "TOKEN": "t0ken", "SITE": "/srv"}
 
@@ -15,6 +16,7 @@ def _variables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Variables with secrets and a path."""
     for name, value in VARIABLES.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
 
 
 def config(folder: Path, text: str) -> NamedMirrors:
@@ -32,7 +34,7 @@ def mirror(folder: Path, text: str) -> Mirror:
     return only
 
 
-E = {"endpoint": "https://e"}
+E = {"endpoint": "https://e", "properties": Properties(endpoint_url="https://e")}
 
 
 @pytest.mark.parametrize(
@@ -46,12 +48,25 @@ E = {"endpoint": "https://e"}
         ("{url: s3://a, fetch: {endpoint_url: https://e}}", "s3://a", E),
         ("{fetch: {url: s3://b, endpoint_url: null, access_pair: [null, null]}}", "s3://b", {}),
         ("{url: s3://b, endpoint_url: https://e, fetch: {endpoint_url: null}}", "s3://b", {}),
-        ("{url: s3://b, signed: false, source: no, autopush: true, other: [1]}", "s3://b", {}),
+        ("{url: s3://b, source: no, autopush: true, other: [1]}", "s3://b", {}),
+        (
+            "{url: s3://b, signed: false, autopush: true}",
+            "s3://b",
+            {"properties": Properties(signed=False)},
+        ),
         ("/srv/mirror", "file:///srv/mirror", {}),
         ("$SITE/a b", "file:///srv/a%20b", {}),
         ("'${SITE}/../x'", "file:///x", {}),
-        ("{url: s3://b, view: a/b}", "s3://b", {"views": ("a/b",)}),
-        ("{url: s3://a, view: a, fetch: s3://b}", "s3://b", {"views": ("a",)}),
+        (
+            "{url: s3://b, view: a/b}",
+            "s3://b",
+            {"views": ("a/b",), "properties": Properties(view="a/b")},
+        ),
+        (
+            "{url: s3://a, view: a, fetch: s3://b}",
+            "s3://b",
+            {"views": ("a",), "properties": Properties(view="a")},
+        ),
         (
             "{url: s3://b, include_binary: [zlib, +x], exclude_binary: [y]}",
             "s3://b",
@@ -86,6 +101,51 @@ def test_logins(tmp_path: Path, text: str, login: Login | None) -> None:
     assert mirror(tmp_path, f"{{url: s3://b, {text}}}").login == login
     assert mirror(tmp_path, f"{{fetch: {{url: s3://b, {text}}}}}").login == login
     assert mirror(tmp_path, f"{{url: s3://b, push: {{{text}}}}}").login is None
+
+
+@pytest.mark.parametrize(
+    ("text", "properties"),
+    [
+        ("access_pair: [me, s3cret], access_token: t0ken", Properties()),
+        (
+            "access_pair: {id: me, secret_variable: SECRET}",
+            Properties(access_pair=LoginVariables(secret_variable="SECRET")),
+        ),
+        (
+            "access_pair: {id_variable: USER_NAME, secret_variable: SECRET}, profile: p",
+            Properties(
+                profile="p",
+                access_pair=LoginVariables(id_variable="USER_NAME", secret_variable="SECRET"),
+            ),
+        ),
+        ("access_token_variable: TOKEN", Properties(access_token_variable="TOKEN")),
+        (
+            "endpoint_url: 'https://me:s3cret@host/?a=t0ken'",
+            Properties(endpoint_url="https://host/"),
+        ),
+    ],
+)
+def test_properties_that_users_need(tmp_path: Path, text: str, properties: Properties) -> None:
+    """Names of variables are kept; values of logins are not, wherever they are."""
+    found = mirror(tmp_path, f"{{url: s3://b, {text}}}").properties
+    assert found == properties
+    for secret in VARIABLES.values():
+        assert f'"{secret}' not in (settings_of(found) or "")
+
+
+@pytest.mark.parametrize("url", ["/srv/mirror", "https://host/a", "oci://host/a"])
+def test_a_profile_that_is_not_needed_is_accepted(tmp_path: Path, url: str) -> None:
+    """Only an object store needs the login of a profile."""
+    assert mirror(tmp_path, f"{{url: '{url}', profile: x}}").properties.profile == "x"
+
+
+def test_a_profile_beside_a_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A login, or the variables of an exported profile, replace a profile."""
+    pair = "access_pair: {id_variable: USER_NAME, secret_variable: SECRET}"
+    found = mirror(tmp_path, f"{{url: s3://b, profile: x, {pair}}}")
+    assert (found.login, found.properties.profile) == (Login("me", "s3cret"), "x")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    assert mirror(tmp_path, "{url: s3://b, profile: x}").properties.profile == "x"
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,12 @@ def test_filters(mirror: str, output: Path) -> None:
     words = "3 binaries left out by include_binary or exclude_binary in mirror.json"
     assert fetched.stderr == result.stderr == f"Note: {manifest}: {words}\n"
     address = read_address((output / "some/root/mirror.json").read_bytes())
-    assert address == Address(mirror, ("tlib", "tapp"), ("^tprov",))
+    assert address == Address(
+        url=mirror,
+        # Its manifests are not signed.
+        signed=False,
+        include_binary=("tlib", "tapp"),
+        exclude_binary=("^tprov",),
+    )
     assert [row[2] for row in built(output) if row[0] == "some"] == ["tlib", "tlib"]
     assert len([row for row in built(output) if row[0] == "all"]) == 5

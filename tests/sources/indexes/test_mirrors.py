@@ -99,7 +99,11 @@ def test_binaries_that_a_mirror_leaves_out(tmp_path: Path, layout: str) -> None:
     shutil.rmtree(folder / "v3/manifests/index/myview")
     if layout == "spec files":
         shutil.rmtree(folder / "v3/manifests/index")
-    address = Address("file:///mirror", ("tlib", "tapp", "tool"), ("tlib langs=c",))
+    address = Address(
+        url="file:///mirror",
+        include_binary=("tlib", "tapp", "tool"),
+        exclude_binary=("tlib langs=c",),
+    )
     (folder / "mirror.json").write_bytes(write_address(address))
 
     report = build(folder, tmp_path / "x.db")
@@ -147,7 +151,7 @@ def test_the_index_of_an_empty_mirror(tmp_path: Path, version: str) -> None:
 def test_manifests_say_how_large_a_binary_is_and_where(tmp_path: Path) -> None:
     """The index does not; the address of the mirror is that of the file beside it."""
     folder = write_layout3(tmp_path / "mirror", {None: index(record(node("a")))})
-    (folder / "mirror.json").write_bytes(write_address(Address("https://cache.example.org/v1")))
+    (folder / "mirror.json").write_bytes(write_address(Address(url="https://cache.example.org/v1")))
     blob = write_blob(folder, b"a binary", "application/vnd.spack.install.v2.tar+gzip")
     manifests = folder / "v3" / "manifests" / "spec" / "a"
     manifests.mkdir(parents=True)

@@ -18,6 +18,7 @@ from spack_cache_db.bounded_yaml import NOTHING, compose, entries_of, line_of, t
 from spack_cache_db.errors import Fault, InputError, LineFault
 from spack_cache_db.records import ROOT, is_name
 from spack_cache_db.sources import BROKEN, message_of, quoted
+from spack_cache_db.sources.indexes import VARIABLE_NAME, LoginVariables, Properties
 from spack_cache_db.sources.indexes.binary_filter import parse_filter
 
 _USER = re.compile(r"(?<=://)[^/?#]*@")
@@ -67,6 +68,7 @@ class Mirror(NamedTuple):
         has_index: whether the mirror's own index is fetched too, beside the views.
         manifest: the URL of the manifest of releases that names the mirror, if one does.
         endpoint: URL of the object store of an `s3://` URL; None for Amazon's.
+        properties: the properties in Spack's configuration that users of the mirror need.
     """
 
     url: str
@@ -80,6 +82,7 @@ class Mirror(NamedTuple):
     exclude_binary: tuple[str, ...] = ()
     login: Login | None = None
     endpoint: str | None = None
+    properties: Properties = Properties()
 
     @property
     def folder(self) -> str:
@@ -206,6 +209,8 @@ def read_release_manifest(
     return NamedMirrors(tuple(mirrors), tuple(faults), stacks=pairs)
 
 
+_AWS_KEY = "AWS_ACCESS_KEY_ID"
+"""The variable with the user of Amazon's tools, such as that of an exported profile."""
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
@@ -228,6 +233,7 @@ class _Mirror(Struct, frozen=True):
     include_binary: tuple[str, ...] | None = None
     exclude_binary: tuple[str, ...] | None = None
     binary: bool = True
+    signed: bool | None = None
 
 
 def read_mirror_config(path: Path) -> NamedMirrors:
@@ -287,13 +293,15 @@ def _mirror(name: str, entry: _Mirror, folder: Path) -> Mirror:
     url, filters = entry.url, (entry.include_binary or (), entry.exclude_binary or ())
     if not url:
         raise ValueError("has no url to fetch from, expected url: or fetch:")
-    if entry.profile:
-        raise ValueError("has a profile, which cannot be read: expected access_pair:")
     for specs in filters:
         parse_filter(specs)
     if "://" not in url:
         text = _VARIABLE.sub(lambda match: _variable(match[1] or match[2]), url)
         url = Path(os.path.normpath(folder / Path(text).expanduser())).as_uri()
+    login = _login(entry)
+    if entry.profile and url.startswith("s3:") and not (login or os.environ.get(_AWS_KEY)):
+        expected = f"expected access_pair:, or the variable {_AWS_KEY}"
+        raise ValueError(f"has a profile, which cannot be read: {expected}")
     return Mirror(
         url,
         name,
@@ -301,9 +309,34 @@ def _mirror(name: str, entry: _Mirror, folder: Path) -> Mirror:
         has_index=not entry.view,
         include_binary=filters[0],
         exclude_binary=filters[1],
-        login=_login(entry),
+        login=login,
         endpoint=entry.endpoint_url or None,
+        properties=_properties(entry),
     )
+
+
+def _properties(entry: _Mirror) -> Properties:
+    """Return the properties that users need; names of variables, and no secrets."""
+    pair = entry.access_pair
+    variables = None
+    if isinstance(pair, _Pair):
+        variables = LoginVariables(
+            id_variable=_name_of_variable(pair.id_variable),
+            secret_variable=_name_of_variable(pair.secret_variable),
+        )
+    return Properties(
+        signed=entry.signed,
+        endpoint_url=shown(entry.endpoint_url) if entry.endpoint_url else None,
+        profile=entry.profile or None,
+        access_pair=variables,
+        access_token_variable=_name_of_variable(entry.access_token_variable),
+        view=entry.view or None,
+    )
+
+
+def _name_of_variable(text: str | None) -> str | None:
+    """Return the name of a variable; None for another text, which may be a secret."""
+    return text if text and re.fullmatch(VARIABLE_NAME, text) else None
 
 
 def _login(entry: _Mirror) -> Login | None:

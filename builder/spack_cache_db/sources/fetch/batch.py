@@ -26,6 +26,7 @@ from spack_cache_db.sources.fetch.remote_files import (
     Registry,
     fetch_mirror,
     fetch_packages,
+    fetch_signatures,
     fetch_sizes,
     manifest_size,
 )
@@ -156,7 +157,8 @@ class Run:
 
     async def _fetch(self, web: Web, folder: StackFolder, mirror: Mirror) -> None:
         url = mirror.url
-        size_of: Callable[[Binary], Awaitable[int]] = partial(manifest_size, web, url)
+        signatures: dict[str, bool] = {}
+        size_of: Callable[[Binary], Awaitable[int]] = partial(manifest_size, web, url, signatures)
         if mirror.is_package_data:
             await fetch_packages(web, folder, url, self._options.package_names)
             return
@@ -168,5 +170,9 @@ class Run:
             registry = Registry(web, url, plain_http=self._options.plain_http)
             size_of = registry.size
             await registry.fetch(folder)
+        has_news = folder.changed or folder.signed is None
         if self._options.sizes and not folder.faults:
             self._notes += await fetch_sizes(web, folder, url, size_of)
+        is_mirror = not url.startswith("oci:") and not folder.faults
+        if is_mirror and has_news and mirror.properties.signed is None:
+            await fetch_signatures(web, folder, mirror, signatures)

@@ -13,7 +13,7 @@ import io
 import re
 import tarfile
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -45,6 +45,7 @@ from spack_cache_db.sources.fetch.web import (
     LoginFault,
     MismatchFault,
     NotThereFault,
+    SilenceFault,
     Web,
     require_size,
 )
@@ -57,13 +58,22 @@ from spack_cache_db.sources.indexes import (
     Blob,
     Bytes,
     IndexFault,
+    is_clear_signed,
     is_sum,
     read_manifest,
     read_sizes,
+    read_spec_file,
 )
-from spack_cache_db.sources.indexes.mirrors import Binary, files_without_index, listed_binaries
+from spack_cache_db.sources.indexes.mirrors import (
+    Binary,
+    agreed,
+    files_without_index,
+    first_entries,
+    listed_binaries,
+)
 from spack_cache_db.sources.packages import is_package_data, read_facts
 from spack_cache_db.spack.lexer import is_package
+from spack_cache_db.spack.nodes import Node
 
 T = TypeVar("T")
 
@@ -310,13 +320,80 @@ class Registry:
         return bool(url.hostname) and (url.scheme == "https" or (url.scheme == "http" and is_local))
 
 
-async def manifest_size(web: Web, url: str, binary: Binary) -> int:
-    """Return the size of a tarball in a mirror of layout 3; `FetchFault` if it is not known."""
+async def manifest_size(web: Web, url: str, signatures: dict[str, bool], binary: Binary) -> int:
+    """Return the size of a tarball in a mirror of layout 3; `FetchFault` if it is not known.
+
+    Whether the manifest is signed is added to `signatures`, by the hash of the binary.
+    """
+    at = _spec_manifest(url, binary)
+    manifest = await web.read(at)
+    size = _blob_of(at, manifest, TARBALL).content_length
+    signatures[binary[-1]] = is_clear_signed(manifest)
+    return size
+
+
+def _spec_manifest(url: str, binary: Binary) -> str:
+    """Return the URL of the manifest of a binary in a mirror of layout 3."""
     # Names of files are those of Spack 1.2 (`filesystem.py`, `polite_filename`).
     name = re.sub(r"[^A-Za-z0-9_+.-]", "_", "-".join(binary))
     name = name if url.startswith("s3:") else quote(name)
-    at = f"{url}/v3/manifests/spec/{binary[0]}/{name}.spec.manifest.json"
-    return _blob_of(at, await web.read(at), TARBALL).content_length
+    return f"{url}/v3/manifests/spec/{binary[0]}/{name}.spec.manifest.json"
+
+
+SIGNATURES_READ = 3
+"""Binaries of a mirror whose signatures are looked for: the first by hash."""
+
+
+async def fetch_signatures(
+    web: Web, folder: StackFolder, mirror: Mirror, known: Mapping[str, bool]
+) -> None:
+    """Set `folder.signed`: whether the binaries of a mirror are signed.
+
+    One or two small files are read for each of a few binaries. A file that cannot be read shows
+    nothing; it is not a fault of the mirror. `known` has what this run has already seen, by hash.
+    """
+    entries = await asyncio.to_thread(first_entries, folder.path, SIGNATURES_READ)
+    is_layout_2 = LAYOUT_2_INDEX in folder.files
+    signatures = []
+    for entry in entries:
+        dag_hash = entry.node.hash
+        is_signed = _is_signed_2 if is_layout_2 else _is_signed_3
+        if dag_hash in known:
+            signatures.append(known[dag_hash])
+            continue
+        try:
+            signatures.append(await is_signed(web, mirror.url, entry.node))
+        except (NotThereFault, IndexFault):
+            continue
+        except (FetchFault, SilenceFault):
+            break  # The server does not answer, or requires a login.
+    folder.signed = agreed(signatures)
+
+
+async def _is_signed_3(web: Web, url: str, node: Node) -> bool:
+    """Return whether a binary of layout 3 is signed; a fault if it has no manifest."""
+    data = await web.read(_spec_manifest(url, (node.name, node.version, node.hash)))
+    # Some servers return a page of HTML for a missing file.
+    read_manifest(data)
+    return is_clear_signed(data)
+
+
+async def _is_signed_2(web: Web, url: str, node: Node) -> bool:
+    """Return whether a binary of layout 2 is signed; a fault if it has no spec file."""
+    parts = (
+        f"{node.platform}-{node.os}-{node.target}",
+        (node.compiler or "").replace("@", "-"),
+        f"{node.name}-{node.version}-{node.hash}",
+    )
+    name = "-".join(parts)
+    name = name if url.startswith("s3:") else quote(name)
+    at = f"{url}/build_cache/{name}.spec.json"
+    try:
+        data = await web.read(f"{at}.sig")
+    except NotThereFault:
+        data = await web.read(at)
+    read_spec_file(data)
+    return is_clear_signed(data)
 
 
 async def fetch_sizes(

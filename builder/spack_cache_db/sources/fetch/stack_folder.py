@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from spack_cache_db.bounded_files import FileFault, put_in_place, read_file, sha256_of
 from spack_cache_db.sources import ADDRESS_FILE, BROKEN, SIZES_FILE
@@ -50,6 +50,7 @@ class _State(Struct):
 
     manifest: str | None = None
     files: dict[str, FetchedFile] = {}
+    signed: bool | None = None
 
 
 _STATE = msgspec.json.Decoder(_State)
@@ -63,6 +64,7 @@ class StackFolder:
         kept: names of files that are part of the mirror; others are removed.
         changed: whether this run changed a file.
         faults: faults of views and of packages, which keep files of earlier runs.
+        signed: whether the binaries are signed, as this or an earlier run has seen.
     """
 
     def __init__(self, output: Path, mirror: Mirror) -> None:
@@ -75,10 +77,17 @@ class StackFolder:
         self.kept = {SIZES_FILE}
         self.changed = False
         self.faults: list[FetchFault] = []
+        self.signed = state.signed
         self._manifest = manifest
-        address = Address(shown(mirror.url), mirror.include_binary, mirror.exclude_binary)
         # A folder with an address file would be read as a mirror.
-        self._address = None if mirror.is_package_data else write_address(address)
+        self._address = None
+        if not mirror.is_package_data:
+            self._address = Address(
+                url=shown(mirror.url),
+                include_binary=mirror.include_binary,
+                exclude_binary=mirror.exclude_binary,
+                **structs.asdict(mirror.properties),
+            )
 
     def unchanged(self, name: str, url: str) -> FetchedFile | None:
         """Return the record of a file if it came from `url` and was not changed since."""
@@ -115,7 +124,7 @@ class StackFolder:
                 latest = await web.save(url, stream, web.limits.max_size, {**headers, **conditions})
             if latest is not None:
                 checksum = await asyncio.to_thread(_verified, part, url, sha256)
-                self._write(ADDRESS_FILE, self._address)
+                self._write_address()
                 path.parent.mkdir(parents=True, exist_ok=True)
                 put_in_place(part, path)
                 self._record(name, FetchedFile(shown(url), checksum, {**latest}), earlier)
@@ -126,7 +135,7 @@ class StackFolder:
     def write(self, name: str, data: bytes, url: str, conditions: Headers = NO_HEADERS) -> None:
         """Write a small file."""
         earlier = self.unchanged(name, url)
-        self._write(ADDRESS_FILE, self._address)
+        self._write_address()
         self._write(name, data)
         checksum = hashlib.sha256(data).hexdigest()
         self._record(name, FetchedFile(shown(url), checksum, {**conditions}), earlier)
@@ -144,17 +153,26 @@ class StackFolder:
                 (self.path / name).unlink()
                 _remove_empty((self.path / name).parent, self.path)
             del self.files[name]
-        self._write(ADDRESS_FILE, self._address)
+        self._write_address()
 
     def save(self) -> None:
         """Write the record of the folder."""
         if self.files:
-            state = msgspec.json.encode(_State(self._manifest, self.files), order="sorted")
+            record = _State(self._manifest, self.files, self.signed)
+            state = msgspec.json.encode(record, order="sorted")
             self._write(STATE_FILE, msgspec.json.format(state, indent=1))
 
-    def _write(self, name: str, data: bytes | None) -> None:
+    def _write_address(self) -> None:
+        """Write the address of a mirror; its configuration comes before what runs have seen."""
+        address = self._address
+        if address is not None:
+            if address.signed is None:
+                address = structs.replace(address, signed=self.signed)
+            self._write(ADDRESS_FILE, write_address(address))
+
+    def _write(self, name: str, data: bytes) -> None:
         path = self.path / name
-        if data is not None and _read(path, _MAX_STATE) != data:
+        if _read(path, _MAX_STATE) != data:
             part = path.with_name(f".{path.name.lstrip('.')}.part")
             with _new_file(part) as stream:
                 stream.write(data)

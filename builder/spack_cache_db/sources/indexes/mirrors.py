@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
 from spack_cache_db.bounded_files import read_file, unreadable
-from spack_cache_db.errors import Fault, InputError, counted, faults_of
+from spack_cache_db.errors import Fault, InputError, LineFault, counted, faults_of
 from spack_cache_db.records import FILTERED, Problem
 from spack_cache_db.sources import (
     ADDRESS_FILE,
@@ -48,10 +49,12 @@ from spack_cache_db.sources.indexes import (
     OpenIndex,
     SpecFileRecords,
     decompressed,
+    is_clear_signed,
     read_address,
     read_manifest,
     read_sizes,
     read_spec_file,
+    settings_of,
 )
 from spack_cache_db.sources.indexes.binary_filter import BinaryFilter, parse_filter
 
@@ -61,6 +64,9 @@ _PLAIN = (LAYOUT_2_INDEX, ".spack-db/index.json", "index.json")
 
 _SPEC_MANIFEST = ".spec.manifest.json"
 _SPEC_SUFFIXES = (".spec.json", ".spec.json.sig", ".spec.yaml")
+
+MOST_SIGNATURES = 1000
+"""Number of spec manifests of a mirror that are searched for a signature."""
 
 
 def is_spacks(data: bytes) -> bool:
@@ -133,6 +139,26 @@ def files_to_read(folder: Path) -> list[Path]:
     return [*paths, *specs, *filter(Path.is_file, beside)]
 
 
+def first_entries(folder: Path, count: int) -> list[Entry]:
+    """Return the records of the first binaries of a mirror's indexes, sorted by hash."""
+    entries: list[Entry] = []
+    for opened in _opened_indexes(folder):
+        for dag_hash in sorted(opened.records):
+            if len(entries) == count:
+                return entries
+            with suppress(IndexFault):
+                entry = opened.records.entry(dag_hash)
+                if entry.is_binary:
+                    entries.append(entry)
+    return entries
+
+
+def agreed(signatures: Iterable[bool]) -> bool | None:
+    """Return whether all binaries of a mirror are signed; None if they differ or none is known."""
+    distinct = set(signatures)
+    return distinct.pop() if len(distinct) == 1 else None
+
+
 Binary = tuple[str, str, str]
 """The package, the version and the hash of a binary."""
 
@@ -177,12 +203,15 @@ def _faults_of(location: str) -> Iterator[None]:
 class _Mirror:
     """The folder of a mirror: its indexes or spec files, and its binaries.
 
-    `url` is the mirror's address, None if unknown; `faults` are the faults of the address file.
+    `url` is the mirror's address, None if unknown; `settings` are the properties that its users
+    need, as JSON; `faults` are the faults of the address file.
     """
 
     def __init__(self, mirror: File, place: Place) -> None:
         self.folder = folder = Path(mirror.location)
         self.url: str | None = None
+        self.settings: str | None = None
+        self._signed: bool | None = None
         self.faults: tuple[Fault, ...] = ()
         self.filter = BinaryFilter()
         self._sizes: dict[str, int] = {}
@@ -194,6 +223,8 @@ class _Mirror:
                     filters = address.include_binary, address.exclude_binary
                     self.filter = BinaryFilter(*map(parse_filter, filters))
                     self.url = address.url
+                    self.settings = settings_of(address)
+                    self._signed = address.signed
                 if os.path.lexists(folder / SIZES_FILE):
                     self._sizes = read_sizes(read_file(folder / SIZES_FILE, MAX_INDEX))
         except InputError as error:
@@ -228,6 +259,44 @@ class _Mirror:
             return BinaryPlace()
         tarball = Tarball(f"{self._base}/{blob.path}", is_whole=True) if self._base else None
         return BinaryPlace(str(blob.content_length), tarball)
+
+    @cached_property
+    def is_signed(self) -> bool | None:
+        """Whether the binaries are signed; None if they differ or nothing shows it.
+
+        `signed` in the address file decides, then the spec files or their manifests, then public
+        keys. Spack does not sign images of registries (Spack 1.2 `cmd/buildcache.py`). The file
+        `layout.json` is the same with and without signatures.
+        """
+        if self._signed is not None:
+            return self._signed
+        if self.url is not None and self.url.startswith("oci:"):
+            return False
+        signatures = self._signatures_3() or self._signatures_2()
+        if signatures:
+            return agreed(signatures)
+        return True if self._has_keys() else None
+
+    def _signatures_3(self) -> list[bool]:
+        """Return whether the first spec manifests of layout 3, by hash, are clear-signed."""
+        signatures = []
+        for _, path in sorted(self.spec_manifests.items())[:MOST_SIGNATURES]:
+            # Opening the binary reports a manifest that cannot be read.
+            with suppress(OSError, InputError, LineFault):
+                signatures.append(is_clear_signed(read_file(path, MAX_MANIFEST)))
+        return signatures
+
+    def _signatures_2(self) -> list[bool]:
+        """Return whether each spec file of layout 2 is signed: the signed one is a `.sig` file."""
+        names = {path.name for path in (self.folder / "build_cache").glob("*.spec.json*")}
+        signed = {name.removesuffix(".sig") for name in names if name.endswith(".sig")}
+        plain = {name for name in names if name.endswith(".spec.json")}
+        return [name in signed for name in signed | plain]
+
+    def _has_keys(self) -> bool:
+        """Return whether the folder has a public key of layout 3 or 2."""
+        patterns = ("v3/manifests/key/*.key.manifest.json", "build_cache/_pgp/*.pub")
+        return any(next(self.folder.glob(pattern), None) for pattern in patterns)
 
     def index_paths(self) -> list[Path]:
         """Return the manifests of its indexes and views, or its plain indexes; sorted.
@@ -344,7 +413,16 @@ def _opened(
     except ValueError as error:
         raise IndexFault(str(error)) from None
     url, is_named = mirror.url if mirror else None, is_installed and place.release is not None
-    facts = IndexFacts(stack, records.format, url, whole, is_installed, is_named)
+    facts = IndexFacts(
+        stack,
+        records.format,
+        url,
+        whole,
+        is_installed,
+        is_named,
+        is_signed=mirror.is_signed if mirror and not is_installed else None,
+        settings=mirror.settings if mirror else None,
+    )
     document = Document(file.location, file.path, sha256, release, index_facts=facts)
     unknown = Counter[str]()
     left_out = mirror.filter.left_out(records) if mirror else frozenset()
