@@ -26,7 +26,7 @@ ORDER BY versions.position DESC, compilers.compiler DESC, configurations.id`;
 const BINARIES = `
 SELECT hash, release_count, last_seen FROM specs WHERE configuration = ?1 AND release_count > 0 AND NOT is_gone
 ORDER BY last_seen IS NOT NULL, last_seen DESC, hash`;
-const RELEASES = "SELECT id, name, kind FROM releases ORDER BY position";
+const RELEASES = "SELECT id, name, kind, is_copy FROM releases ORDER BY position";
 const LISTING = "SELECT 1 FROM listings JOIN specs ON specs.id = listings.spec WHERE release = ?1 AND hash = ?2";
 
 const catalogue = await (await fetch("catalogue.json", { cache: "no-cache" })).json();
@@ -91,27 +91,52 @@ const quoted = (word) => /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replace
 
 const link = (kind, name) => element("a", { href: `#/${kind}/${encodeURIComponent(name)}` }, name);
 
-/* The first release that lists a binary and whose mirror has a known address, as `find --install`. */
+/* The commands of `find --install`: they load an installed spec, or install from the fewest mirrors. */
 const commands = async (name, hash) => {
-  const spec = `${name}/${hash}`;
-  let first;
-  for (const [id, release, kind] of (await ask(RELEASES)).rows) {
-    if ((await ask(LISTING, [id, hash])).rows.length === 0) continue;
-    if (kind === "installed") return [`spack load ${quoted(spec)}`];
-    const url = await mirror(release, hash);
-    const found = [`spack mirror add ${quoted(release)} ${quoted(url ?? catalogue.placeholder)}`, catalogue.trust, `spack install --cache-only ${quoted(spec)}`];
-    if (url) return found;
-    first ??= found;
+  const spec = quoted(`${name}/${hash}`);
+  let page;
+  for (const [id, release, kind, isCopy] of (await ask(RELEASES)).rows) {
+    if (isCopy || (await ask(LISTING, [id, hash])).rows.length === 0) continue;
+    if (kind === "installed") return { lines: [`spack load ${spec}`] };
+    page ??= release;
   }
-  return first ?? [];
+  if (page === undefined) return { lines: [] };
+  const closure = (await ask(catalogue.statements.closure, { ":hash": hash })).rows
+    .map(([, dependency, ids]) => ({ dependency, ids: JSON.parse(ids) }));
+  const lists = (mirror, { ids }) => ids.some((id) => mirror.ids.includes(id));
+  const isListed = (member) => catalogue.mirrors.some((mirror) => lists(mirror, member));
+  // Only a page lists the binary: its dependencies are not known.
+  if (closure.length === 0 || !isListed(closure[0])) return { lines: [await addOfPage(page, hash), catalogue.trust, `spack install --cache-only ${spec}`] };
+  const mirrors = chosenMirrors(closure.filter(isListed), lists);
+  const missing = [...new Set(closure.filter((member) => !isListed(member)).map(({ dependency }) => dependency))].sort();
+  const trust = mirrors.some(({ isSigned }) => isSigned) ? [catalogue.trust] : [];
+  const install = missing.length ? `spack install ${spec}` : `spack install --cache-only ${spec}`;
+  const adds = mirrors.map((mirror, at) => (mirrors.slice(0, at).some(({ release }) => release === mirror.release) ? mirror.addBeside : mirror.add));
+  return { lines: [...adds, ...trust, install], missing };
 };
 
-const mirror = async (release, hash) => {
-  const [row] = (await ask(catalogue.statements.mirror, { ":release": release, ":hash": hash })).rows;
-  if (row && row[1]) return row[0];
+/* The first mirror that lists all; or else the one with most of what is left, until nothing is. The first
+   member is the binary itself, whose mirror comes first. */
+const chosenMirrors = (members, lists) => {
+  const chosen = [];
+  let left = members;
+  while (left.length) {
+    const count = (mirror) => left.filter((member) => lists(mirror, member)).length;
+    const offered = chosen.length ? catalogue.mirrors : catalogue.mirrors.filter((mirror) => lists(mirror, members[0]));
+    const best = offered.reduce((one, other) => (count(other) > count(one) ? other : one));
+    chosen.push(best);
+    left = left.filter((member) => !lists(best, member));
+  }
+  return chosen;
+};
+
+/* A binary that only a page lists is where its tarball is, or else in the mirror of its release. */
+const addOfPage = async (release, hash) => {
   const [tarball] = (await ask(catalogue.statements.tarball, { ":release": release, ":hash": hash })).rows;
   const [prefix, path] = (tarball?.[0] ?? "").split(catalogue.tarballPath);
-  return path ? prefix : row ? row[0] : catalogue.publicMirrors[release];
+  const mirror = catalogue.mirrors.find((each) => each.release === release);
+  if (!path && mirror) return mirror.add;
+  return `spack mirror add ${quoted(release)} ${quoted(path ? prefix : catalogue.publicMirrors[release])}`;
 };
 
 const pages = {
@@ -146,10 +171,11 @@ const pages = {
 
   binary: async (spec) => {
     const [name, hash] = spec.split("/");
-    const lines = await commands(name, hash);
+    const { lines, missing = [] } = await commands(name, hash);
     return [
       element("h1", {}, link("package", name), " ", element("span", { class: "hash" }, `/${hash}`)),
-      lines.length ? element("h2", {}, "Install it") : element("p", {}, "No release lists this binary."),
+      lines.length ? element("h2", {}, "Install it") : element("p", {}, "No mirror lists this binary."),
+      missing.length ? element("p", { class: "notice" }, `No mirror here has a binary of ${missing.join(", ")}: Spack builds from source.`) : "",
       ...lines.map((line) => element("pre", {}, element("code", {}, line))),
     ];
   },

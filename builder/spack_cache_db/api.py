@@ -28,6 +28,7 @@ from spack_cache_db.query.conditions import UnsupportedQuery
 from spack_cache_db.query.configurations import FoundSpec
 from spack_cache_db.query.coverage import Cover, CoveredSpec, cover
 from spack_cache_db.query.database import Info, OpenFile, info
+from spack_cache_db.query.install_plan import InstallPlan, install_plan
 from spack_cache_db.query.names import UnknownNameError
 from spack_cache_db.query.packages import PackageData, PackageStatus, behind, package_data
 from spack_cache_db.query.retention import Retention, retention
@@ -53,6 +54,7 @@ __all__ = [
     "History",
     "HistoryRow",
     "InputError",
+    "InstallPlan",
     "OutputError",
     "PackageData",
     "PackageStatus",
@@ -73,6 +75,7 @@ __all__ = [
     "find",
     "history",
     "info",
+    "install_plan",
     "package_data",
     "retention",
     "verify",
@@ -98,6 +101,7 @@ class Cache(OpenFile):
     cover = cover
     diff = diff
     history = history
+    install_plan = install_plan
     behind = behind
     package_data = package_data
     retention = retention

@@ -108,7 +108,7 @@ def test_differences(options: tuple[str, ...], file: Path) -> None:
     "command",
     [
         ("find", "zlib", "--json", "--csv"),
-        ("find", "zlib", "--json", "--install"),
+        ("find", "zlib", "--csv", "--install"),
         ("find", "zlib", "--here", "--host=zen3"),
         ("history", "zlib", "--json", "--csv"),
         ("behind", "--json", "--markdown"),

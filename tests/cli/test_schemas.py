@@ -34,6 +34,10 @@ CALLS: dict[str, tuple[str, ...]] = {
     "diff --databases": ("diff --databases e4s.db all.db", "diff --databases 1.db 2.db"),
     "find": ("find hdf5 e4s.db", "find zlib all.db", "find glibc tree.db", "find zlib tree.db"),
     "find --hashes": ("find gmake --hashes all.db", "find zlib --hashes tree.db"),
+    "find --install": (
+        *("find hdf5 e4s.db --install", "find zlib tree.db --install"),
+        "find nothing e4s.db --install",
+    ),
     "history": ("history py-ml-dtypes all.db",),
     "info": ("info all.db", "info e4s.db"),
     "releases": ("releases all.db",),

@@ -137,7 +137,10 @@ def test_find_names_each_machine(tmp_path: Path) -> None:
         (found,) = find(output, "hdf5", release=name)
         assert found.prefix == f"/{name}/hdf5"
         done = run("find", "hdf5", output, "--install", "--release", name)
-        assert f"# installed in /{name}/hdf5 ({name})" in done.stdout.splitlines()
+        assert f"# on {name}: installed in /{name}/hdf5" in done.stdout.splitlines()
+    both = run("find", "hdf5", output, "--install").stdout
+    assert both.index("# on casper: installed in /casper/hdf5") < both.index("# on derecho: ")
+    assert both.count("spack load hdf5/") == 2
     assert find(output, "only", release="derecho") == []
     with opened(output) as lookups:
         page = load_package(lookups, "only", Filters())

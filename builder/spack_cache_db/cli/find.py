@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +29,12 @@ from spack_cache_db.errors import counted
 from spack_cache_db.records import Configuration
 
 if TYPE_CHECKING:
+    from spack_cache_db.query import Rows
     from spack_cache_db.query.answers import Found, History
+    from spack_cache_db.query.commands import Commands
     from spack_cache_db.query.configurations import FoundSpec
     from spack_cache_db.query.database import Lookups
+    from spack_cache_db.query.install_plan import Chosen
 
 _WORDS = tuple(name for name in Configuration._fields if name != "variants")
 """The fields of a configuration that are one word."""
@@ -51,7 +53,7 @@ _PATH = re.compile(r".*\s([\w./-]+[./][\w/-]+)", re.DOTALL)
 @flag("--explicit", "Only binaries that were installed explicitly.")
 @shared_options("spack")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Show at most N configurations.")
-@flag("--install", "Also print the commands that install the first row.")
+@flag("--install", "Also print the commands that install one of them.")
 @shared_options("json", "csv", "all")
 def find(spec: str, file: Path, **options: Any) -> None:
     """Find the binaries that satisfy a spec.
@@ -62,22 +64,36 @@ def find(spec: str, file: Path, **options: Any) -> None:
 
     The version that Spack would install comes first.
 
-    Exit status: 0 if something was found, 1 if not, 2 for an error.
+    Exit status: 0 if something was found, 1 if not, 2 for an error. With --install, also 1 if a
+    dependency has no binary, or if the mirror has lost the binary.
 
     Example: spack-cache-db find hdf5@1.14: +mpi %gcc@13 dist/spack-cache.db
     """
     from spack_cache_db.query.answers import found_part, found_rows
     from spack_cache_db.query.selection import matching
 
-    form, names = form_of(options, "install"), scope_names(options)
-    hashes, limit, max_rows = options["hashes"], options["limit"], most_rows(options)
+    form = form_of(options)
+    hashes = options["hashes"]
+    limit = options["limit"]
+    max_rows = most_rows(options)
+    if options["install"] and form == "csv":
+        fail("--csv and --install exclude each other: give one of them, or --json and --install")
     with _opened(file) as lookups:
+        names = scope_names(options)
         search = _Search(lookups, spec, names, options["spack"], explicit=options["explicit"])
         results = matching(lookups, search.question.conditions)
-        part = slice(limit if limit is not None or form in ("json", "csv") else max_rows)
-        with_hashes = hashes or options["install"]
-        configurations = found_part(lookups, results, part, with_hashes=with_hashes)
+        is_whole = limit is not None or form in ("json", "csv")
+        part = slice(limit if is_whole else max_rows)
+        configurations = found_part(lookups, results, part, with_hashes=hashes)
         search.say_notes(is_found=bool(configurations))
+        chosen = None
+        if options["install"] and configurations:
+            from spack_cache_db.query.install_plan import choose
+
+            chosen = choose(lookups, results)
+        value = None
+        if options["install"]:
+            value = _value_with_plan(lambda: found_rows(configurations, hashes=hashes), chosen)
         if configurations or form in ("json", "csv"):
             print_answer(
                 options,
@@ -89,28 +105,57 @@ def find(spec: str, file: Path, **options: Any) -> None:
                     hashes=hashes,
                     installations=lookups.release_names(lookups.trees()),
                 ),
+                value=value,
             )
-        if configurations and options["install"]:
-            _say_commands(lookups, configurations, options["release"])
+        if options["install"] and configurations:
+            if chosen is None:
+                fail("no release lists these binaries, so they cannot be installed", status=1)
+            if form is None:
+                has_machines = len(lookups.trees()) > 1
+                for line in ("", *_install_lines(chosen.commands, has_machines=has_machines)):
+                    say(line)
+            sys.exit(1 if chosen.commands.is_complete is False else 0)
     sys.exit(0 if configurations else 1)
 
 
-def _say_commands(lookups: Lookups, configurations: Sequence[Found], release: str | None) -> None:
-    """Print the commands that install or load the first binary with a known address."""
-    from spack_cache_db.query.installation import install_first
+def _value_with_plan(rows: Callable[[], Rows], chosen: Chosen | None) -> Callable[[], Any]:
+    """Return a function that returns the JSON of `find --install`."""
 
-    package = configurations[0].package
-    of_package = (row.hashes or () for row in configurations if row.package == package)
-    commands = install_first(lookups.conn, package, chain.from_iterable(of_package), release)
-    if commands is None:
-        fail("no release lists these binaries, so they cannot be installed")
-    note, spack = commands.note, commands.alternative
+    def value() -> dict[str, Any]:
+        install = None if chosen is None else chosen.plan.as_dict()
+        return {"found": list(rows().records), "install": install}
+
+    return value
+
+
+def _install_lines(commands: Commands, *, has_machines: bool) -> Iterator[str]:
+    """Yield commands as lines to paste, with what to know about them as comments.
+
+    `has_machines` is true if the database has several installations: their names are printed.
+    """
+    # Each installation has its own commands.
+    for machine in commands.machines:
+        yield from _install_lines(machine, has_machines=True)
+    if commands.machines:
+        return
     if commands.prefix:
-        machine = f" ({commands.release})" if len(lookups.trees()) > 1 else ""
-        note = f"{note or 'installed'} in {commands.prefix}{machine}"
-    also = ["# or, with Spack:", spack] if spack else []
-    for line in ("", *([f"# {note}"] if note else []), *commands.commands, *also):
-        say(line)
+        machine_name = f"on {commands.release}: " if has_machines else ""
+        yield f"# {machine_name}{commands.note or 'installed'} in {commands.prefix}"
+    elif commands.note:
+        yield f"# {commands.note}"
+    elif commands.load and has_machines:
+        yield f"# on {commands.release}:"
+    sentences = [commands.advice, *commands.needs, commands.missing, commands.size]
+    for sentence in sentences:
+        if sentence is not None:
+            yield f"# {sentence}"
+    yield from commands.commands[:-1]
+    # Only the last command builds from source.
+    if commands.builds:
+        yield f"# {commands.builds}"
+    yield from commands.commands[-1:]
+    if commands.alternative:
+        yield from ("# or, with Spack:", commands.alternative)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from spack_cache_db.database_file import stored_json
 from spack_cache_db.query.database import Lookups, select_in
 from spack_cache_db.query.graph import Reach, read_run_time
-from spack_cache_db.query.mirrors import Mirror, listing_mirrors
+from spack_cache_db.query.mirrors import Mirror, listing_mirrors, mirrored_release
 from spack_cache_db.query.smallest_cover import smallest_cover
 
 LIBC = frozenset(("glibc", "musl"))
@@ -154,7 +154,7 @@ def closures(
         lookups: an open database.
         specs: ids of specs, with or without a binary.
         release: the id of a release whose mirrors must list everything; None for the mirrors of
-            all releases.
+            all releases. The mirrors of a copy are those of the release that it copies.
     """
     roots = list(dict.fromkeys(specs))
     # Read the closures as sets of bits, and what the database has about each of their specs.
@@ -163,7 +163,9 @@ def closures(
     facts = _read_facts(lookups, graph.edges)
     binaries = {spec_facts.binary for spec_facts in facts.values()}
     listed = listing_mirrors(lookups, binaries | facts.keys())
-    only = None if release is None else lookups.releases[release].name
+    only = None
+    if release is not None:
+        only = mirrored_release(lookups, lookups.releases[release])
     sets = mirror_sets(listed, only)
     # Choose the mirrors of each closure.
     chosen: dict[int, Choice] = {}

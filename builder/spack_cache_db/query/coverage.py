@@ -29,6 +29,7 @@ from spack_cache_db.environments import (
 from spack_cache_db.environments.formats import user_specs
 from spack_cache_db.errors import counted
 from spack_cache_db.query import NotebookTable, Rows, graph
+from spack_cache_db.query.commands import Commands, short_spec
 from spack_cache_db.query.comparison import Change
 from spack_cache_db.query.conditions import (
     Condition,
@@ -50,16 +51,15 @@ from spack_cache_db.query.database import (
     select_ids,
 )
 from spack_cache_db.query.explanation import WhyNot, explained
-from spack_cache_db.query.installation import (
+from spack_cache_db.query.install_commands import (
+    CACHE_ONLY,
     INSTALL,
     NO_ADDRESS,
     PLACEHOLDER,
     TRUST_KEYS,
-    Commands,
-    first_places,
-    installations_of,
-    short_spec,
 )
+from spack_cache_db.query.load_commands import installations_of
+from spack_cache_db.query.mirrors import first_places
 from spack_cache_db.query.names import UnknownNameError, known_name, known_names, scope_of
 from spack_cache_db.query.records import CheckedRules, SpecRecords, read_query, respelled
 from spack_cache_db.query.selection import (
@@ -373,7 +373,7 @@ def cover_environment(
         notes.append("the environment has no specs")
     # The hash of the binary in each answer.
     hashes = [(*answer.others, answer.hash or "")[0] for answer in answers]
-    places = first_places(lookups.conn, sorted({*filter(None, hashes)}), scope)
+    places = first_places(lookups, sorted({*filter(None, hashes)}), scope)
     for index, dag_hash in enumerate(hashes):
         release, mirror = places.get(dag_hash, (None, None))
         answers[index] = replace(answers[index], release=release, mirror=mirror)
@@ -419,7 +419,7 @@ def environment_commands(conn: sqlite3.Connection, cover: Cover) -> Commands | N
         names[release] += 1
         name = f"{release}-{names[release]}" if names[release] > 1 else release
         lines.append(shlex.join(["spack", "mirror", "add", name, url]))
-    lines += [TRUST_KEYS, shlex.join([*INSTALL, *binaries])] if binaries else []
+    lines += [TRUST_KEYS, shlex.join([*INSTALL, CACHE_ONLY, *binaries])] if binaries else []
     lines += [*modules, *([shlex.join(["spack", "load", *loads])] if loads else [])]
     note = NO_ADDRESS if PLACEHOLDER in mirrors else None
     return Commands(tuple(lines), note=note) if lines else None

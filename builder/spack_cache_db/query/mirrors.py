@@ -9,30 +9,40 @@ from __future__ import annotations
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from spack_cache_db.database_file import stored_json
-from spack_cache_db.query.database import Lookups, Release, select, select_ids, select_in
+from spack_cache_db.query.conditions import Conditions, asked
+from spack_cache_db.query.configurations import HASHES_AT_ONCE, IN_STACK
+from spack_cache_db.query.database import (
+    Lookups,
+    Release,
+    json_pieces,
+    select,
+    select_ids,
+    select_in,
+)
 from spack_cache_db.records import INSTALLED
-from spack_cache_db.releases import public_mirror
+from spack_cache_db.releases import is_public_mirror, public_mirror
 from spack_cache_db.schema import TARBALL_PATH
 
 MIRRORS = f"""
-SELECT mirrors.id, mirrors.release, stacks.name, stacks.is_root, mirrors.url, NULL,
-  NULL
+SELECT mirrors.id, mirrors.release, stacks.name, stacks.is_root, mirrors.url, mirrors.is_signed,
+  mirrors.settings
 FROM mirrors
 JOIN releases ON releases.id = mirrors.release
 JOIN stacks ON stacks.id = mirrors.stack
-WHERE releases.kind <> '{INSTALLED}'
+WHERE releases.kind <> '{INSTALLED}' AND NOT releases.is_copy
 ORDER BY releases.position, NOT stacks.is_root, mirrors.spec_count DESC, mirrors.id
 """
 WITH_PAGES = f"""
 SELECT id FROM releases
-WHERE kind <> '{INSTALLED}'
+WHERE kind <> '{INSTALLED}' AND NOT is_copy
   AND EXISTS (SELECT 1 FROM pages WHERE pages.release = releases.id)
 """
+COPIES = "SELECT id FROM releases WHERE is_copy"
 LISTED_BY_INDEX = """
 SELECT records.spec, records.mirror FROM json_each(:ids) AS wanted
 CROSS JOIN records ON records.spec = wanted.value
@@ -44,6 +54,21 @@ FROM json_each(:ids) AS wanted
 CROSS JOIN json_each(:releases) AS pages
 CROSS JOIN listings ON listings.release = pages.value AND listings.spec = wanted.value
 LEFT JOIN tarball_prefixes ON tarball_prefixes.id = listings.tarball
+"""
+
+_FIRST = f"""
+SELECT releases.id FROM releases
+CROSS JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
+WHERE (:release IS NULL OR releases.id = :release) AND {IN_STACK.format("listings")}
+  AND {{}} ORDER BY releases.id LIMIT 1
+"""
+# The ids of releases are in order, and one of the first releases lists most specs.
+FIRST_RELEASE = f"""
+SELECT specs.id, specs.hash, releases.id
+FROM json_each(:hashes) AS wanted
+CROSS JOIN specs ON specs.hash = wanted.value
+JOIN releases ON releases.id = coalesce(
+  ({_FIRST.format(f"releases.kind = '{INSTALLED}'")}), ({_FIRST.format(1)}))
 """
 
 
@@ -104,6 +129,23 @@ def listing_mirrors(lookups: Lookups, specs: Iterable[int]) -> dict[int, list[Mi
     return found
 
 
+def every_mirror(lookups: Lookups) -> dict[Mirror, list[int]]:
+    """Return the mirrors of indexes with the ids of their indexes, the preferred mirror first.
+
+    Mirrors without an address come last. Indexes with one address are one mirror.
+    """
+    mirrors = lookups.once(MIRRORS, lambda: _read_mirrors(lookups))
+    ids: dict[Mirror, list[int]] = {}
+    of_url: dict[str, Mirror] = {}
+    in_order = sorted(mirrors.by_id, key=lambda key: mirrors.by_id[key].url is None)
+    for mirror_id in in_order:
+        mirror = mirrors.by_id[mirror_id]
+        if mirror.url is not None:
+            mirror = of_url.setdefault(mirror.url, mirror)
+        ids.setdefault(mirror, []).append(mirror_id)
+    return ids
+
+
 def _read_mirrors(lookups: Lookups) -> _Mirrors:
     by_id: dict[int, Mirror] = {}
     of_release: dict[int, Mirror] = {}
@@ -114,7 +156,7 @@ def _read_mirrors(lookups: Lookups) -> _Mirrors:
             release=release.name,
             stack=None if is_root else stack,
             url=url,
-            is_signed=None if is_signed is None else bool(is_signed),
+            is_signed=_is_signed(url, is_signed),
             settings=stored_json(settings) if settings else {},
             order=(release.position, place),
         )
@@ -122,8 +164,15 @@ def _read_mirrors(lookups: Lookups) -> _Mirrors:
         # A mirror with a known address is of more use.
         if release_id not in of_release or (url and of_release[release_id].url is None):
             of_release[release_id] = mirror
-    with_pages = tuple(select_ids(lookups.conn, WITH_PAGES))
+    with_pages = tuple(sorted(select_ids(lookups.conn, WITH_PAGES)))
     return _Mirrors(by_id, of_release, with_pages)
+
+
+def _is_signed(url: str | None, is_signed: int | None) -> bool | None:
+    """Spack's public build cache is signed, even if a source does not show it."""
+    if is_signed is None:
+        return True if url and is_public_mirror(url) else None
+    return bool(is_signed)
 
 
 def _listed_by_pages(
@@ -145,10 +194,46 @@ def _mirror_of_page(release: Release, mirrors: _Mirrors, url: str | None, is_who
     of_release = mirrors.of_release.get(release.id)
     if prefix is None and of_release is not None:
         return of_release
+    address = prefix or public_mirror(release.name)
     return Mirror(
         release=release.name,
         stack=None,
-        url=prefix or public_mirror(release.name),
+        url=address,
+        is_signed=_is_signed(address, None),
         # After the mirrors of indexes of the same release.
         order=(release.position, sys.maxsize),
     )
+
+
+def first_places(
+    lookups: Lookups, hashes: Sequence[str], scope: Conditions
+) -> dict[str, tuple[str, str | None]]:
+    """Return the first release in a scope that lists each hash, and the URL of its mirror.
+
+    An installation comes before all other releases, and has no mirror.
+    """
+    names = {kind: asked(scope, kind) for kind in ("release", "stack")}
+    releases: dict[int, tuple[str, Release]] = {}
+    for piece in json_pieces(hashes, HASHES_AT_ONCE):
+        for spec, dag_hash, release_id in select(
+            lookups.conn, FIRST_RELEASE, hashes=piece, **names
+        ):
+            releases[spec] = (dag_hash, lookups.releases[release_id])
+    mirrors = listing_mirrors(lookups, releases)
+    places: dict[str, tuple[str, str | None]] = {}
+    for spec, (dag_hash, release) in releases.items():
+        of_release = [mirror for mirror in mirrors.get(spec, ()) if mirror.release == release.name]
+        of_release.sort(key=lambda mirror: (mirror.url is None, mirror.order))
+        places[dag_hash] = (release.name, of_release[0].url if of_release else None)
+    return places
+
+
+def mirrored_release(lookups: Lookups, release: Release) -> str:
+    """Return the name of the release whose mirror has the binaries of a release.
+
+    That of a copy that `build --snapshot` made, such as `main-2026-11-01`, is `main`.
+    """
+    copies = lookups.once(COPIES, lambda: select_ids(lookups.conn, COPIES))
+    if release.id not in copies or release.date is None:
+        return release.name
+    return release.name.removesuffix(f"-{release.date}")

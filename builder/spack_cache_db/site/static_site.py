@@ -12,7 +12,9 @@ from typing import Any
 from spack_cache_db.bounded_files import alone_in, put_in_place, sha256_of
 from spack_cache_db.errors import OutputError, reason
 from spack_cache_db.query.database import connected, read_lookups
-from spack_cache_db.query.installation import MIRROR, PLACEHOLDER, TARBALL, TRUST_KEYS, read_origin
+from spack_cache_db.query.install_commands import TRUST_KEYS, add_commands
+from spack_cache_db.query.mirrors import every_mirror
+from spack_cache_db.query.origin import read_origin
 from spack_cache_db.query.totals import largest_packages, read_totals
 from spack_cache_db.releases import public_mirror
 from spack_cache_db.schema import TARBALL_PATH
@@ -22,6 +24,31 @@ CATALOGUE = "catalogue.json"
 """The file that the page reads first. A folder that contains it was written by this command."""
 PART = ".export-static.tmp"
 """A folder inside the other one, and so on the same file system, for unfinished files."""
+CLOSURE = """
+WITH RECURSIVE closure(spec) AS (
+  SELECT id FROM specs WHERE hash = :hash
+  UNION
+  SELECT dependencies.dependency FROM closure
+  JOIN dependencies ON dependencies.spec = closure.spec
+  JOIN dependency_types ON dependency_types.id = dependencies.types
+  WHERE ',' || dependency_types.types || ',' LIKE '%,link,%'
+    OR ',' || dependency_types.types || ',' LIKE '%,run,%'
+)
+SELECT specs.hash, packages.name, (
+  SELECT json_group_array(records.mirror) FROM records
+  WHERE records.is_listed AND records.spec = coalesce(
+    (SELECT build_spec FROM splices WHERE splices.spec = specs.id LIMIT 1), specs.id))
+FROM closure
+JOIN specs ON specs.id = closure.spec
+JOIN configurations ON configurations.id = specs.configuration
+JOIN packages ON packages.id = configurations.package
+WHERE specs.is_binary OR NOT specs.is_external
+ORDER BY specs.hash <> :hash, packages.name, specs.hash
+"""
+"""The specs of a closure that need a binary, the binary first, and the mirrors that list each."""
+TARBALL = """
+SELECT tarball FROM build_listings WHERE release = :release AND hash = :hash
+"""
 _COPY = re.compile(r"spack-cache-[0-9a-f]{16}\.db")
 
 
@@ -84,16 +111,32 @@ def _remove(part: Path) -> None:
 
 def catalogue(conn: sqlite3.Connection, file: Path) -> dict[str, Any]:
     """Return the facts that the page shows before it reads the database."""
-    totals, releases = read_totals(conn), read_lookups(conn).releases.values()
+    totals = read_totals(conn)
+    lookups = read_lookups(conn)
+    mirrors = every_mirror(lookups)
+    # The command that adds each mirror, the preferred mirror first; and with another name, if
+    # the commands add two mirrors of one release.
+    added = [
+        {
+            "ids": list(ids),
+            "release": mirror.release,
+            "add": add_commands([mirror])[0],
+            "addBeside": add_commands([mirror, mirror])[1],
+            "isSigned": mirror.is_signed is not False,
+        }
+        for mirror, ids in mirrors.items()
+    ]
     return {
         "database": f"spack-cache-{sha256_of(file)[:16]}.db",
         "size": file.stat().st_size,
         "title": read_origin(conn).title,
-        "statements": {"mirror": MIRROR, "tarball": TARBALL},
+        "statements": {"closure": CLOSURE, "tarball": TARBALL},
+        "mirrors": added,
         "tarballPath": TARBALL_PATH[0],
-        "publicMirrors": {item.name: public_mirror(item.name) for item in releases},
+        "publicMirrors": {
+            release.name: public_mirror(release.name) for release in lookups.releases.values()
+        },
         "trust": TRUST_KEYS,
-        "placeholder": PLACEHOLDER,
         "totals": {
             "binaries": totals.specs,
             "packages": totals.packages,

@@ -16,7 +16,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.server import free_port
 from spack_cache_db import build
-from spack_cache_db.query.installation import install_binary
+from spack_cache_db.query.database import read_lookups
+from spack_cache_db.query.install_commands import commands_of
 from spack_cache_db.site.static_site import export_static
 from tests.corpus import pages as corpus
 from tests.programs import needed
@@ -134,11 +135,11 @@ def test_the_commands_are_those_of_find(
     """For some binaries of each kind of source, the page prints what `find --install` prints."""
     fixture = {"pages": "samples", "index": "real_index", "tree": "real_tree"}[kind]
     conn: sqlite3.Connection = request.getfixturevalue(fixture)
-    rows = conn.execute("SELECT package, hash FROM builds ORDER BY hash").fetchall()
-    for package, dag_hash in rows[:: len(rows) // 4]:
-        install = install_binary(conn, package, dag_hash)
-        assert install is not None
-        wanted = install.commands
+    lookups = read_lookups(conn)
+    sql = "SELECT builds.package, hash, specs.id FROM builds JOIN specs USING (hash) ORDER BY hash"
+    rows = conn.execute(sql).fetchall()
+    for package, dag_hash, spec in rows[:: len(rows) // 4]:
+        wanted = commands_of(lookups, [spec])[spec].commands
         page.goto(f"{host.address}/{kind}/#/binary/{quote(f'{package}/{dag_hash}', safe='')}")
         expect(page.locator("h1")).to_contain_text(dag_hash)
         shown = page.locator("pre").all_inner_texts()

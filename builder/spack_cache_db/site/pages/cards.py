@@ -10,7 +10,7 @@ from typing import Any
 from spack_cache_db.query.conditions import Condition, Conditions, OneOf, asked
 from spack_cache_db.query.configurations import Counted, first_releases, specs_in_scope
 from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.installation import commands_of
+from spack_cache_db.query.install_commands import commands_of
 from spack_cache_db.query.names import package_counts
 from spack_cache_db.query.package_search import find_packages
 from spack_cache_db.query.selection import counted_part, matching
@@ -83,12 +83,14 @@ def cards_of(
     # Configurations are in Spack's order of preference.
     first = {group[0].id: name for name, group in groups.items()}
     specs = specs_in_scope(lookups.conn, first, results.conditions)
-    hashes = {first[key]: binaries[0].hash for key, binaries in specs.items()}
-    summaries = {name: text for name, kind, text in load_names(lookups) if kind == "package"}
+    best = {first[key]: binaries[0].id for key, binaries in specs.items()}
     chosen = lookups.release_names(filter(None, [asked(scope, "release")]))
+    commands = commands_of(lookups, best.values(), next(iter(chosen), None))
+    summaries = {name: text for name, kind, text in load_names(lookups) if kind == "package"}
     cards = []
     for name in reasons:
-        group, dag_hash = groups[name], hashes.get(name)
+        group = groups[name]
+        command = commands.get(best.get(name, 0))
         rows, ids = [row.configuration for row in group], [row.id for row in group]
         variants = {text for row in rows for text in row.variants}
         cards.append(
@@ -102,7 +104,7 @@ def cards_of(
                 "compilers": [*_compilers([row.compiler for row in rows])],
                 "variants": [text for text in OPTIONS if text in variants],
                 "releases": chosen or first_releases(lookups, ids, MOST_RELEASES),
-                "command": commands_of(lookups.conn, name, dag_hash).text if dag_hash else "",
+                "command": command.text if command else "",
             }
         )
     return cards

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from spack_cache_db.errors import counted
+from spack_cache_db.query.commands import NO_COMMANDS, Commands
 from spack_cache_db.query.comparison import Differences, distinctions
-from spack_cache_db.query.conditions import Conditions
+from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.configurations import (
     Counted,
     FoundSpec,
@@ -20,7 +21,7 @@ from spack_cache_db.query.configurations import (
     specs_in_scope,
 )
 from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.installation import Commands, commands_of
+from spack_cache_db.query.install_commands import commands_of
 from spack_cache_db.query.totals import sizes_of
 from spack_cache_db.records import Configuration
 
@@ -53,7 +54,7 @@ class ConfigurationRow:
     Attributes:
         variants: the variants, without those that are shown above the table.
         hash: the hash of its first spec; current ones come first.
-        commands: the commands that load or install that spec.
+        commands: the commands that load or install that spec; without lines if there are none.
         apart: the most frequent differences between its specs, such as `openmpi@5.0.3`.
         specs: the specs of an open row; empty for a closed row.
     """
@@ -87,6 +88,9 @@ def table_rows(
     presence = presence_of_configurations(lookups, [item.id for item in configurations])
     specs_of = specs_in_scope(lookups.conn, presence, conditions)
     apart = _apart(lookups, specs_of)
+    chosen = lookups.release_names(filter(None, [asked(conditions, "release")]))
+    first_specs = [specs[0].id for specs in specs_of.values()]
+    commands = commands_of(lookups, first_specs, next(iter(chosen), None))
 
     def row(item: Counted) -> ConfigurationRow:
         words, specs = item.configuration, specs_of[item.id]
@@ -102,7 +106,7 @@ def table_rows(
             spec_count=item.spec_count,
             presence=presence[item.id],
             hash=first,
-            commands=commands_of(lookups.conn, words.package, first),
+            commands=commands.get(specs[0].id, NO_COMMANDS),
             apart=apart.get(item.id, ()),
             specs=compared,
         )

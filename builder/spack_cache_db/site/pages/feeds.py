@@ -18,8 +18,8 @@ from spack_cache_db.query.changes import amounts_of_releases
 from spack_cache_db.query.conditions import without
 from spack_cache_db.query.configurations import configurations_by_id
 from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.installation import read_origin
 from spack_cache_db.query.names import scope_of
+from spack_cache_db.query.origin import read_origin
 from spack_cache_db.query.records import question_of
 from spack_cache_db.site.pages.changes import Sides
 from spack_cache_db.site.pages.filters import AddressFields

@@ -14,12 +14,9 @@ from typing import Any
 from spack_cache_db.errors import counted
 from spack_cache_db.query.configurations import packages_in_stacks
 from spack_cache_db.query.database import Lookups, Release, Stack, releases_of_stack, select
-from spack_cache_db.query.installation import (
-    explicit_count,
-    install_example,
-    read_examples,
-    read_origin,
-)
+from spack_cache_db.query.install_commands import example_commands
+from spack_cache_db.query.load_commands import explicit_count
+from spack_cache_db.query.origin import read_examples, read_origin
 from spack_cache_db.query.totals import (
     PAGES,
     count_by,
@@ -102,7 +99,7 @@ def load_release(lookups: Lookups, release: Release, _: Pairs) -> dict[str, Any]
         "charts": _charts(facet_counts(lookups.conn, release.id)),
         "before": getattr(lookups.before(release), "name", None),
         "after": next(after, None),
-        "install": install_example(lookups.conn, release.name),
+        "install": example_commands(lookups, release.name),
         "explicit_count": explicit_count(lookups.conn, release.name),
     }
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
+from spack_cache_db.query.commands import Commands
 from spack_cache_db.query.conditions import COLUMNS, Condition, Conditions, Word
 from spack_cache_db.query.configurations import (
     count_by_place,
@@ -18,7 +19,6 @@ from spack_cache_db.query.configurations import (
 )
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.graph import Node, dependent_packages, read_nodes
-from spack_cache_db.query.installation import Commands, install_binary
 from spack_cache_db.query.names import KnownName, explicitly, known_name
 from spack_cache_db.query.packages import (
     PackageData,
@@ -158,7 +158,7 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
         spec_count=sum(matching.values()),
         choices=tuple(choices_of(lookups, filters, misses)),
         first=first,
-        install=install_binary(conn, name, first.hash, filters.release) if first else None,
+        install=first.commands if first else None,
         runs=where_it_runs(lookups, versions, releases),
         installed=where_installed(lookups, versions, releases),
         common_variants=tuple(sorted(common, key=defaults.__contains__)),

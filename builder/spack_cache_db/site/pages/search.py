@@ -12,11 +12,11 @@ from urllib.parse import quote
 
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.answers import notes_on
+from spack_cache_db.query.commands import Commands
 from spack_cache_db.query.conditions import Conditions, Question, UnsupportedQuery, Word, asked
 from spack_cache_db.query.configurations import shared_variants, specs_beginning
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_in_time, why_not
-from spack_cache_db.query.installation import Commands, install_binary
 from spack_cache_db.query.names import package_counts, read_spellings, spec_in
 from spack_cache_db.query.records import question_of
 from spack_cache_db.query.selection import ResultSet, counted_part, matching
@@ -285,8 +285,7 @@ class Search:
         rows = table_rows(lookups, configurations, results.conditions, variants, self.opened)
         install = None
         if window.page == 1 and rows:
-            package, release = rows[0].configuration.package, self.narrowing.release
-            install = install_binary(lookups.conn, package, rows[0].hash, release)
+            install = rows[0].commands
         facets = facets_of(lookups, results, question.query, words)
         return SearchPage(
             self.narrowing,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from spack_cache_db.query import grouped
 from spack_cache_db.query.database import Lookups, filled_tables
-from spack_cache_db.query.installation import read_origin
+from spack_cache_db.query.origin import read_origin
 from spack_cache_db.query.totals import newest_snapshot
 from spack_cache_db.site.pages.filters import value_of
 from spack_cache_db.spack.targets import hosts_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from spack_cache_db.query.commands import Commands
 from spack_cache_db.query.comparison import differences
 from spack_cache_db.query.configurations import (
     Listing,
@@ -25,7 +26,8 @@ from spack_cache_db.query.graph import (
     recorded_specs,
     trees_of,
 )
-from spack_cache_db.query.installation import Commands, install_listed, installations_of
+from spack_cache_db.query.install_commands import closures_in, mirror_commands
+from spack_cache_db.query.load_commands import installations_of
 from spack_cache_db.records import INSTALLED, Configuration
 from spack_cache_db.site.pages.configurations import MOST_NODES, ComparedSpec, compared_specs
 from spack_cache_db.site.pages.filters import Pagination, paginated
@@ -109,7 +111,5 @@ def load_spec(
         window=window,
         release=chosen,
         installed=installations_of(conn, configuration.package, dag_hash),
-        install=install_listed(
-            conn, configuration.package, dag_hash, [chosen] if chosen else releases
-        ),
+        install=mirror_commands(lookups, closures_in(lookups, [stored.id], chosen)[stored.id]),
     )

@@ -1,4 +1,4 @@
-"""The commands that install a spec."""
+"""The commands that install a binary or load an installed spec."""
 
 import json
 import sqlite3
@@ -11,19 +11,17 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.errors import ArgumentError
 from spack_cache_db.query.answers import find
+from spack_cache_db.query.commands import Commands, short_spec
 from spack_cache_db.query.coverage import cover
-from spack_cache_db.query.installation import (
-    Commands,
-    Origin,
-    install_binary,
-    install_example,
-    install_first,
-    install_spec,
-    installations_of,
-    mirror_url,
-    read_origin,
-    short_spec,
+from spack_cache_db.query.database import read_lookups
+from spack_cache_db.query.install_commands import (
+    closures_in,
+    commands_of,
+    example_commands,
+    first_installable,
 )
+from spack_cache_db.query.load_commands import installations_of
+from spack_cache_db.query.origin import Origin, read_origin
 from spack_cache_db.query.retention import retention
 from tests.commands import run
 from tests.indexes import edge, hash_of, index, node, record
@@ -59,13 +57,28 @@ def mirrors(tmp_path: Path) -> Iterator[Mirrors]:
         connection.close()
 
 
+def commands_for(
+    conn: sqlite3.Connection, name: str, release: str | None = None
+) -> Commands | None:
+    """Return the commands for the spec with the hash of a name, or with this hash."""
+    lookups = read_lookups(conn)
+    sql = "SELECT id FROM specs WHERE hash IN (?, ?)"
+    ((spec,),) = conn.execute(sql, (hash_of(name), name)).fetchall()
+    return commands_of(lookups, [spec], release).get(spec)
+
+
+def lines(conn: sqlite3.Connection, name: str, release: str | None = None) -> tuple[str, ...]:
+    """Return the lines of the commands."""
+    commands = commands_for(conn, name, release)
+    assert commands is not None
+    return commands.commands
+
+
 def test_commands_are_safe_to_paste(mirrors: Mirrors) -> None:
     """A name or an address from a source cannot smuggle a second command into the shell."""
     conn = mirrors({"x; rm -rf ~/root": (("foo",), "https://here/$(id)")})
 
-    assert install_example(conn, "x; rm -rf ~").commands[0] == (
-        "spack mirror add 'x; rm -rf ~' 'https://here/$(id)'"
-    )
+    assert lines(conn, "foo")[0] == "spack mirror add x-rm--rf 'https://here/$(id)'"
 
 
 def test_a_mirror_says_where_it_is(mirrors: Mirrors) -> None:
@@ -74,28 +87,29 @@ def test_a_mirror_says_where_it_is(mirrors: Mirrors) -> None:
         {
             "mine/e4s": (("foo", "bar", "baz"), "https://e4s"),
             "mine/root": (("foo",), "https://root"),
-            "mine/a": (("outside",), "https://a"),
             "other/root": (("foo",), "oci://other/x"),
             "half/root": (("foo",), None),
             "half/hep": (("foo",), "https://hep"),
         }
     )
 
-    assert mirror_url(conn, "mine", hash_of("foo")) == "https://root"
-    assert mirror_url(conn, "mine", hash_of("bar")) == "https://e4s"
-    assert mirror_url(conn, "mine", hash_of("outside")) == "https://a"
-    assert mirror_url(conn, "other", hash_of("foo")) == "oci://other/x"
-    assert mirror_url(conn, "half", hash_of("foo")) == "https://hep"
-    assert mirror_url(conn, "mine") == "https://root"
+    def url(name: str, release: str) -> str:
+        return lines(conn, name, release)[0].rpartition(" ")[2]
+
+    assert url("foo", "mine") == "https://root"
+    assert url("bar", "mine") == "https://e4s"
+    assert url("foo", "other") == "oci://other/x"
+    assert url("foo", "half") == "https://hep"
 
 
 def test_an_unknown_address_is_told(mirrors: Mirrors) -> None:
     """Where nothing says where a mirror is, words say so: it is not the public cache."""
     conn = mirrors({"mine/e4s": (("foo",), None), "mine/hep": (("bar",), "https://hep")})
 
-    unknown = install_spec(conn, "foo", hash_of("foo"), "mine")
-    known = install_spec(conn, "bar", hash_of("bar"), "mine")
+    unknown = commands_for(conn, "foo")
+    known = commands_for(conn, "bar")
 
+    assert unknown is not None and known is not None
     assert unknown.commands[0] == "spack mirror add mine URL-of-your-mirror"
     assert unknown.note == (
         "The address of the mirror is not known: put it in place of URL-of-your-mirror."
@@ -117,12 +131,14 @@ def test_pages_beside_a_mirror(mirrors: Mirrors) -> None:
         d=page("zlib", "v0.18", [spec(1, tarball=tarball)]),
     )
 
-    assert mirror_url(conn, "mine", spec_hash(1)) == "https://there/x"
-    assert mirror_url(conn, "mine", spec_hash(2)) == "https://root"
-    assert mirror_url(conn, "local", spec_hash(2)) is None
-    assert mirror_url(conn, "develop", spec_hash(2)) == "https://binaries.spack.io/develop"
-    assert mirror_url(conn, "develop") == "https://binaries.spack.io/develop"
-    assert mirror_url(conn, "v0.18") == "https://there/x"
+    def add(number: int, release: str) -> str:
+        return lines(conn, spec_hash(number), release)[0].removeprefix("spack mirror add ")
+
+    assert add(1, "mine") == "mine https://there/x"
+    assert add(2, "mine") == "mine https://root"
+    assert add(2, "local") == "local URL-of-your-mirror"
+    assert add(2, "develop") == "develop https://binaries.spack.io/develop"
+    assert add(1, "v0.18") == "v0.18 https://there/x"
 
 
 @pytest.mark.parametrize(
@@ -156,8 +172,10 @@ def test_an_example_is_something_that_the_release_has(mirrors: Mirrors) -> None:
         c=page("bar", "c", [spec(1), spec(2, os="rhel8")]),
         d=page("foo", "c", [spec(3)]),
     )
+    lookups = read_lookups(conn)
+    examples = [example_commands(lookups, release) for release in "abc"]
 
-    assert [install_example(conn, release).commands[-1] for release in "abc"] == [
+    assert [example.commands[-1].rpartition("/")[0] for example in examples if example] == [
         "spack install --cache-only hdf5",
         "spack install --cache-only zlib",
         "spack install --cache-only bar",
@@ -179,21 +197,22 @@ def test_prefix_is_as_short_as_it_can_be(neighbours: tuple[str, ...], expected: 
 def test_what_can_be_installed_comes_first(mirrors: Mirrors) -> None:
     """Of the releases that list a spec, one whose mirror has a known address is taken."""
     conn = mirrors({"develop/root": (("foo",), None), "v1.0/root": (("foo",), "https://v1")})
-    install = install_binary(conn, "foo", hash_of("foo"))
-    chosen = install_binary(conn, "foo", hash_of("foo"), "develop")
+    chosen = commands_for(conn, "foo", "develop")
 
-    assert install is not None and install.commands[0] == "spack mirror add v1.0 https://v1"
+    assert lines(conn, "foo")[0] == "spack mirror add v1.0 https://v1"
     assert chosen is not None and chosen.release == "develop" and not chosen.is_known
 
 
 def test_a_binary_of_a_mirror_with_an_address_comes_first(mirrors: Mirrors) -> None:
     """Of several binaries, the first that can be installed is; else the first of all."""
     conn = mirrors({"develop/root": (("foo",), None), "v1.0/root": (("bar",), "https://v1")})
-    known = install_first(conn, "foo", [hash_of("foo"), hash_of("bar")])
-    unknown = install_first(conn, "foo", [hash_of("foo")])
+    lookups = read_lookups(conn)
+    ids = {dag_hash: key for key, dag_hash in conn.execute("SELECT id, hash FROM specs")}
+    foo, bar = closures_in(lookups, [ids[hash_of("foo")], ids[hash_of("bar")]]).values()
 
-    assert known is not None and known.commands[0] == "spack mirror add v1.0 https://v1"
-    assert unknown is not None and unknown.release == "develop"
+    assert first_installable([foo, bar]) == bar
+    assert first_installable([foo]) == foo
+    assert first_installable([]) is None
 
 
 @pytest.fixture(scope="module")
@@ -237,11 +256,11 @@ def test_only_what_was_asked_for_is_found(both: Path) -> None:
 def test_an_installed_spec_is_loaded(both: Path) -> None:
     """The command, the prefix, whether it was asked for, and when; a mirror's is installed."""
     with closing(sqlite3.connect(both)) as conn:
-        first = install_binary(conn, "a", hash_of("a1"))
+        first = commands_for(conn, "a1")
         (same,) = installations_of(conn, "a", hash_of("a1"))
-        newest = install_binary(conn, "a", hash_of("a4"))
-        mirrored = install_spec(conn, "a", hash_of("a3"), "develop")
-        example = install_example(conn, "installed")
+        newest = commands_for(conn, "a4")
+        mirrored = commands_for(conn, "a3", "develop")
+        example = example_commands(read_lookups(conn), "installed")
     load = f"spack load a/{hash_of('a1')[:7]}"
     assert (
         first
@@ -257,8 +276,9 @@ def test_an_installed_spec_is_loaded(both: Path) -> None:
     )
     assert same.commands == (load,)
     assert newest is not None and newest.commands[-1].startswith("spack install --cache-only a/")
+    assert mirrored is not None
     assert mirrored.commands[-1].startswith("spack install --cache-only a/")
-    assert example.commands == ("spack load a",)
+    assert example is not None and example.commands == ("spack load a",)
 
 
 @pytest.mark.parametrize(

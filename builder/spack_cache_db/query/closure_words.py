@@ -1,0 +1,91 @@
+"""Sentences about what installing a binary takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from spack_cache_db.errors import counted
+from spack_cache_db.query.closure import Closure, Member
+
+MOST_NAMED = 12
+"""Packages that one sentence names."""
+UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+def missing_sentence(closure: Closure) -> str | None:
+    """Return how many dependencies have no binary; None if all have one or need none.
+
+    For example `3 of 4 dependencies have no binary here`.
+    """
+    dependencies = closure.members[1:]
+    missing = [member for member in dependencies if member.is_missing]
+    if not missing:
+        return None
+    verb = "has" if len(missing) == 1 else "have"
+    total = counted(len(dependencies), "dependency", "dependencies")
+    return f"{len(missing):,} of {total} {verb} no binary here"
+
+
+def builds_sentence(missing: Iterable[Member]) -> str:
+    """Return what Spack builds, such as `builds gcc-runtime and zlib-ng from source`."""
+    packages = sorted({member.package for member in missing})
+    return f"builds {series(packages)} from source"
+
+
+def external_sentence(member: Member) -> str:
+    """Return what an external needs of the machine.
+
+    For example `needs openmpi@5.0.10 at /opt/site/openmpi, provided by the system`.
+    """
+    name = f"{member.package}@{member.version}" if member.version else member.package
+    place = ""
+    if member.external is not None:
+        if member.external.prefix is not None:
+            place += f" at {member.external.prefix}"
+        if member.external.modules:
+            place += f" (module load {' '.join(member.external.modules)})"
+    return f"needs {name}{place}, provided by the system"
+
+
+def gone_sentence(closure: Closure) -> str:
+    """Return that the mirror has lost a binary, and when it was last seen."""
+    sentence = "the mirror no longer lists this binary"
+    if closure.last_seen is None:
+        return sentence
+    return f"{sentence}; it was last listed on {closure.last_seen}"
+
+
+def size_words(closures: Sequence[Closure]) -> str | None:
+    """Return how much Spack downloads, such as `14 packages, 212 MB`; None if not known.
+
+    Members that several closures share are counted once.
+    """
+    sizes: dict[int, int] = {}
+    for closure in closures:
+        if closure.size is None:
+            return None
+        for member in closure.binaries:
+            sizes[member.spec] = member.size or 0
+    return f"{counted(len(sizes), 'package')}, {bytes_text(sum(sizes.values()))}"
+
+
+def bytes_text(size: int) -> str:
+    """Return a number of bytes with three digits, such as `39.2 kB` and `212 MB`."""
+    value = float(size)
+    for unit in UNITS:
+        if value < 999.5 or unit == UNITS[-1]:
+            break
+        value /= 1000
+    digits = 1 if value < 99.95 and unit != UNITS[0] else 0
+    return f"{value:,.{digits}f} {unit}"
+
+
+def series(names: Sequence[str]) -> str:
+    """Return names as a part of a sentence: `a`, `a and b`, `a, b and c`, or `a, b and 7 more`."""
+    shown = list(names)
+    if len(shown) > MOST_NAMED:
+        hidden = len(shown) - MOST_NAMED
+        shown = [*shown[:MOST_NAMED], f"{hidden:,} more"]
+    if len(shown) < 2:
+        return "".join(shown)
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"
