@@ -85,7 +85,12 @@ def test_nothing_that_a_kept_binary_needs_is_pruned(data: st.DataObject) -> None
         rules = rules | {"keep_stacks": sorted(stacks.intersection(rules.get("keep_stacks", ())))}
         if not any("-" in place for place in listed):
             rules.pop("newer_than", None)
-        found = retention(folder / "x.db", [folder / "specs.txt"] if specs else [], **rules)
+        paths = [folder / "specs.txt"] if specs else []
+        if not paths and rules == {"keep_stacks": []}:
+            with pytest.raises(ArgumentError, match="no rule keeps a binary"):
+                retention(folder / "x.db", **rules)
+            return
+        found = retention(folder / "x.db", paths, **rules)
     binaries, keep = set[str]().union(*listed.values()), {*found.keep}
     assert keep.isdisjoint(found.prune)
     assert keep.union(found.prune) == {each.hash for each in found.binaries} == binaries
@@ -99,8 +104,6 @@ def test_nothing_that_a_kept_binary_needs_is_pruned(data: st.DataObject) -> None
         versions = sorted({records[each]["version"] for each in own}, key=preference)
         newest = versions[-rules["newest"] :]
         assert {each for each in own if records[each]["version"] in newest} <= keep
-    if not specs and rules == {"keep_stacks": []}:
-        assert not keep
 
 
 def test_a_spliced_binary_needs_that_of_its_build_spec(tmp_path: Path) -> None:
@@ -175,7 +178,9 @@ def test_each_rule_keeps_what_it_names(
         ("--newer-than yesterday", 2, "newer_than is 'yesterday', expected a day such as"),
         ("--newer-than 9999999", 2, "newer_than is 9999999"),
         ("--newest 0", 2, "0 is not in the range"),
-        ("--stack nope", 2, "no stack is called 'nope'"),
+        ("--stack nope --newest 1", 2, "no stack is called 'nope'"),
+        ("--stack e4s", 2, "no rule keeps a binary: give one or more of"),
+        ("--keep-stack nope", 2, "no stack is called 'nope'"),
         ("--environment none.txt", 2, "none.txt: cannot be read"),
         ("--environment specs.txt --newest 1", 1, "specs.txt:1: nothing keeps foo@9"),
         ("--json --csv --newest 1", 2, "exclude each other"),
@@ -196,3 +201,48 @@ def test_days_need_snapshots(tmp_path: Path) -> None:
     build([tmp_path / "index.json"], tmp_path / "x.db", release="develop")
     with pytest.raises(ArgumentError, match="the database has no snapshot"):
         retention(tmp_path / "x.db", newer_than=3)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"newest": 0}, {"newest": -1}, {"newest": "2"}, {"newest": True}, {"newest": 1.0},
+        {"newer_than": -1}, {"newer_than": True}, {"newer_than": 1.5}, {"newer_than": "2"}, {},
+    ],
+)  # fmt: skip
+def test_arguments_are_checked_in_python_as_in_the_command(mirror: Path, rule: Any) -> None:
+    """A number that is none would keep everything, or prune what is needed."""
+    with pytest.raises(ArgumentError, match=r"expected|no rule keeps a binary"):
+        retention(mirror, **rule)
+
+
+def test_one_stack_is_a_rule_and_a_filter(tmp_path: Path) -> None:
+    """`keep_stacks` keeps a stack; `stack` limits the answer to one, as in other commands."""
+    for stack, name in (("e4s", "a"), ("ml", "b")):
+        folder = tmp_path / "mirrors" / "develop" / stack
+        folder.mkdir(parents=True)
+        (folder / "index.json").write_bytes(index(record(node(name))))
+    build(tmp_path / "mirrors", tmp_path / "x.db")
+    kept = retention(tmp_path / "x.db", keep_stacks="e4s")
+    assert (kept.keep, kept.prune) == ((hash_of("a"),), (hash_of("b"),))
+    done = run("retention", tmp_path / "x.db", "--stack", "ml", "--newest", 1, "--json")
+    found = json.loads(done.stdout)
+    assert (found["keep"], found["prune"]) == ([hash_of("b")], [])
+
+
+def test_a_missing_hash_is_named_with_its_place(tmp_path: Path) -> None:
+    """A needed binary that only another release has, one of no release, and an unknown one."""
+    needs = node("a", edge("b", "run"), edge("c", "run"))
+    unbuilt = record(node("c"), is_binary=False)
+    sources = {"develop": [record(needs), record(node("b"), is_binary=False), unbuilt]}
+    sources["v1.0"] = [record(node("b"))]
+    for release, records in sources.items():
+        (tmp_path / "in" / release / "e4s").mkdir(parents=True)
+        (tmp_path / "in" / release / "e4s" / "index.json").write_bytes(index(*records))
+    build(tmp_path / "in", tmp_path / "x.db")
+    done = run("retention", tmp_path / "x.db", "--release", "develop", "--newest", 1)
+    b, c = hash_of("b")[:7], hash_of("c")[:7]
+    assert (
+        f"b@1.0/{b} is needed, and the release develop does not have it: it is in v1.0\n"
+    ) in done.stderr
+    assert f"c@1.0/{c} is needed, and no release of this database has its binary" in done.stderr

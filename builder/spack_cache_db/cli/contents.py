@@ -25,7 +25,7 @@ from spack_cache_db.query import Rows
 if TYPE_CHECKING:
     from spack_cache_db.query.retention import Retention
 
-_RULES = ("environment", "newest", "newer_than", "stack")
+_RULES = ("environment", "newest", "newer_than", "keep_stack")
 """The options of `retention` that keep binaries."""
 _BEHIND = ("name", "newest_version", "latest_version", "versions_behind", "spec_count")
 """The columns of `behind` for people."""
@@ -244,16 +244,18 @@ def behind(file: Path, release: str | None, stack: str | None, **options: Any) -
     "Keep snapshots from this day on, or of the last DAYS days before the newest snapshot, and all "
     "releases without a date.",
 )
-@value_option("--stack", "NAME", "Keep the binaries in this stack. Repeatable.", multiple=True)
+@value_option("--keep-stack", "NAME", "Keep the binaries in this stack. Repeatable.", multiple=True)
 @value_option("--release", "NAME", "Release of the mirror, if the database has several releases.")
+@value_option("--stack", "NAME", "Only binaries in this stack of the mirror.")
 @flag("--keeplist", "Print the hashes that are kept, for `spack buildcache prune --keeplist`.")
 @flag("--allow-missing", "Print the answer even if some specs of an environment are not kept.")
 @shared_options("json", "csv", "all")
-def retention(file: Path, release: str | None, **options: Any) -> None:
+def retention(file: Path, release: str | None, stack: str | None, **options: Any) -> None:
     """Show which binaries of a mirror can be pruned.
 
-    A binary is kept if one of the rules --environment, --newest, --newer-than and --stack keeps it,
-    or if a kept binary needs it at run time. FILE is a database of the mirror. Nothing is deleted.
+    A binary is kept if one of the rules --environment, --newest, --newer-than and --keep-stack
+    keeps it, or if a kept binary needs it at run time. FILE is a database of the mirror. Nothing is
+    deleted.
 
     Exit status: 0 if every needed binary is kept, 1 if not, 2 for an error. Without
     --allow-missing, nothing is printed if a spec of an environment has no binary.
@@ -271,13 +273,14 @@ def retention(file: Path, release: str | None, **options: Any) -> None:
     days = int(since) if since and since.isdecimal() and len(since) < len("20261125") else since
     reading = {"spack": None, "strict": not allow_missing}
     with opened(file) as lookups:
-        scope = scope_of(lookups, release=release)
+        place = {"release": release, "stack": stack}
+        scope = scope_of(lookups, **place)
         covered = [
-            read_cover(lookups, path, scope, {"release": release}, reading)
+            read_cover(lookups, path, scope, place, reading)
             for environment in options["environment"]
             for path in environment_paths(environment)[1]
         ]
-        rules = options["newest"], days, options["stack"]
+        rules = options["newest"], days, options["keep_stack"]
         result = checked_retention(lookups, covered, scope, *rules, allow_missing=allow_missing)
     if form == "keeplist":
         click.echo("\n".join(result.keep))

@@ -233,7 +233,7 @@ def checked_retention(
     lookups: Lookups, covered: list[Covered], scope: Conditions, *rules: Any, allow_missing: bool
 ) -> Retention:
     """Return the binaries that environments and rules keep; an error if a spec is not kept."""
-    from spack_cache_db.query.retention import is_met, retained
+    from spack_cache_db.query.retention import is_met, missing_texts, retained
 
     if errors := [error for _, answer, error in covered if answer is None]:
         fail(errors[0])
@@ -255,10 +255,7 @@ def checked_retention(
         )
     if not retention.keep:
         fail("the keep list is empty, and pruning with it would delete every binary of the mirror")
-    say_notes(
-        f"no binary in this database has the hash {dag_hash}, which is needed"
-        for dag_hash in retention.missing
-    )
+    say_notes(missing_texts(lookups, retention.missing, scope))
     return retention
 
 

@@ -21,6 +21,12 @@ from spack_cache_db.query.graph import externals, read_nodes, read_run_time
 from spack_cache_db.query.names import known_names, scope_of
 from spack_cache_db.spack.versions import preference
 
+HASH_LENGTH = 7
+"""Characters of a hash in a sentence."""
+
+MOST_NAMED = 3
+"""Number of releases that a sentence lists."""
+
 WITH_HASHES = "SELECT id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))"
 LISTED = f"""
 SELECT spec, max(CASE
@@ -31,6 +37,18 @@ WHERE (release = :release OR (:release IS NULL AND NOT specs.is_gone))
   AND {IN_STACK.format("listings")}
   AND (:releases IS NULL OR release IN (SELECT value FROM json_each(:releases)))
 GROUP BY spec
+"""
+# The releases that list a hash, those with mirrors of today first.
+PLACES = """
+SELECT hash, packages.name, versions.name, releases.name
+FROM specs
+JOIN configurations ON configurations.id = specs.configuration
+JOIN packages ON packages.id = configurations.package
+JOIN versions ON versions.id = configurations.version
+LEFT JOIN listings ON listings.spec = specs.id
+LEFT JOIN releases ON releases.id = listings.release
+WHERE hash IN (SELECT value FROM json_each(:hashes))
+ORDER BY hash, releases.is_copy, releases.position
 """
 # Spack installs a spliced spec from the binary of its build spec (Spack 1.2, `installer.py`).
 BUILD_SPECS = """
@@ -111,18 +129,23 @@ def retention(
         keep_stacks: keep the binaries in these stacks.
 
     Raises:
-        ArgumentError: a path or a day is not one, or the release is needed and missing.
+        ArgumentError: no rule is given, a path, a number or a day is not one, or the release is
+            needed and missing.
         UnreadableEnvironment: an environment cannot be read.
         UnknownNameError: the database has no such release or stack.
         DatabaseError: the database was not made by this builder.
     """
     paths = [checked_file("environments", path) for path in environments]
+    stacks = (keep_stacks,) if isinstance(keep_stacks, str) else tuple(keep_stacks)
+    if not (paths or stacks) and newest is None and newer_than is None:
+        rules = "environments, newest, newer_than and keep_stacks"
+        raise ArgumentError(f"no rule keeps a binary: give one or more of {rules}")
     with opened(db) as lookups:
         names = known_names(lookups)
         found = [read_environment_file(path, known=names) for path in paths]
         scope = scope_of(lookups, release=release, stack=stack)
         covers = [cover_environment(lookups, environment, scope) for environment in found]
-        return retained(lookups, covers, scope, newest, newer_than, keep_stacks)
+        return retained(lookups, covers, scope, newest, newer_than, stacks)
 
 
 def retained(
@@ -134,6 +157,10 @@ def retained(
     keep_stacks: Iterable[str] = (),
 ) -> Retention:
     """Return the binaries that the answers for environments, and rules, keep (see `retention`)."""
+    if newest is not None:
+        _require_count("newest", newest, 1)
+    if newer_than is not None and not isinstance(newer_than, str):
+        _require_count("newer_than", newer_than, 0)
     release, stack = (asked(scope, kind) for kind in ("release", "stack"))
     if release is None and lookups.trees() and not lookups.is_installed:
         raise ArgumentError(
@@ -191,6 +218,13 @@ def retained(
     )
 
 
+def _require_count(name: str, value: object, least: int) -> None:
+    """Raise ArgumentError if an argument is not a whole number from `least` on."""
+    # `True` is an int in Python.
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ArgumentError(f"{name} is {value!r}, expected a whole number from {least}")
+
+
 def _of_newest(lookups: Lookups, specs: Iterable[int], count: int) -> Iterator[int]:
     """Yield the specs of the newest versions of each package."""
     configuration = lookups.column("specs", "configuration")
@@ -218,6 +252,50 @@ def _first_day(lookups: Lookups, newer_than: str | int) -> str:
     except (ValueError, OverflowError):
         expected = "a day such as 2026-11-25, or days before the newest snapshot"
     raise ArgumentError(f"newer_than is {newer_than!r}, expected {expected}")
+
+
+def missing_texts(lookups: Lookups, hashes: Iterable[str], scope: Conditions) -> list[str]:
+    """Return a sentence for each needed hash without a binary: its package, and where it is."""
+    wanted = sorted(hashes)
+    packages: dict[str, str] = {}
+    releases: dict[str, list[str]] = defaultdict(list)
+    for dag_hash, package, version, release in select(
+        lookups.conn, PLACES, hashes=json.dumps(wanted)
+    ):
+        packages[dag_hash] = f"{package}@{version}"
+        if release is not None:
+            releases[dag_hash].append(release)
+    lacking = _lacking(lookups, scope)
+    texts = []
+    for dag_hash in wanted:
+        name = f"{packages.get(dag_hash)}/{dag_hash[:HASH_LENGTH]}"
+        if dag_hash not in packages:
+            text = f"no binary in this database has the hash {dag_hash}, which is needed"
+        elif not releases[dag_hash]:
+            text = f"{name} is needed, and no release of this database has its binary"
+        else:
+            text = f"{name} is needed, and {lacking}: it is in {_named(releases[dag_hash])}"
+        texts.append(text)
+    return texts
+
+
+def _lacking(lookups: Lookups, scope: Conditions) -> str:
+    """Return who does not have a binary that others have."""
+    release = asked(scope, "release")
+    stack = asked(scope, "stack")
+    places = []
+    if stack is not None:
+        places.append(f"the stack {lookups.stacks[stack].name}")
+    if release is not None:
+        places.append(f"the release {lookups.releases[release].name}")
+    return f"{' of '.join(places)} does not have it" if places else "the mirror has lost it"
+
+
+def _named(releases: Sequence[str]) -> str:
+    """Return the first names of releases, and the number of others."""
+    names = ", ".join(releases[:MOST_NAMED])
+    more = len(releases) - MOST_NAMED
+    return f"{names} and {more:,} more" if more > 0 else names
 
 
 def is_met(answer: CoveredSpec, kept_hashes: Set[str]) -> bool:
