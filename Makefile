@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 VENV1 := .venv-datasette1
+VENV_SPACK := .venv-spack
 # One more worker than there are processors, because many tests wait for processes and timers.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST := python -m pytest -n $(WORKERS) --dist worksteal
@@ -17,7 +18,7 @@ INSTALL_PACKAGE := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y
 # Without this, each of the hundreds of processes in tests would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run venv test programs test-datasette1 loop check docs attack bench bench-check bench-site lock dist clean
+.PHONY: run venv test programs test-datasette1 test-spack checkouts loop check docs attack bench bench-check bench-site lock dist clean
 .DELETE_ON_ERROR:
 
 run: $(DATABASE)
@@ -45,6 +46,17 @@ programs:
 # Each kind of page with the next version of Datasette, and a test with pandas.
 test-datasette1: $(VENV1)/test.done
 	$(VENV1)/bin/$(PYTEST) tests/site/test_smoke.py tests/test_python.py::test_a_result_is_a_data_frame
+
+# Compare our answers with a real Spack: type the printed commands in fresh instances of it. SPACK and
+# PACKAGES are Git checkouts of spack and spack-packages; no network is needed; ten minutes.
+test-spack: checkouts $(VENV)/test.done $(VENV_SPACK)/test.done
+	SPACK_PYTHON=$(abspath $(VENV_SPACK)/bin/python) $(BIN)/python -m live_spack "$(SPACK)" "$(PACKAGES)"
+
+# Before anything is installed.
+checkouts:
+	@test -d "$(SPACK)" -a -d "$(PACKAGES)" || { \
+		echo "name two Git checkouts: make test-spack SPACK=../spack PACKAGES=../spack-packages" >&2; \
+		exit 2; }
 
 # The fast tests: no processes, servers, browsers or large inputs.
 loop: $(VENV)/test.done
@@ -99,6 +111,7 @@ lock: $(VENV)/test.done
 	$(COMPILE) --resolution lowest-direct -o requirements/oldest.lock pyproject.toml --all-extras
 	$(COMPILE) -o requirements/dask.lock pyproject.toml --extra dask -c requirements/test.lock
 	$(COMPILE) --no-deps -o requirements/plugins.lock --group pyproject.toml:plugins
+	$(COMPILE) -o requirements/spack.lock --group pyproject.toml:spack
 	for lock in $(filter-out requirements/oldest.lock requirements/plugins.lock,$(wildcard requirements/*.lock)); do for python in $(PYTHONS); do for platform in $(PLATFORMS); do \
 		$(BIN)/uv pip install -q --dry-run --target $(VENV)/none --only-binary :all: --require-hashes \
 			--python-version $$python --python-platform $$platform -r $$lock || exit 1; \
@@ -112,10 +125,10 @@ dist: $(VENV)/build.done
 venv: $(VENV)/run.done
 
 clean:
-	rm -rf $(VENV) $(VENV1) .bootstrap dist
+	rm -rf $(VENV) $(VENV1) $(VENV_SPACK) .bootstrap dist
 
 # Debian's Python may lack ensurepip; virtualenv brings its own.
-$(BIN)/python $(VENV1)/bin/python:
+$(BIN)/python $(VENV1)/bin/python $(VENV_SPACK)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; name one: make PYTHON=...") if sys.version_info < (3, 11) else 0'
 	@$(PYTHON) -m venv $(@:/bin/python=) > /dev/null 2>&1 || { \
 		rm -rf $(@:/bin/python=); \
@@ -150,4 +163,9 @@ $(VENV1)/test.done: $(VENV1)/bin/python requirements/datasette1.lock pyproject.t
 	$(call SAY_INSTALLING,requirements/datasette1.lock)
 	@$(VENV1)/bin/$(INSTALL) -r requirements/datasette1.lock
 	@$(VENV1)/bin/$(INSTALL_CHECKOUT)
+	@touch $@
+
+$(VENV_SPACK)/test.done: $(VENV_SPACK)/bin/python requirements/spack.lock
+	$(call SAY_INSTALLING,requirements/spack.lock)
+	@$(VENV_SPACK)/bin/$(INSTALL) -r requirements/spack.lock
 	@touch $@

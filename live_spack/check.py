@@ -1,0 +1,49 @@
+"""One answer of ours beside what Spack did, and the table of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from benchmarks.report import table
+
+MOST_LINES = 25
+"""Last lines of Spack's output that are shown for a wrong answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One answer of ours, and what Spack did.
+
+    Attributes:
+        question: what was asked, of which database.
+        answer: ours, in a few words.
+        seen: what Spack did, in a few words.
+        is_right: whether the two agree.
+        evidence: what we printed and what Spack printed.
+    """
+
+    question: str
+    answer: str
+    seen: str
+    is_right: bool
+    evidence: str = ""
+
+
+def report(checks: Sequence[Check]) -> str:
+    """Return a table of all answers, and the evidence for those that are wrong."""
+    rows = []
+    for check in checks:
+        verdict = "right" if check.is_right else "WRONG"
+        rows.append([check.question, check.answer, check.seen, verdict])
+    text = table(["", "our answer", "Spack", ""], rows)
+    for check in checks:
+        if not check.is_right:
+            text += f"\n\n{check.question}: {check.answer}, but {check.seen}\n{check.evidence}"
+    return text
+
+
+def quoted(lines: Iterable[str], prompt: str = "  ") -> str:
+    """Return the last lines of a text, indented."""
+    last = list(lines)[-MOST_LINES:]
+    return "\n".join(f"{prompt}{line}" for line in last)
