@@ -189,7 +189,12 @@ def test_a_database_with_modules_is_a_source(tmp_path: Path, without_paths: bool
         (f"module_index:\n  {hash_of('a')}: 1\n", "x:2: expected path and use_name"),
         ("modules: {}\n", "x:1: has the keys modules, expected Spack's module-index.yaml"),
         ("a: [\n", "x:1: broken YAML"),
-        ('{"a": 1}', "x: Expected `array`"),
+        ('{"a": 1}', "x: Expected `object`, got `int`"),
+        ('{"a": {"/m/a/1": {"fullName": "a 1"}}}', "x: has the module 'a 1'"),
+        (
+            '[{"package": "a", "versions": [{"full": "a/1", "parent": [["-b"]]}]}]',
+            "x: has the module '-b'",
+        ),
         ('[{"package": "a", "versions": [{"full": 1}]}]', "x: Expected `str`, got `int`"),
         ('[{"package": "a", "versions": [{"full": "a b"}]}]', "x: has the module 'a b'"),
         ('[{"package": "a", "versions": [{"full": "-a"}]}]', "x: has the module '-a'"),
@@ -211,3 +216,127 @@ def test_no_module_runs_a_command(tmp_path: Path) -> None:
     build(tree, tmp_path / "x.db", modules=[index])
     for name, command in (("zlib", "module load 'z$(b)'"), ("cuda", "module load 'a;b'")):
         assert command in run("find", name, tmp_path / "x.db", "--install").stdout.splitlines()
+
+
+def page(folder: Path, *versions: dict[str, Any], package: str = "zstd") -> Path:
+    """Write a software page of Lmod with the versions of one package."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "page.json"
+    path.write_text(json.dumps([{"package": package, "versions": [*versions]}]))
+    return path
+
+
+ZSTD = {"full": "zstd/1.5.5", "path": "/m/gcc/10.2.0/zstd/1.5.5.lua", "versionName": "1.5.5"}
+"""A module of a hierarchy, without its parents."""
+
+
+@pytest.mark.parametrize(
+    ("parents", "line"),
+    [
+        ({"parent": [["gcc/12.1.0", "env/23.09"], ["gcc/10.2.0"]]}, "gcc/10.2.0 zstd/1.5.5"),
+        ({"parentAA": [["b/1"], ["a/1"]]}, "a/1 zstd/1.5.5"),
+        ({"parentAA": [["gcc/10.2.0", "openmpi/4.1"]]}, "gcc/10.2.0 openmpi/4.1 zstd/1.5.5"),
+        ({"parent": ["default:gcc/10.2.0:openmpi/4.1"]}, "gcc/10.2.0 openmpi/4.1 zstd/1.5.5"),
+        ({"parent": [[]]}, "zstd/1.5.5"),
+        ({}, "zstd/1.5.5"),
+    ],
+)
+def test_the_parents_of_a_module_are_loaded_first(
+    parents: dict[str, Any], line: str, tmp_path: Path
+) -> None:
+    """Lmod refuses a module of a hierarchy without them; the shortest alternative is taken."""
+    tree, output = tree_of(tmp_path / "opt", node("zstd", version="1.5.5")), tmp_path / "x.db"
+    build(tree, output, modules=[page(tmp_path, ZSTD | parents)])
+    printed = run("find", "zstd", output, "--install").stdout.splitlines()
+    assert f"module load {line}" in printed
+    (found,) = find(output, "zstd")
+    assert found.modules == tuple(line.split())
+    build(output, tmp_path / "again.db")
+    assert (tmp_path / "again.db").read_bytes() == output.read_bytes()
+
+
+def test_parents_of_lmod_complete_the_list_of_spack(tmp_path: Path) -> None:
+    """Spack's list has the hash, and Lmod's the parents of the same file."""
+    tree, output = tree_of(tmp_path / "opt", node("zstd", version="1.5.5")), tmp_path / "x.db"
+    spack = of_spack(tmp_path / "spack", [(hash_of("zstd"), "/m/gcc/10.2.0", "zstd/1.5.5")])
+    lmod = page(tmp_path, ZSTD | {"parent": [["gcc/10.2.0"]]})
+    build(tree, output, modules=[spack, lmod])
+    assert find(output, "zstd")[0].modules == ("gcc/10.2.0", "zstd/1.5.5")
+
+
+def test_the_other_list_of_lmod(tmp_path: Path) -> None:
+    """`spider -o spider-json` has the same, by the paths of files."""
+    tree, output = tree_of(tmp_path / "opt", node("zstd", version="1.5.5")), tmp_path / "x.db"
+    entry = {"fullName": "zstd/1.5.5", "Version": "1.5.5", "parentAA": [["gcc/10.2.0"]]}
+    other = {"fullName": "meta", "Version": False, "hidden": True}
+    files = {ZSTD["path"]: entry, "/m/meta.lua": other}
+    (tmp_path / "spider.json").write_text(json.dumps({"zstd": files}))
+    build(tree, output, modules=[tmp_path / "spider.json"])
+    assert find(output, "zstd")[0].modules == ("gcc/10.2.0", "zstd/1.5.5")
+
+
+def spec_of(name: str, version: str, dag_hash: str, compiler: str) -> dict[str, Any]:
+    """Return an installed spec with the beginning of a hash and a compiler."""
+    whole = (dag_hash + hash_of(name))[:32]
+    old = {"original_specfile_version": 4, "compiler": compiler}
+    return node(name, version=version, hash=whole, annotations=old)
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "expected"),
+    [
+        # Spack's default names, with and without the compiler.
+        ("zstd", "zstd/1.5.5-lvnw667", "lvnw667"),
+        ("zstd", "zstd/1.5.5-gcc-7.5.0-lvnw667", "lvnw667"),
+        ("zstd", "zstd/1.5.5-gcc-12.2.0", "aaaaaaa"),
+        ("Core/zstd", "Core/zstd/1.5.5-gcc-7.5.0", "lvnw667"),
+        ("zstd-1.5.5-gcc-7.5.0-lvnw667", "zstd-1.5.5-gcc-7.5.0-lvnw667", "lvnw667"),
+        ("py_numpy", "py_numpy/1.26.0-bbbbbbb", "bbbbbbb"),
+        ("py-numpy", "py-numpy/1.26.0-openmpi-bbbbbbb", "bbbbbbb"),
+        # A version of another spec, a compiler that none has, and words that say nothing.
+        ("zstd", "zstd/1.5-lvnw667", None),
+        ("zstd", "zstd/1.5.5-gcc-9.4.0", None),
+        ("zstd", "zstd/1.5.5-serial", None),
+        ("zstd", "zstd/1.5.5-ccccccc", None),
+        ("zstd", "zstd/1.5.5", None),
+    ],
+)
+def test_a_name_with_a_hash_or_a_compiler(
+    package: str, name: str, expected: str | None, tmp_path: Path
+) -> None:
+    """The hash decides, then the compiler; a name that leaves a doubt loads nothing."""
+    tree = tree_of(
+        tmp_path / "opt",
+        spec_of("zstd", "1.5.5", "lvnw667", "gcc@=7.5.0"),
+        spec_of("zstd", "1.5.5", "aaaaaaa", "gcc@=12.2.0"),
+        spec_of("py-numpy", "1.26.0", "bbbbbbb", "gcc@=12.2.0"),
+    )
+    module = {"full": name, "path": f"/m/Core/{name}.lua", "versionName": name.split("/")[-1]}
+    output = tmp_path / "x.db"
+    build(tree, output, modules=[page(tmp_path, module, package=package)])
+    found = {dag_hash[:7]: module for dag_hash, (module, _) in loading(output).items()}
+    assert found == ({} if expected is None else {expected: name})
+
+
+def test_escapes_of_lmod_are_read(tmp_path: Path) -> None:
+    """Lmod writes bytes beyond ASCII as no JSON does; backslashes of JSON stay."""
+    escaped = rb'[{"package": "zstd", "description": "\xc2\xb5 \x27 \\\\x41 \xff", "versions": '
+    path = tmp_path / "page.json"
+    path.write_bytes(escaped + json.dumps([ZSTD]).encode() + b"}]")
+    (module,) = read_modules(RawFile("x", "x", path.read_bytes()))
+    assert (module.package, module.version) == ("zstd", "1.5.5")
+
+
+@pytest.mark.parametrize(
+    ("folder", "release"),
+    [
+        ("gcc/__spack_path_placeholder__/__spack_path_placeholder__/__spack_path_pla", "gcc"),
+        ("__spack_path_placeholder__/__spack", "installed"),
+    ],
+)
+def test_padding_names_no_machine(folder: str, release: str, tmp_path: Path) -> None:
+    """A padded install tree has the name of the folder above the padding."""
+    write_tree(tmp_path / "opt" / folder, [installed(node("zlib"))])
+    build(tmp_path / "opt", tmp_path / "x.db")
+    with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
+        assert conn.execute("SELECT name FROM releases").fetchall() == [(release,)]

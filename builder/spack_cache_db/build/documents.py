@@ -276,10 +276,26 @@ def in_order(
 
 
 def placed(modules: Iterable[ModuleFacts], trees: Collection[str]) -> list[ModuleFacts]:
-    """Return the modules of these installations, each once; unnamed ones are of the only one."""
+    """Return the modules of these installations, each once; unnamed ones are of the only one.
+
+    Spack's list has the hashes of modules, and that of Lmod the modules to load first.
+    """
     only = next(iter(trees)) if len(trees) == 1 else None
     distinct = {module._replace(release=module.release or only) for module in modules}
-    return [module for module in distinct if module.release in trees]
+    of_trees = [module for module in distinct if module.release in trees]
+    parents: dict[tuple[str | None, ...], set[str]] = {}
+    for module in of_trees:
+        if module.parents:
+            parents.setdefault((module.release, module.tree, module.name), set()).add(
+                module.parents
+            )
+    placed_modules = set()
+    for module in of_trees:
+        others = parents.get((module.release, module.tree, module.name), set())
+        if not module.parents and others:
+            module = module._replace(parents=min(others))
+        placed_modules.add(module)
+    return list(placed_modules)
 
 
 def unplaced(lists: Iterable[tuple[str | None, str]], trees: Collection[str]) -> Iterator[Fault]:

@@ -92,7 +92,7 @@ FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN listings
 """
 # The last row of a spec counts.
 PROVISIONS = """
-SELECT specs.id, installations.is_external, prefix, module, module_tree
+SELECT specs.id, installations.is_external, prefix, module_load, module_tree
 FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.id = wanted.value
 CROSS JOIN installations ON installations.hash = specs.hash
 CROSS JOIN releases ON releases.name = installations.release

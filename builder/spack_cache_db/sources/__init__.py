@@ -33,13 +33,16 @@ class Place(NamedTuple):
     def of_tree(self, index: File) -> tuple[str, str]:
         """Return release and stack of an installation from the path of its index.
 
-        The release is the first folder, or else the input, whose name is not in `_USUAL_NAMES`.
+        The release is the first folder, or else the input, whose name is not in `_USUAL_NAMES`, and
+        does not only make a path longer.
         """
         top = Path(os.path.abspath(index.location.removesuffix(index.path)))  # noqa: PTH100
         top = top.parent if top.name == _TREE else top
         # The folder of a copied index is not that of an installation.
         folders = [*index.path.split("/")[:-1], *([top.name] if _TREE in index.location else [])]
-        names = (name for name in folders if name not in _USUAL_NAMES)
+        names = (
+            name for name in folders if name not in _USUAL_NAMES and not _PADDING.startswith(name)
+        )
         return self.release or next(names, INSTALLED), self.stack or ROOT
 
 
@@ -50,6 +53,12 @@ _TREE = ".spack-db"
 
 _USUAL_NAMES = {_TREE, "", "apps", "install", "installed", "opt", "software", "spack", "sw"}
 """Names of folders that many installations have."""
+
+_PADDING = "__spack_path_placeholder__"
+"""The name of folders that make an install path longer; the last one is cut.
+
+Source: Spack 1.2 `util/path.py`, `SPACK_PATH_PADDING_CHARS`; `config:install_tree:padded_length`.
+"""
 
 ADDRESS_FILE = "mirror.json"
 """The file with the address of a mirror, beside an index that was fetched from it."""

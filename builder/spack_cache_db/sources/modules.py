@@ -1,15 +1,17 @@
-"""Reads which environment modules there are: Spack's `module-index.yaml`, and Lmod's software page.
+"""Reads which environment modules there are: Spack's `module-index.yaml`, and the lists of Lmod.
 
 Spack names the spec of each module by its hash (Spack 1.2 `modules/common.py`). Lmod, asked by
-`spider -o jsonSoftwarePage`, knows names and versions as the site has written them (Lmod 8
-`docs/source/136_spider.rst`).
+`spider -o jsonSoftwarePage` or `spider -o spider-json`, knows names and versions as the site has
+written them (Lmod 8 `docs/source/136_spider.rst`, `src/Spider.lua`). In a hierarchy it also knows
+which modules must be loaded first: the software page has them as `parent`, the other as `parentAA`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -20,6 +22,7 @@ from spack_cache_db.sources import (
     BROKEN,
     MAX_TEXT,
     RawFile,
+    as_json,
     message_of,
     printable_name,
     require_name,
@@ -36,11 +39,17 @@ _COMPILER = re.compile(r".*/([A-Za-z][\w+-]*)/(\d[\w.-]*)")
 """The folders that a module hierarchy has for what a compiler built, such as `gcc/13.2.0`."""
 
 
+_Parents = list[list[str] | str]
+"""Alternatives: a list of modules, or in Lmod 6 a text such as `default:gcc/4.8.5:openmpi/1.10`."""
+
+
 class _Version(Struct):
     full: str
     path: str = ""
     versionName: str = ""  # noqa: N815 - as Lmod calls it
     hidden: bool = False
+    parent: _Parents = []
+    parentAA: _Parents = []  # noqa: N815 - as Lmod calls it
 
 
 class _Package(Struct):
@@ -48,7 +57,32 @@ class _Package(Struct):
     versions: list[_Version]
 
 
+class _File(Struct):
+    """An entry of `spider -o spider-json`: a module by the path of its file."""
+
+    fullName: str = ""  # noqa: N815 - as Lmod calls it
+    full: str = ""
+    Version: str | bool | None = None
+    hidden: bool = False
+    parent: _Parents = []
+    parentAA: _Parents = []  # noqa: N815 - as Lmod calls it
+
+
+class _LmodModule(NamedTuple):
+    """A module in a list of Lmod."""
+
+    package: str
+    name: str
+    version: str
+    path: str
+    is_hidden: bool
+    parents: _Parents
+
+
 _SOFTWARE_PAGE = msgspec.json.Decoder(list[_Package])
+_SPIDER = msgspec.json.Decoder(dict[str, dict[str, _File]])
+_BYTE = re.compile(rb"(?<!\\)((?:\\\\)*)\\x([0-9A-Fa-f]{2})")
+"""An escape that JSON does not have: Lmod writes bytes beyond ASCII so."""
 
 
 def read_modules(file: RawFile) -> list[ModuleFacts]:
@@ -59,7 +93,8 @@ def read_modules(file: RawFile) -> list[ModuleFacts]:
         try:
             return [*(_of_lmod(file) if is_json else _of_spack(file))]
         except BROKEN as error:
-            words = f"{message_of(error)}, expected what Lmod's spider -o jsonSoftwarePage prints"
+            printed = "spider -o jsonSoftwarePage or spider -o spider-json prints"
+            words = f"{message_of(error)}, expected what Lmod's {printed}"
             raise LineFault(0, words) from None
 
 
@@ -84,26 +119,84 @@ def _of_spack(file: RawFile) -> Iterator[ModuleFacts]:
 
 
 def _of_lmod(file: RawFile) -> Iterator[ModuleFacts]:
-    for package in _SOFTWARE_PAGE.decode(file.data):
+    data = _as_json(file.data)
+    is_page = data.lstrip().startswith(b"[")
+    for entry in _of_software_page(data) if is_page else _of_spider(data):
+        version = entry.name.removeprefix(f"{entry.package}/")
+        version = entry.version if version == entry.name else version.lstrip(".")
+        words = {"package": entry.package, "version": version}
+        for word, text in words.items():
+            require_short(word, text, MAX_TEXT)
+        module = _module(file, entry.name, entry.path)
+        parents = _alternatives(entry.parents)
+        yield module._replace(**words, is_hidden=entry.is_hidden, parents=parents)
+
+
+def _of_software_page(data: bytes) -> Iterator[_LmodModule]:
+    for package in _SOFTWARE_PAGE.decode(data):
         for entry in package.versions:
-            version = entry.full.removeprefix(f"{package.package}/")
-            version = entry.versionName if version == entry.full else version.lstrip(".")
-            words = {"package": package.package, "version": version}
-            for word, text in words.items():
-                require_short(word, text, MAX_TEXT)
-            module = _module(file, entry.full, entry.path)
-            yield module._replace(**words, is_hidden=entry.hidden)
+            yield _LmodModule(
+                package.package,
+                entry.full,
+                entry.versionName,
+                entry.path,
+                entry.hidden,
+                entry.parentAA or entry.parent,
+            )
+
+
+def _of_spider(data: bytes) -> Iterator[_LmodModule]:
+    for package, files in _SPIDER.decode(data).items():
+        for path, entry in files.items():
+            name = entry.fullName or entry.full
+            version = entry.Version if isinstance(entry.Version, str) else ""
+            parents = entry.parentAA or entry.parent
+            yield _LmodModule(package, name, version, path, entry.hidden, parents)
+
+
+def _as_json(data: bytes) -> bytes:
+    r"""Return data with bytes in place of escapes such as `\xe2`."""
+    if b"\\x" not in data:
+        return data
+
+    def character(escape: re.Match[bytes]) -> bytes:
+        number = int(escape[2], 16)
+        is_ascii = number < 0x80
+        return escape[1] + (b"\\u%04x" % number if is_ascii else bytes([number]))
+
+    # Bytes that are no text remain visible as replacement characters.
+    return _BYTE.sub(character, data).decode(errors="replace").encode()
+
+
+def _alternatives(parents: Sequence[list[str] | str]) -> str | None:
+    """Return the modules to load first as JSON, the alternative with the fewest modules first."""
+    alternatives = set()
+    for entry in parents:
+        names = entry.split(":") if isinstance(entry, str) else entry
+        modules = tuple(name for name in names if name not in ("", "default"))
+        for name in modules:
+            _require_module(name)
+        if modules:
+            alternatives.add(modules)
+    if not alternatives:
+        return None
+    return as_json(sorted(alternatives, key=lambda modules: (len(modules), modules)))
 
 
 def _module(file: RawFile, name: str, path: str) -> ModuleFacts:
     """Return a module; the folder of its file up to its name is its tree."""
-    require_name("module", name)
+    _require_module(name)
     require_short("path", path, MAX_TEXT)
-    if " " in name:
-        raise ValueError(f"has the module {name!r:.60}, expected a name without blanks")
     below = path.removesuffix(".lua")
     is_below = below.endswith(f"/{name}")
     tree = below.removesuffix(f"/{name}") if is_below else str(PurePosixPath(path).parent)
     compiler = _COMPILER.fullmatch(tree)
     text = f"{compiler[1]}@{compiler[2]}" if compiler else None
     return ModuleFacts(file.path, file.release, name, text, tree if path else None)
+
+
+def _require_module(name: str) -> None:
+    """Raise `ValueError` if a text is not the name of a module."""
+    require_name("module", name)
+    if " " in name:
+        raise ValueError(f"has the module {name!r:.60}, expected a name without blanks")
