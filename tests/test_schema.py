@@ -83,7 +83,7 @@ def test_a_database_has_a_type_and_a_version(samples: sqlite3.Connection) -> Non
 
 def test_other_statements_are_another_schema(samples: sqlite3.Connection) -> None:
     """A changed table or view needs another `SCHEMA_VERSION` and checksum."""
-    found = schema.statements_sha256(samples.execute("SELECT name, sql FROM sqlite_schema"))
+    found = schema.statements_sha256(samples.execute("SELECT name, sql FROM sqlite_master"))
     assert found == schema.STATEMENTS_SHA256
 
 

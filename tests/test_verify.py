@@ -145,7 +145,7 @@ def test_every_difference_names_its_row(samples_file: Path, tmp_path: Path) -> N
         f"listings: release develop, spec {one}, size: is '7', expected NULL",
         f"packages: py-mpi4py (id {key}), spec_count: is 0, expected {count}",
         f"specs: {two} (id 2), hash: is '{spec_hash(9)}', expected '{two}'",
-        "sqlite_schema: name mine: is a row, expected none",
+        "sqlite_master: name mine: is a row, expected none",
         "stacks: mine (id 1000): is a row, expected none",
     ]
 

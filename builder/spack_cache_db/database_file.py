@@ -6,6 +6,7 @@ import json
 import shlex
 import sqlite3
 import struct
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -45,6 +46,23 @@ STEPS_AT_ONCE = 1_000_000
 
 MOST_LENGTH = 16_000_000
 """Maximum size of a value or a row in bytes; SQLite takes several times its memory."""
+
+
+OLDEST_SQLITE = (3, 26, 0)
+"""The SQLite of RHEL 8. Datasette's `PRAGMA table_xinfo` is as old (SQLite docs, "Release
+History")."""
+
+
+def require_sqlite() -> None:
+    """Check the version of SQLite that Python uses.
+
+    Raises:
+        DatabaseError: it is older than `OLDEST_SQLITE`.
+    """
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        oldest = ".".join(map(str, OLDEST_SQLITE[:2]))
+        found = f"{sys.executable} uses SQLite {sqlite3.sqlite_version}, which is too old"
+        raise DatabaseError(f"{found}; use a Python with SQLite {oldest} or newer")
 
 
 def is_own(head: bytes) -> bool:
@@ -271,6 +289,7 @@ def _other_version(path: Path, version: int) -> str:
 
 
 def _connected(path: Path) -> sqlite3.Connection:
+    require_sqlite()
     # `OpenFile` passes the connection between threads, one at a time.
     uri = f"{path.resolve().as_uri()}?immutable=1"
     connection = sqlite3.connect(uri, uri=True, check_same_thread=False)

@@ -92,7 +92,7 @@ def test_package_data_changes_no_row_of_the_binaries(tmp_path: Path, samples_fil
     """And without it, its tables are empty."""
     tables = [
         name
-        for (name,) in rows(samples_file, "SELECT name FROM sqlite_schema WHERE type='table'")
+        for (name,) in rows(samples_file, "SELECT name FROM sqlite_master WHERE type='table'")
         if not name.startswith("known_packages_fts")
     ]
     with_data = tmp_path / "x.db"

@@ -50,7 +50,7 @@ def database(pages: Path) -> Path:
     built(path, pages)
     with closing(sqlite3.connect(path)) as changed:
         changed.create_function("odd", 1, odd)
-        tables = changed.execute("SELECT name FROM sqlite_schema WHERE sql LIKE 'CREATE TABLE%'")
+        tables = changed.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE TABLE%'")
         for (table,) in tables.fetchall():
             for _, column, kind, *_ in changed.execute(f"PRAGMA table_info([{table}])").fetchall():
                 if kind == "TEXT":

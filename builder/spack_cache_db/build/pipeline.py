@@ -28,6 +28,7 @@ from spack_cache_db.build.merge import Merge, Merged, problems
 from spack_cache_db.build.output_lock import alone_at, state_of
 from spack_cache_db.build.rows import full_text, table_rows
 from spack_cache_db.build.workers import program_versions, read_units, uncollected
+from spack_cache_db.database_file import require_sqlite
 from spack_cache_db.errors import ArgumentError, BuilderError, Fault, InputError
 from spack_cache_db.records import FILTERED, Problem
 from spack_cache_db.releases import release_date
@@ -45,6 +46,7 @@ MOST_NAMED = 5
 
 def build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Report:
     """Build `output` (see `spack_cache_db.build.build`)."""
+    require_sqlite()
     sqlite_file.require_replaceable(output, inputs.every_path, force=force)
     inspect_file = sqlite_file.inspect_path(output)
     sqlite_file.require_replaceable(inspect_file, inputs.every_path, force=force)

@@ -52,9 +52,9 @@ def create(path: Path) -> sqlite3.Connection:
 
     The journal is off: until it is renamed, nothing uses the file, and a crash discards it.
     """
-    path.write_bytes(_empty_database())
     connection = sqlite3.connect(path, isolation_level=None)
     for pragma in (
+        f"page_size = {schema.PAGE_SIZE}",
         "journal_mode = OFF",
         "synchronous = OFF",
         "cache_size = -65536",
@@ -63,21 +63,23 @@ def create(path: Path) -> sqlite3.Connection:
     ):
         connection.execute(f"PRAGMA {pragma}")
     connection.execute("BEGIN")
+    connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {schema.SCHEMA_VERSION}")
+    for statement in _table_statements():
+        connection.execute(statement)
     return connection
 
 
 @cache
-def _empty_database() -> bytes:
-    """Return a database with every table of the schema."""
+def _table_statements() -> tuple[str, ...]:
+    """Return the statements that create the tables, in the order of the schema.
+
+    sqlite-utils looks up the tables to which foreign keys refer, so they are created meanwhile.
+    """
     import sqlite_utils  # `serve` needs other functions of this module.
 
+    statements = []
     with closing(sqlite_utils.Database(memory=True)) as database:
-        for pragma in (
-            f"page_size = {schema.PAGE_SIZE}",
-            f"application_id = {schema.APPLICATION_ID}",
-            f"user_version = {schema.SCHEMA_VERSION}",
-        ):
-            database.execute(f"PRAGMA {pragma}")
         for table in schema.TABLES:
             sql = database.create_table_sql(
                 table.name,
@@ -91,8 +93,10 @@ def _empty_database() -> bytes:
                 not_null={column.name for column in table.columns if not column.nullable} - {"id"},
             )
             without_rowid = " WITHOUT ROWID" if table.without_rowid else ""
-            database.execute(sql.rstrip().rstrip(";") + without_rowid)
-        return database.conn.serialize()
+            statement = sql.rstrip().rstrip(";") + without_rowid
+            database.execute(statement)
+            statements.append(statement)
+    return tuple(statements)
 
 
 def insert(db: sqlite3.Connection, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
@@ -152,7 +156,7 @@ def finish(db: sqlite3.Connection) -> None:
         "(SELECT max(spec_count) FROM releases) || ' 1' WHERE tbl = 'listings' AND idx = 'listings'"
     )
     db.execute("COMMIT")
-    statements = db.execute("SELECT name, sql FROM sqlite_schema").fetchall()
+    statements = db.execute("SELECT name, sql FROM sqlite_master").fetchall()
     checksum = schema.statements_sha256(statements)
     if checksum != schema.STATEMENTS_SHA256:
         writer = f"sqlite-utils {metadata.version('sqlite-utils')}"

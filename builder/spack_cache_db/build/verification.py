@@ -138,7 +138,7 @@ def differences(expected: Path, stored: Path) -> Iterator[Difference]:
         conn.text_factory = lambda text: text.decode(errors="backslashreplace")
         conn.execute("ATTACH ? AS stored", [f"{stored.resolve().as_uri()}?immutable=1"])
         yield from _differences(
-            conn, "sqlite_schema", ["type", "name", "tbl_name", "sql"], ["name"]
+            conn, "sqlite_master", ["type", "name", "tbl_name", "sql"], ["name"]
         )
         for (table,) in conn.execute(TABLES).fetchall():
             columns = conn.execute(f"PRAGMA main.table_info([{table}])").fetchall()

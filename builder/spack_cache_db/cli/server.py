@@ -15,12 +15,13 @@ import os
 import shutil
 import signal
 import socket
+import sqlite3
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
@@ -68,7 +69,12 @@ def site_settings() -> SettingValues:
     """Return Datasette's settings from datasette.yml, by name."""
     text = (site_folder() / "datasette.yml").read_text(encoding="utf-8")
     settings: SettingValues = load(text, METADATA_BOUNDS)["settings"]
-    return settings
+    # Datasette reads the labels of a page's foreign keys with one parameter each, and SQLite before
+    # 3.32 has at most 999 of them.
+    with closing(sqlite3.connect(":memory:")) as connection:
+        most_parameters = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
+    most_rows = int(settings["max_returned_rows"])
+    return {**settings, "max_returned_rows": min(most_rows, most_parameters)}
 
 
 class Served(NamedTuple):

@@ -63,8 +63,8 @@ BESIDE_SPACK = """
 SELECT
   (SELECT count(*) FROM package_status WHERE versions_behind > 0) AS packages_behind,
   (SELECT count(*) FROM package_status WHERE spec_count = 0) AS packages_missing,
-  count(*) FILTER (WHERE status = 'deprecated') AS versions_deprecated,
-  count(*) FILTER (WHERE status = 'unknown') AS versions_unknown
+  count(CASE WHEN status = 'deprecated' THEN 1 END) AS versions_deprecated,
+  count(CASE WHEN status = 'unknown' THEN 1 END) AS versions_unknown
 FROM dropped_versions
 """
 Result = TypeVar("Result")

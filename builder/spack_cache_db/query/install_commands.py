@@ -53,13 +53,14 @@ OCI_LOGIN = {
 OCI = ("oci://", "oci+http://")
 EXAMPLES = ("hdf5", "py-numpy", "zlib-ng", "zlib", "cmake")
 """Packages for a new user to install: the first that a release has."""
+# Before SQLite 3.39, a LEFT JOIN of json_each leaves out packages without a row in it.
 EXAMPLE = """
-SELECT packages.name FROM releases
+SELECT packages.name, (SELECT key FROM json_each(:names) WHERE value = packages.name) AS wanted
+FROM releases
 JOIN release_packages ON release_packages.release = releases.id
 JOIN packages ON packages.id = release_packages.package
-LEFT JOIN json_each(:names) AS wanted ON wanted.value = packages.name
 WHERE releases.name = :release
-ORDER BY wanted.key IS NULL, wanted.key, release_packages.configuration_count DESC, packages.name
+ORDER BY wanted IS NULL, wanted, release_packages.configuration_count DESC, packages.name
 LIMIT 1
 """
 OF_PACKAGE = """
@@ -110,7 +111,7 @@ def example_commands(lookups: Lookups, release: str) -> Commands | None:
     """
     names = json.dumps(EXAMPLES)
     rows = select(lookups.conn, EXAMPLE, release=release, names=names)
-    package = next((name for (name,) in rows), None)
+    package = next((name for name, _ in rows), None)
     if package is None:
         return None
     if is_installation(lookups.conn, release):

@@ -24,14 +24,14 @@ SEARCHES = {"py-torch": "+cuda", "hdf5": "+mpi"} | dict.fromkeys(
 """Packages, each with a variant, that a first visitor may search for."""
 MOST_EXAMPLES = 4
 KNOWN_EXAMPLES = """
-SELECT packages.name, wanted.value ->> 1, EXISTS (
+SELECT packages.name, json_extract(wanted.value, '$[1]'), EXISTS (
   SELECT 1 FROM configurations
   JOIN variant_set_members AS member ON member.variant_set = configurations.variants
   JOIN variants ON variants.id = member.variant
   WHERE configurations.package = packages.id AND configurations.spec_count > 0
-    AND variants.text = wanted.value ->> 1)
+    AND variants.text = json_extract(wanted.value, '$[1]'))
 FROM json_each(:examples) AS wanted
-JOIN packages ON packages.name = wanted.value ->> 0 AND packages.spec_count > 0
+JOIN packages ON packages.name = json_extract(wanted.value, '$[0]') AND packages.spec_count > 0
 ORDER BY wanted.key
 """
 

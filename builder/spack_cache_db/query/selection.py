@@ -70,7 +70,8 @@ id NOT IN (
 _ORDER = """
 platform <> (SELECT id FROM platforms WHERE name = 'linux'),
 platform,
-(SELECT iif(family = 'x86_64', '', family) FROM targets WHERE targets.id = configurations.target),
+(SELECT CASE family WHEN 'x86_64' THEN '' ELSE family END
+  FROM targets WHERE targets.id = configurations.target),
 package,
 -version,
 {nearest}

@@ -49,8 +49,8 @@ WHERE facet = :facet AND release IS NOT NULL AND value IN (SELECT value FROM jso
 """
 SIZES = """
 SELECT spec, size FROM json_each(:listings) AS wanted
-CROSS JOIN releases ON releases.name = wanted.value ->> 0
-CROSS JOIN listings ON release = releases.id AND spec = wanted.value ->> 1
+CROSS JOIN releases ON releases.name = json_extract(wanted.value, '$[0]')
+CROSS JOIN listings ON release = releases.id AND spec = json_extract(wanted.value, '$[1]')
 """
 
 _LISTED = "AS listed JOIN configurations ON configurations.id = listed.configuration"

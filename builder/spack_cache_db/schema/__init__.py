@@ -519,7 +519,7 @@ def statements_sha256(statements: Iterable[tuple[str, str]]) -> str:
     """Return a checksum of a database's schema.
 
     Args:
-        statements: the columns `name` and `sql` of `sqlite_schema`; names that are not in `NAMES`
+        statements: the columns `name` and `sql` of `sqlite_master`; names that are not in `NAMES`
             are ignored.
     """
     sorted_statements = sorted(statement for statement in statements if statement[0] in NAMES)

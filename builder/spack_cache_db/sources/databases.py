@@ -98,7 +98,8 @@ SELECT page, NULL, spec, stacks, size, tarball FROM document_listings WHERE page
 NODES = f"SELECT id, {', '.join(NodeFacts._fields)} FROM nodes"  # noqa: S608 - our own names
 RECORDS = """
 SELECT records.mirror, records.spec, node, is_listed, build_spec,
-  iif(own.id, own.size, listings.size), iif(own.id, own.tarball, listings.tarball),
+  CASE WHEN own.id THEN own.size ELSE listings.size END,
+  CASE WHEN own.id THEN own.tarball ELSE listings.tarball END,
   installs.spec IS NOT NULL, prefix, explicit, installed_at
 FROM records JOIN mirrors ON mirrors.id = records.mirror
 LEFT JOIN listings ON listings.release = mirrors.release AND listings.spec = records.spec

@@ -3,6 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,8 @@ def test_every_table_and_view_can_be_read(conn: sqlite3.Connection) -> None:
         "SELECT name FROM pragma_table_info('specs')",
         "PRAGMA table_info(specs)",
         "EXPLAIN QUERY PLAN SELECT * FROM builds",
-        "SELECT 'a' LIKE 'A', 'a' GLOB 'a*', '[1]' -> 0",
+        "SELECT 'a' LIKE 'A', 'a' GLOB 'a*', json_extract('[1]', '$[0]')",
+        *(["SELECT '[1]' -> 0"] if sqlite3.sqlite_version_info >= (3, 38) else []),
         "SELECT row_number() OVER (ORDER BY id) FROM specs",
         "SELECT rowid, rank FROM packages_fts WHERE packages_fts MATCH 'hdf5'",
         "SELECT tarball FROM build_listings LIMIT 1",
@@ -101,15 +103,20 @@ def test_what_people_ask_is_allowed(conn: sqlite3.Connection, sql: str) -> None:
 )
 def test_all_else_is_refused(conn: sqlite3.Connection, sql: str) -> None:
     """What is not on the list is refused before it does anything, in whatever spelling."""
-    with pytest.raises(sqlite3.DatabaseError, match=r"not authorized|prohibited|denied"):
+    # Some tables of SQLite itself are only in newer versions.
+    refused = r"not authorized|prohibited|denied|no such table: (sqlite_stmt|pragma_module_list)"
+    with pytest.raises(sqlite3.DatabaseError, match=f"(?i){refused}"):
         conn.execute(sql).fetchall()
 
 
 def test_the_list_is_of_harmless_functions(conn: sqlite3.Connection) -> None:
     """Of SQLite's own functions these are left out, and no others: a new one is not allowed."""
-    plain = sqlite3.connect(":memory:")
-    have = {row[0] for row in plain.execute("SELECT name FROM pragma_function_list")}
-    plain.close()
+    have: set[str] = set()
+    # SQLite before 3.30 does not list its functions.
+    if sqlite3.sqlite_version_info >= (3, 30):
+        with closing(sqlite3.connect(":memory:")) as plain:
+            rows = plain.execute("SELECT name FROM pragma_function_list")
+            have = {name for (name,) in rows}
 
     assert {"fts3_tokenizer", "load_extension"}.isdisjoint(FUNCTIONS)
     assert have - FUNCTIONS <= {

@@ -58,6 +58,13 @@ PRAGMAS = frozenset(_PRAGMAS.split())
 
 # Datasette uses the first two; full text and sqlite-utils, in Datasette 1.0, the others.
 _ALL_PRAGMAS = PRAGMAS | {"database_list", "compile_options", "data_version", "recursive_triggers"}
+_INTERNAL = ("pragma_", "sqlite_")
+_MODULES = """
+completion csv dbstat fsdir fts1 fts2 fts3 fts3tokenize fts4 fts4aux fts5 fts5vocab
+generate_series geopoly json_each json_tree rtree rtree_i32 stmt unionvtab zipfile
+"""
+_OLD_MODULES = frozenset(_MODULES.split())
+"""The virtual tables of SQLite 3.26 to 3.29, whether compiled in or loaded."""
 # SQLite's own action when it declares the columns of a virtual table.
 _DECLARING = (sqlite3.SQLITE_UPDATE, "sqlite_master")
 
@@ -155,7 +162,7 @@ def authorize(conn: sqlite3.Connection, more: frozenset[str] = frozenset()) -> N
     """
     functions = FUNCTIONS | more
     tables = {row[0].lower() for row in conn.execute(TABLE_NAMES)}
-    modules = {row[0].lower() for row in conn.execute("SELECT name FROM pragma_module_list")}
+    modules = module_names(conn)
     readable = tables | TABLE_FUNCTIONS | {f"pragma_{name}" for name in PRAGMAS} | {"sqlite_master"}
 
     def may_read(table: str, column: str) -> bool:
@@ -163,7 +170,7 @@ def authorize(conn: sqlite3.Connection, more: frozenset[str] = frozenset()) -> N
         if name in readable:
             return True
         # Without a column, it may be the name of a common table expression.
-        return not column and name not in modules and not name.startswith(("pragma_", "sqlite_"))
+        return not column and name not in modules and not name.startswith(_INTERNAL)
 
     def may(action: int, first: str | None, second: str | None, *_: str | None) -> bool:
         if action == sqlite3.SQLITE_READ:
@@ -175,6 +182,18 @@ def authorize(conn: sqlite3.Connection, more: frozenset[str] = frozenset()) -> N
         return action in ACTIONS or (action, first) == _DECLARING
 
     conn.set_authorizer(lambda *action: sqlite3.SQLITE_OK if may(*action) else sqlite3.SQLITE_DENY)
+
+
+def module_names(conn: sqlite3.Connection) -> frozenset[str]:
+    """Return the names of virtual tables that exist in every database, in lower case.
+
+    SQLite before 3.30 does not list them, unless it was compiled to.
+    """
+    try:
+        rows = conn.execute("SELECT name FROM pragma_module_list")
+        return frozenset(name.lower() for (name,) in rows)
+    except sqlite3.OperationalError:
+        return _OLD_MODULES
 
 
 def escape_fts(query: str) -> str:
