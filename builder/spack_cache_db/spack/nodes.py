@@ -162,7 +162,7 @@ def _compiler(entries: Mapping[str, Any], unknown: set[str]) -> str | None:
 def _original_format(annotations: Mapping[str, Any]) -> int | None:
     """Return the spec format that Spack 1.0 records of specs that an older Spack concretized."""
     version = annotations.get("original_specfile_version")
-    if not isinstance(version, int | None):
+    if not isinstance(version, int | None) or isinstance(version, bool):
         expected = "expected a number"
         raise ValueError(f"has original_specfile_version {version!r:.60}, {expected}")
     return version
