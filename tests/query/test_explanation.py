@@ -308,3 +308,42 @@ def test_what_was_meant(samples: sqlite3.Connection, typed: str, meant: str | No
     candidates = Candidates(read_lookups(samples))
 
     assert meant_by(candidates, parse_query(typed)) == meant
+
+
+SAME_NAMES = [
+    "cmake ~ncurses %ncurses@6",
+    "cmake ~ncurses ^ncurses@6",
+    "cmake +nosuch %ncurses@6 ~ownlibs",
+    "hdf5 +mpi ~mpi_x %gcc@13",
+    "hdf5 +gcc %gcc@13",
+    "hdf5@1.14.6 +zlib ^zlib-ng@99",
+    "hdf5 fflags=-O2 cflags=-g %gcc@13",
+    "hdf5 fflags=-O2 ^openmpi ~cuda",
+    "hdf5 %c,cxx=gcc@13 %fortran=llvm@99",
+    "openmpi +cuda ^cuda@99",
+    "* +cuda ^cuda@99 os=rhel9",
+    "hdf5 target=zen3 os=rhel9 +nosuch",
+]
+
+
+@pytest.mark.parametrize("text", SAME_NAMES)
+def test_a_proposed_spec_drops_only_what_it_names(
+    real_index: sqlite3.Connection, text: str
+) -> None:
+    """A variant, a compiler and a dependency of one name are three conditions.
+
+    The number beside a proposed spec is the number that `find` gives for it.
+    """
+    lookups = read_lookups(real_index)
+    query = parse_query(text)
+    why = why_not(Candidates(lookups), query)
+    read_as = parse_query(why.read_as) if why.read_as else query
+    every = [condition.text for condition in question_of(lookups, read_as, ()).conditions]
+    assert why.without
+    for answer in why.without:
+        proposed = question_of(lookups, parse_query(answer.spec), ()).conditions
+        if answer.target is None:
+            left_out = {condition.text for condition in answer.left_out}
+            kept = [part for part in every if part not in left_out]
+            assert sorted(condition.text for condition in proposed) == sorted(kept)
+        assert len(matching(lookups, proposed).ids) == answer.configurations

@@ -207,9 +207,7 @@ def configuration_conditions(query: SpecQuery) -> Conditions:
         conditions.append(Condition("version", f"@{query.versions.text}", query.versions))
     for variant in query.variants:
         if not variant.propagate:
-            # The column is the position in the text, which does not change the meaning.
-            constraint = replace(variant, column=0)
-            conditions.append(Condition("variant", variant_text(variant), constraint))
+            conditions.append(variant_condition(variant))
     for kind in ("platform", "os", "target"):
         if (value := getattr(query, kind)) is not None:
             word = value if kind == "target" else Word(value)
@@ -217,6 +215,11 @@ def configuration_conditions(query: SpecQuery) -> Conditions:
     if query.hash is not None:
         conditions.append(Condition("hash", f"/{query.hash}", query.hash))
     return tuple(dict.fromkeys(conditions))
+
+
+def variant_condition(variant: VariantConstraint) -> Condition:
+    """Return the condition on a variant, wherever it stands in the text of a query."""
+    return Condition("variant", variant_text(variant), replace(variant, column=0))
 
 
 def question_of_pages(

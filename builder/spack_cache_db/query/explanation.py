@@ -20,9 +20,12 @@ from spack_cache_db.query.conditions import (
     Verdict,
     Word,
     asked,
+    compiler_condition,
+    compiler_of_pages,
     configuration_conditions,
     only,
     readable_variants,
+    variant_condition,
     without,
 )
 from spack_cache_db.query.configurations import HASH_BEGINS
@@ -345,26 +348,41 @@ def _nearest_binary(misses: Misses, left_out: Conditions, rows: list[Candidate])
 
 
 def _reduced(query: SpecQuery, left_out: Conditions) -> SpecQuery:
-    """Return a query without some of its conditions."""
-    texts = {(condition.kind, condition.text) for condition in left_out}
-    kinds, names = {kind for kind, _ in texts}, set[str | None]()
-    edges, variants, cleared = query.dependencies, query.variants, dict[str, Any]()
-    for expected in (condition.asked for condition in left_out):
-        if isinstance(expected, VariantConstraint | CompilerConstraint):
-            names.add(expected.name)
-        if isinstance(expected, Verdict) and expected.named is None and (part := expected.query):
-            edges = tuple(edge for edge in edges if edge not in part.dependencies)
-            variants = tuple(variant for variant in variants if variant not in part.variants)
-            cleared |= {"namespace": None} if part.namespace else {}
-            cleared |= {"flags": ()} if part.flags else {}
-    for kind in ("os", "platform", "target"):
-        if (kind, f"{kind}={getattr(query, kind)}") in texts:
-            cleared[kind] = None
-    cleared |= {"versions": None} if "version" in kinds else {}
-    cleared |= {"hash": None} if "hash" in kinds else {}
-    variants = tuple(variant for variant in variants if variant.name not in names)
-    edges = tuple(edge for edge in edges if edge.node.name not in names or not edge.direct)
-    return replace(query, variants=variants, dependencies=edges, **cleared)
+    """Return a query without the parts that some of its conditions were read from.
+
+    All other parts stay: `cmake ~ncurses %ncurses@6` without `~ncurses` is `cmake %ncurses@6`.
+    """
+    variants = [variant for variant in query.variants if variant_condition(variant) not in left_out]
+    dependencies = list(query.dependencies)
+    cleared: dict[str, Any] = {}
+    for condition in left_out:
+        constraint = condition.asked
+        if isinstance(constraint, CompilerConstraint):
+            dependencies = [
+                edge
+                for edge in dependencies
+                if compiler_condition(compiler_of_pages(edge)) != condition
+            ]
+        elif isinstance(constraint, Verdict):
+            # A requirement of `packages:` is no part of the query.
+            part = constraint.query if constraint.named is None else None
+            if part is None:
+                continue
+            variants = [variant for variant in variants if variant not in part.variants]
+            dependencies = [edge for edge in dependencies if edge not in part.dependencies]
+            if part.namespace is not None:
+                cleared["namespace"] = None
+            if part.flags:
+                cleared["flags"] = ()
+        elif condition.kind in ("os", "platform", "target"):
+            # A condition on a word is also one of the scope, such as `--os`.
+            if condition.text == f"{condition.kind}={getattr(query, condition.kind)}":
+                cleared[condition.kind] = None
+        elif condition.kind == "version":
+            cleared["versions"] = None
+        elif condition.kind == "hash":
+            cleared["hash"] = None
+    return replace(query, variants=tuple(variants), dependencies=tuple(dependencies), **cleared)
 
 
 def _missing(misses: Misses) -> Iterator[str]:
