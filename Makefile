@@ -18,11 +18,7 @@ INSTALL_PACKAGE := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y
 # Without this, each of the hundreds of processes in tests would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-<<<<<<< HEAD
-.PHONY: run venv test programs test-datasette1 test-spack checkouts loop check docs attack bench bench-check bench-site lock dist clean
-=======
-.PHONY: run venv test programs test-datasette1 test-sqlite loop check docs attack bench bench-check bench-site lock dist clean
->>>>>>> 46d34ee1 (Build, read and serve with SQLite 3.26, as RHEL 8 has it)
+.PHONY: run venv test programs test-datasette1 test-sqlite test-spack checkouts loop check docs attack bench bench-check bench-site lock dist clean
 .DELETE_ON_ERROR:
 
 run: $(DATABASE)
@@ -51,7 +47,6 @@ programs:
 test-datasette1: $(VENV1)/test.done
 	$(VENV1)/bin/$(PYTEST) tests/site/test_smoke.py tests/test_python.py::test_a_result_is_a_data_frame
 
-<<<<<<< HEAD
 # Compare our answers with a real Spack: type the printed commands in fresh instances of it. SPACK and
 # PACKAGES are Git checkouts of spack and spack-packages; no network is needed; ten minutes.
 test-spack: checkouts $(VENV)/test.done $(VENV_SPACK)/test.done
@@ -62,7 +57,7 @@ checkouts:
 	@test -d "$(SPACK)" -a -d "$(PACKAGES)" || { \
 		echo "name two Git checkouts: make test-spack SPACK=../spack PACKAGES=../spack-packages" >&2; \
 		exit 2; }
-=======
+
 # Building, reading and each kind of page with SQLite 3.26 and 3.34, which RHEL 8 and 9 have. Old npm
 # packages contain the source code; it is compiled once, as RHEL does, in a minute.
 OLD_SQLITE := 4.0.6=3260000 5.0.2=3340000
@@ -83,7 +78,6 @@ $(VENV)/sqlite-%/libsqlite3.so.0: requirements/old_sqlite.sha256
 	cd $(@D) && npm pack --silent sqlite3@$(firstword $(subst -, ,$*)) && sha256sum --check --ignore-missing $(CURDIR)/$<
 	cd $(@D) && tar xzf sqlite3-*.tgz && tar xzf package/deps/sqlite-autoconf-*.tar.gz --strip-components 1
 	cd $(@D) && gcc -O1 -w -shared -fPIC -Wl,-soname,libsqlite3.so.0 $(SQLITE_OPTIONS) -o libsqlite3.so.0 sqlite3.c -lpthread -ldl -lm
->>>>>>> 46d34ee1 (Build, read and serve with SQLite 3.26, as RHEL 8 has it)
 
 # The fast tests: no processes, servers, browsers or large inputs.
 loop: $(VENV)/test.done
