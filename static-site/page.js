@@ -26,7 +26,7 @@ ORDER BY versions.position DESC, compilers.compiler DESC, configurations.id`;
 const BINARIES = `
 SELECT hash, release_count, last_seen FROM specs WHERE configuration = ?1 AND release_count > 0 AND NOT is_gone
 ORDER BY last_seen IS NOT NULL, last_seen DESC, hash`;
-const RELEASES = "SELECT id, name, kind, is_copy FROM releases ORDER BY position";
+const RELEASES = "SELECT id, name, kind, is_copy FROM releases ORDER BY kind <> 'installed', position";
 const LISTING = "SELECT 1 FROM listings JOIN specs ON specs.id = listings.spec WHERE release = ?1 AND hash = ?2";
 
 const catalogue = await (await fetch("catalogue.json", { cache: "no-cache" })).json();
@@ -98,11 +98,12 @@ const commands = async (name, hash) => {
   for (const [id, release, kind, isCopy] of (await ask(RELEASES)).rows) {
     if (isCopy || (await ask(LISTING, [id, hash])).rows.length === 0) continue;
     if (kind === "installed") return { lines: [`spack load ${spec}`] };
-    page ??= release;
+    page = release;
+    break;
   }
   if (page === undefined) return { lines: [] };
-  const closure = (await ask(catalogue.statements.closure, { ":hash": hash })).rows
-    .map(([, dependency, ids]) => ({ dependency, ids: JSON.parse(ids) }));
+  const rows = catalogue.mirrors.length ? (await ask(catalogue.statements.closure, { ":hash": hash })).rows : [];
+  const closure = rows.map(([, dependency, ids]) => ({ dependency, ids: JSON.parse(ids) }));
   const lists = (mirror, { ids }) => ids.some((id) => mirror.ids.includes(id));
   const isListed = (member) => catalogue.mirrors.some((mirror) => lists(mirror, member));
   // Only a page lists the binary: its dependencies are not known.

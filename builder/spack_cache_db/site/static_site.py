@@ -29,8 +29,8 @@ WITH RECURSIVE closure(spec) AS (
   SELECT id FROM specs WHERE hash = :hash
   UNION
   SELECT dependencies.dependency FROM closure
-  JOIN dependencies ON dependencies.spec = closure.spec
-  JOIN dependency_types ON dependency_types.id = dependencies.types
+  CROSS JOIN dependencies ON dependencies.spec = closure.spec
+  CROSS JOIN dependency_types ON dependency_types.id = dependencies.types
   WHERE ',' || dependency_types.types || ',' LIKE '%,link,%'
     OR ',' || dependency_types.types || ',' LIKE '%,run,%'
 )
@@ -39,13 +39,16 @@ SELECT specs.hash, packages.name, (
   WHERE records.is_listed AND records.spec = coalesce(
     (SELECT build_spec FROM splices WHERE splices.spec = specs.id LIMIT 1), specs.id))
 FROM closure
-JOIN specs ON specs.id = closure.spec
-JOIN configurations ON configurations.id = specs.configuration
-JOIN packages ON packages.id = configurations.package
+CROSS JOIN specs ON specs.id = closure.spec
+CROSS JOIN configurations ON configurations.id = specs.configuration
+CROSS JOIN packages ON packages.id = configurations.package
 WHERE specs.is_binary OR NOT specs.is_external
 ORDER BY specs.hash <> :hash, packages.name, specs.hash
 """
-"""The specs of a closure that need a binary, the binary first, and the mirrors that list each."""
+"""The specs of a closure that need a binary, the binary first, and the mirrors that list each.
+
+CROSS JOIN makes SQLite start from the closure: the page reads the database over the network.
+"""
 TARBALL = """
 SELECT tarball FROM build_listings WHERE release = :release AND hash = :hash
 """
