@@ -26,7 +26,8 @@ from spack_cache_db.query.answers import (
 from spack_cache_db.query.changes import Diff, diff
 from spack_cache_db.query.conditions import UnsupportedQuery
 from spack_cache_db.query.configurations import FoundSpec
-from spack_cache_db.query.coverage import Cover, CoveredSpec, cover
+from spack_cache_db.query.coverage import cover
+from spack_cache_db.query.covered import Cover, CoveredSpec
 from spack_cache_db.query.database import Info, OpenFile, info
 from spack_cache_db.query.install_plan import InstallPlan, install_plan
 from spack_cache_db.query.names import UnknownNameError

@@ -14,8 +14,9 @@ from spack_cache_db.build import build
 from spack_cache_db.build.verification import verify
 from spack_cache_db.errors import InputError
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.coverage import cover, environment_commands
+from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.database import opened
+from spack_cache_db.query.environment_commands import environment_commands
 from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.modules import read_modules
 from tests.commands import run
@@ -107,7 +108,7 @@ def test_a_module_is_loaded_by_the_hash_of_its_spec(hdf5: Path, tmp_path: Path) 
     (found,) = find(output, "zlib")
     assert (found.modules, found.module_tree) == (("zlib/1.3",), None)
     with opened(output) as lookups:
-        install = environment_commands(lookups.conn, cover(lookups.conn, ["zlib", "hdf5%gcc@12"]))
+        install = environment_commands(lookups, cover(lookups.conn, ["zlib", "hdf5%gcc@12"]))
         assert install is not None
         lines = ("module load zlib/1.3", "module use /m/gcc/12", "module load hdf5/1.14.3")
         assert install.commands == lines

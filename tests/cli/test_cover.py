@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from spack_cache_db.cli import cli
 from spack_cache_db.cli.cover import _COLOURS
-from spack_cache_db.query.coverage import LOST, OF_NODES, STATUSES
+from spack_cache_db.query.covered import LOST, OF_NODES, STATUSES
 
 SPECS = "py-mpi4py@4: %gcc@13  # the compiler last\n\npy-mpi4py@99\npy-mpi4px\npy-mpi4py ^openmpi\n"
 

@@ -20,7 +20,7 @@ from tests.programs import needed
 
 CI = ROOT / "deploy" / "ci"
 PAIR = ("old.db", "new.db")
-APP = node("app", edge("lib", "link"))
+APP = node("app", edge("lib", "build"))
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from spack_cache_db.build import build
 from spack_cache_db.environments import Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.query.answers import find
-from spack_cache_db.query.coverage import Cover, CoveredSpec, cover, cover_environment
+from spack_cache_db.query.coverage import cover, cover_environment
+from spack_cache_db.query.covered import Cover, CoveredSpec
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.names import UnknownNameError
 from spack_cache_db.spack.parser import parser_of

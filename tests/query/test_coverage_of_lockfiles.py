@@ -12,7 +12,8 @@ import pytest
 from spack_cache_db.cli.cover import cover_table
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.query import csv_text
-from spack_cache_db.query.coverage import Cover, CoveredSpec, cover_environment
+from spack_cache_db.query.coverage import cover_environment
+from spack_cache_db.query.covered import Cover, CoveredSpec
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.names import scope_of
 from tests.conftest import Build
@@ -72,19 +73,21 @@ def test_each_node_has_its_answer(conn: sqlite3.Connection) -> None:
     found = covered(conn)
     hdf5, gcc, zlib = (each for each in found.specs if each.is_root is not None)
 
-    assert (hdf5.spec, hdf5.status, hdf5.is_root) == ("hdf5@1.0", "binary", True)
+    assert (hdf5.spec, hdf5.status, hdf5.is_root) == ("hdf5@1.0", "incomplete", True)
+    assert hdf5.missing == (f"zlib@1.0/{hash_of('zlib')}",)
+    assert hdf5.reasons == ("no binary of zlib@1.0, which Spack would build first",)
     assert (gcc.spec, gcc.status, gcc.hash) == ("gcc@13.2.0", "missing", hash_of("gcc"))
     assert (zlib.status, zlib.others, zlib.other_count) == ("rebuilt", (spec_hash(20),), 1)
-    assert (found.binary, found.total, found.is_lock) == (1, 3, True)
+    assert (found.binary, found.total, found.is_lock) == (0, 3, True)
     assert found.notes == ("one external needs no binary; left out",)
 
 
 @pytest.mark.parametrize(
     ("names", "status", "others"),
     [
-        ({"release": "v1.0"}, "binary", 0),
+        ({"release": "v1.0"}, "incomplete", 0),
         ({"release": "develop"}, "rebuilt", 7),
-        ({"stack": "ml"}, "binary", 0),
+        ({"stack": "ml"}, "incomplete", 0),
         ({"stack": "e4s"}, "rebuilt", 7),
         ({"release": "v1.0", "stack": "e4s"}, "rebuilt", 1),
         ({"release": "develop", "stack": "ml"}, "missing", 0),
@@ -103,7 +106,7 @@ def test_a_machine_is_not_looked_at(conn: sqlite3.Connection) -> None:
     """A lockfile names its binaries; that the machine changes nothing is said."""
     found = covered(conn, host="riscv64", os="rhel9")
 
-    assert found.binary == 1
+    assert found.counted("incomplete") == 1
     assert "the machine is not looked at" in found.notes[1]
     assert covered(conn, release="v1.0", stack="ml").notes == found.notes[:1]
 
@@ -112,10 +115,13 @@ def test_a_lockfile_as_text(conn: sqlite3.Connection) -> None:
     """The share that has a binary is told, what a rebuild would replace, and by what."""
     lines = [*cover_table(covered(conn))]
 
-    assert lines[:2] == ["1 of 3 specs has a binary (33%)", "missing 1, rebuilt 1, binary 1"]
-    assert [line.split()[0] for line in lines[3:]] == ["missing", "rebuilt", "binary"]
+    assert lines[:2] == [
+        "0 of 3 specs have a binary; 1 more binary lacks dependencies (0%)",
+        "missing 1, rebuilt 1, incomplete 1",
+    ]
+    assert [line.split()[0] for line in lines[3:]] == ["missing", "rebuilt", "incomplete"]
     assert " would be replaced by /" in lines[4]
-    assert lines[5].endswith("(root)")
+    assert lines[5].endswith("(root); no binary of zlib@1.0, which Spack would build first")
 
 
 def test_a_lockfile_as_data(conn: sqlite3.Connection) -> None:
@@ -124,12 +130,34 @@ def test_a_lockfile_as_data(conn: sqlite3.Connection) -> None:
     said = found.as_dict()
     rows = list(csv.DictReader(io.StringIO(csv_text(found.rows))))
 
-    assert {key: said[key] for key in ("binary", "total", "rebuilt", "missing")} == {
-        **{"binary": 1, "total": 3, "rebuilt": 1, "missing": 1}
-    }
+    counts = {"binary": 0, "total": 3, "rebuilt": 1, "missing": 1, "incomplete": 1}
+    assert {key: said[key] for key in counts} == counts
     assert [each["hash"] for each in said["specs"]] == [row["hash"] for row in rows]
-    assert [row["status"] for row in rows] == ["binary", "missing", "rebuilt"]
+    assert [row["status"] for row in rows] == ["incomplete", "missing", "rebuilt"]
     assert [row["root"] for row in rows] == ["1", "0", "0"]
+
+
+@pytest.mark.parametrize("lacking", range(5))
+def test_a_binary_needs_the_binaries_below_it(built: Build, lacking: int) -> None:
+    """A node is incomplete exactly if a node that it links or runs, at any depth, has none."""
+    chain = [
+        node("a", edge("b", "link")),
+        node("b", edge("c", "run"), edge("tool", "build")),
+        node("c", edge("d", "link", "run")),
+        node("d"),
+        node("tool"),
+    ]
+    records = [record(each, is_binary=at != lacking) for at, each in enumerate(chain)]
+    answers = {
+        each.spec[0]: each for each in nodes_of(covered(built(a=index(*records)), lock_of(*chain)))
+    }
+
+    # What needs each node: build dependencies do not count.
+    expected = [(), ("a",), ("a", "b"), ("a", "b", "c"), ()][lacking]
+    found = tuple(name for name in "abcd" if answers[name].status == "incomplete")
+    assert found == expected
+    text = f"{chain[lacking]['name']}@1.0/{chain[lacking]['hash']}"
+    assert all(answers[name].missing == (text,) for name in expected)
 
 
 def needs(dag_hash: str) -> set[tuple[str, str]]:

@@ -12,9 +12,7 @@ from click.testing import CliRunner
 
 from spack_cache_db.cli import cli
 from spack_cache_db.environments import UnreadableEnvironment
-from spack_cache_db.query.coverage import Cover, CoveredSpec, environment_commands
 from spack_cache_db.query.database import Lookups
-from spack_cache_db.records import Configuration
 from spack_cache_db.site.middleware import MOST_BODY
 from spack_cache_db.site.pages.pasted_environment import LIMITS, covered
 from spack_cache_db.site.routes import LONGEST_LINK
@@ -106,39 +104,6 @@ async def test_one_block_installs_all_that_have_a_binary(datasette: Any) -> None
         name, _, prefix = word.partition("/")
         assert name == each["configuration"]["package"]
         assert each["hash"].startswith(prefix) and len(prefix) >= 7
-
-
-def covered_node(number: int, **words: Any) -> CoveredSpec:
-    """Return a node of a lockfile with a binary in a release."""
-    configuration = Configuration(f"p{number}", "1", "gcc", "rhel8", "linux", "zen3", ())
-    values: dict[str, Any] = {
-        "status": "binary",
-        "hash": str(number) * 32,
-        "is_root": True,
-        "mirror": "https://m",
-    }
-    return CoveredSpec(f"p{number}@1", configuration=configuration, **(values | words))
-
-
-def test_commands_of_several_mirrors(lookups: Lookups) -> None:
-    """Two mirrors of one release have two names; roots stand for all of a lockfile."""
-    nodes = [
-        covered_node(2, release="develop"),
-        covered_node(3, release="develop", mirror="https://n"),
-        covered_node(4, release="v1", mirror=None),
-        covered_node(5, release="v1", is_root=False),
-    ]
-    found = environment_commands(lookups.conn, Cover(tuple(nodes), is_lock=True))
-
-    assert found is not None and found.note is not None
-    assert [*found.commands] == [
-        "spack mirror add develop https://m",
-        "spack mirror add develop-2 https://n",
-        "spack mirror add v1 URL-of-your-mirror",
-        "spack buildcache keys --install --trust",
-        "spack install --cache-only p2/2222222 p3/3333333 p4/4444444",
-    ]
-    assert environment_commands(lookups.conn, Cover((), is_lock=True)) is None
 
 
 @pytest.mark.asyncio

@@ -38,7 +38,8 @@ from spack_cache_db.query import Rows
 
 if TYPE_CHECKING:
     from spack_cache_db.query.conditions import Conditions
-    from spack_cache_db.query.coverage import Baseline, Cover, CoveredSpec
+    from spack_cache_db.query.coverage import Baseline
+    from spack_cache_db.query.covered import Cover, CoveredSpec
     from spack_cache_db.query.database import Lookups
     from spack_cache_db.query.retention import Retention
 
@@ -52,6 +53,7 @@ _COLOURS = {
     "unanswerable": "red",
     "none": "red",
     "near": "yellow",
+    "incomplete": "yellow",
     "unknown": "yellow",
     "external": None,
     "binary": "green",
@@ -103,6 +105,9 @@ def cover(environment: str, file: Path, **options: Any) -> None:
     ENVIRONMENT is a spack.yaml, a spack.lock, output of Spack, a list with one spec per line, or a
     folder of environments; - is standard input. Files that a spack.yaml includes are read as well.
     FILE is a database.
+
+    A binary counts if Spack can install it with all that it links and runs, and if Spack's solver
+    reuses it under the settings of the environment.
 
     Exit status: 0 if every spec has a binary, 1 if some have none, 2 for an error. With --baseline,
     1 only if some specs had a binary in the older database, and have none. With --keeplist, nothing
@@ -225,6 +230,8 @@ def _cases(covered: Iterable[Covered]) -> Iterator[Case]:
         for spec in answer.specs:
             is_met, text = spec.is_met, f"{spec.status}: {_text(spec)}"
             is_failure = spec.status == "lost" if answer.baseline else not is_met
+            if spec.missing:
+                text += f"\nmissing: {', '.join(spec.missing)}"
             skipped = "" if is_met or is_failure else text
             yield Case(path, spec.title, failure=text if is_failure else "", skipped=skipped)
 
@@ -261,7 +268,7 @@ def checked_retention(
 
 def _end_folder(folder: str, covered: list[Covered], options: dict[str, Any]) -> NoReturn:
     """Print the answers for the environments of a folder, each with its path in the folder."""
-    from spack_cache_db.query.coverage import Cover
+    from spack_cache_db.query.covered import Cover
 
     only = options["only"]
     covered = [cover._replace(path=str(Path(cover.path).relative_to(folder))) for cover in covered]
@@ -336,7 +343,10 @@ def _in_order(specs: Iterable[CoveredSpec]) -> list[CoveredSpec]:
 def cover_table(answer: Cover, only: Sequence[str] = ()) -> Iterator[str]:
     """Yield the totals and a line for each spec; a repeated answer is printed once."""
     yield answer.sentence
-    yield from (*([answer.statuses] if "," in answer.statuses else []), *answer.groups)
+    if "," in answer.statuses:
+        yield answer.statuses
+    yield from answer.groups
+    yield from answer.totals
     specs = _in_order(_shown(answer, only).specs)
     first = max((len(spec.status) for spec in specs), default=0)
     second = min(max((len(spec.spec) for spec in specs), default=0), _WIDEST)
@@ -366,7 +376,10 @@ def _wrapped(head: str, text: str) -> Iterator[str]:
 
 
 def _markdown(answer: Cover, only: Sequence[str] = ()) -> Iterator[str]:
-    yield from (f"{answer.sentence}.", "", "| status | spec | answer |", "| --- | --- | --- |")
+    yield f"{answer.sentence}."
+    for total in answer.totals:
+        yield from ("", f"{total[:1].upper()}{total[1:]}.")
+    yield from ("", "| status | spec | answer |", "| --- | --- | --- |")
     for spec in _in_order(_shown(answer, only).specs):
         cells = (_one_line(text).replace("|", "\\|") for text in (spec.spec, _text(spec)))
         yield f"| {spec.status} | `` {next(cells)} `` | {next(cells)} |"
@@ -377,7 +390,8 @@ def _text(spec: CoveredSpec) -> str:
     release = f" in {spec.release}" if spec.release else ""
     if spec.is_root is not None:
         if not spec.others:
-            return f"/{spec.hash}{release}" + (" (root)" if spec.is_root else "")
+            root = " (root)" if spec.is_root else ""
+            return "; ".join((f"/{spec.hash}{release}{root}", *spec.reasons))
         more = f" and {spec.other_count - 1:,} more" if spec.other_count > 1 else ""
         other = f"/{spec.others[0]}{more}{release}"
         if spec.status == "alike" or spec.differences:
@@ -388,6 +402,10 @@ def _text(spec: CoveredSpec) -> str:
     also = f"; or the external {spec.external}" if spec.external else ""
     if spec.status in ("binary", "installed") and spec.configuration is not None:
         return f"{spec.configuration.summary} /{spec.hash}{release}{also}"
+    # The binary is there, but Spack may not take it.
+    if spec.hash is not None and spec.configuration is not None:
+        found = f"{spec.configuration.summary} /{spec.hash}{release}"
+        return f"{found}: {_one_line('; '.join(spec.reasons))}{also}"
     instead = (f"perhaps you mean: {spec.corrected}",) if spec.corrected else ()
     return _one_line("; ".join((*spec.reasons, *instead))) + also
 

@@ -131,10 +131,12 @@ class ReuseReader:
             sources = tuple(self._source(item, common) for item in items)
         else:
             sources = (ReuseSource("local", common), ReuseSource("buildcache", common))
+        setting = "reuse: roots: false"
+        if reuses_roots:
+            setting = f"reuse: from: {', '.join(dict.fromkeys(source.kind for source in sources))}"
         # Without a source of externals, all of them count.
         if not any(source.kind == "external" for source in sources):
             sources += (ReuseSource("external"),)
-        setting = "reuse: roots: false" if not reuses_roots else "concretizer: reuse:"
         return ReuseRules(sources, reuses_roots, setting=setting)
 
     def _source(self, node: yaml.Node, common: SpecFilter) -> ReuseSource:

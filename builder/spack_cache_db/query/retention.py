@@ -15,7 +15,8 @@ from spack_cache_db.errors import ArgumentError
 from spack_cache_db.query import Rows
 from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.configurations import IN_STACK
-from spack_cache_db.query.coverage import Cover, CoveredSpec, cover_environment
+from spack_cache_db.query.coverage import cover_environment
+from spack_cache_db.query.covered import Cover, CoveredSpec
 from spack_cache_db.query.database import Database, Lookups, opened, select, select_in
 from spack_cache_db.query.graph import externals, read_nodes, read_run_time
 from spack_cache_db.query.names import known_names, scope_of

@@ -19,7 +19,7 @@ from spack_cache_db.query import Rows, csv_text, json_text
 from spack_cache_db.query.answers import found_part, found_rows
 from spack_cache_db.query.changes import compare as compared
 from spack_cache_db.query.configurations import configurations_beginning
-from spack_cache_db.query.coverage import environment_commands
+from spack_cache_db.query.environment_commands import environment_commands
 from spack_cache_db.query.explanation import why_in_time, why_not
 from spack_cache_db.query.names import UnknownNameError, close_names, known_name, spec_in
 from spack_cache_db.query.packages import newest_binary, read_package
@@ -259,7 +259,7 @@ def cover(site: Site, request: Request, form: str | None) -> Answer:
         "cover.html",
         cover=answer,
         error=error,
-        install=environment_commands(site.conn, answer) if answer else None,
+        install=environment_commands(site.lookups, answer) if answer else None,
         pasted=text,
         narrowing=narrowing,
         is_short=is_short,

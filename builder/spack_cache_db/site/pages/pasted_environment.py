@@ -8,7 +8,8 @@ from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.environments import Limits, Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.errors import Fault
-from spack_cache_db.query.coverage import Cover, cover_environment
+from spack_cache_db.query.coverage import cover_environment
+from spack_cache_db.query.covered import Cover
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.names import known_names
 from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing

@@ -1,0 +1,180 @@
+"""Finds for each spec of an environment the binary that Spack takes, or the best of the others.
+
+The candidates of a spec are tried in the order of `proposal_rule`, installed specs first, until
+one is found that nothing keeps from being used. What a binary needs takes time to read, so the
+candidates of all specs are read together: first one of each, then more and more of those that
+still have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from spack_cache_db.query.closure import Closure, closures
+from spack_cache_db.query.configurations import Spec
+from spack_cache_db.query.database import Lookups, check_time
+from spack_cache_db.query.reuse import (
+    MemberFacts,
+    Obstacle,
+    Pool,
+    obstacle_of_closure,
+    obstacle_of_spec,
+)
+from spack_cache_db.query.reuse_pool import member_facts
+from spack_cache_db.query.selection import Candidate
+
+MOST_TRIED = 500
+"""Candidates of one spec that are tried; the best of them is the answer."""
+GROWTH = 8
+"""Each time, so many times more candidates are read together."""
+
+
+class Found(NamedTuple):
+    """A spec of the database that satisfies a spec of an environment.
+
+    Attributes:
+        status: `installed`, `binary` or `external`.
+        row: its configuration.
+    """
+
+    status: str
+    row: Candidate
+    spec: Spec
+
+
+class Finding(NamedTuple):
+    """A candidate, why Spack may not take it, and what it needs, as far as it was looked at."""
+
+    found: Found
+    obstacle: Obstacle | None = None
+    closure: Closure | None = None
+
+    @property
+    def status(self) -> str:
+        """The status of the answer."""
+        return self.found.status if self.obstacle is None else self.obstacle.status
+
+
+@dataclass(eq=False)
+class Search:
+    """The search for one spec.
+
+    Attributes:
+        pool: what the solver takes under the rules of the spec.
+        candidates: the candidates in order.
+        best: the best finding so far.
+        is_over: whether the best finding is the answer.
+        tried: the number of candidates that were tried.
+    """
+
+    pool: Pool
+    candidates: Iterator[Found]
+    best: Finding | None = None
+    is_over: bool = False
+    tried: int = 0
+
+    def next_candidates(self, count: int) -> list[Found]:
+        """Return the next candidates; none if all were tried."""
+        left = MOST_TRIED - self.tried
+        batch = list(islice(self.candidates, min(count, left)))
+        self.tried += len(batch)
+        return batch
+
+    def consider(self, finding: Finding) -> None:
+        """Keep a finding if it is better than the best so far; the first usable one is best."""
+        obstacle = finding.obstacle
+        if self.is_over:
+            return
+        if obstacle is None:
+            self.best = finding
+            self.is_over = True
+            return
+        best = self.best and self.best.obstacle
+        if best is None or obstacle.rank > best.rank:
+            self.best = finding
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where binaries must be.
+
+    Attributes:
+        release: the release whose mirror must list all that a binary needs; None for any.
+        with_records: whether the database has dependencies. Pages have none, and their mirrors
+            are complete.
+        gone: the specs that a mirror has lost.
+    """
+
+    release: int | None
+    with_records: bool
+    gone: Set[int] = frozenset()
+
+
+def search_all(lookups: Lookups, searches: Iterable[Search], places: Places) -> None:
+    """Continue searches until each is over or has tried all its candidates."""
+    waiting = list(searches)
+    count = 1
+    while waiting:
+        tried = [(search, search.next_candidates(count)) for search in waiting]
+        _look_at(lookups, tried, places)
+        waiting = [search for search, batch in tried if batch and not search.is_over]
+        count *= GROWTH
+        check_time(lookups.conn)
+
+
+def _look_at(
+    lookups: Lookups, tried: Sequence[tuple[Search, Sequence[Found]]], places: Places
+) -> None:
+    """Consider the candidates of several searches."""
+    # First what a candidate is itself.
+    first: list[tuple[Search, Finding]] = []
+    for search, batch in tried:
+        for found in batch:
+            first.append((search, Finding(found, _own_obstacle(search.pool, found, places))))
+    # Then what the others need, read together.
+    open_specs = [finding.found.spec.id for _, finding in first if _needs_closure(finding, places)]
+    needs = closures(lookups, open_specs, places.release) if open_specs else {}
+    facts = _facts(lookups, first, needs.values())
+    for search, finding in first:
+        closure = needs.get(finding.found.spec.id)
+        if closure is None or not _needs_closure(finding, places):
+            search.consider(finding)
+            continue
+        obstacle = obstacle_of_closure(search.pool, closure, facts)
+        search.consider(finding._replace(obstacle=obstacle, closure=closure))
+
+
+def _own_obstacle(pool: Pool, found: Found, places: Places) -> Obstacle | None:
+    spec = found.spec
+    if found.status == "external":
+        return None
+    if spec.id in places.gone and found.status == "binary":
+        return Obstacle("near", lost_sentence(spec.last_seen))
+    return obstacle_of_spec(pool, spec.id, is_installed=found.status == "installed")
+
+
+def lost_sentence(last_seen: str | None) -> str:
+    """Return that no mirror has a binary any more, and when it was last seen."""
+    sentence = "the mirror has lost it"
+    return f"{sentence}, last listed {last_seen}" if last_seen else sentence
+
+
+def _needs_closure(finding: Finding, places: Places) -> bool:
+    is_open = finding.obstacle is None and finding.found.status == "binary"
+    return is_open and places.with_records
+
+
+def _facts(
+    lookups: Lookups, findings: Sequence[tuple[Search, Finding]], needs: Iterable[Closure]
+) -> MemberFacts:
+    """Return what the pools of searches need beside closures."""
+    pools = {id(search.pool): search.pool for search, _ in findings}
+    read = list(needs)
+    facts = MemberFacts()
+    for pool in pools.values():
+        more = member_facts(lookups, pool, read)
+        facts = MemberFacts({**facts.listed, **more.listed}, {**facts.compilers, **more.compilers})
+    return facts
