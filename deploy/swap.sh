@@ -2,8 +2,8 @@
 # Publish a database without a failed request: swap.sh FILE
 #
 # Copies FILE into a folder named after its SHA-256, points the link `current` to that folder, restarts
-# the servers one after the other, and empties nginx's cache. Files that are served never change: a
-# server keeps the old file until it restarts.
+# the servers one after the other, and empties nginx's cache. Databases that are served never change: a
+# server keeps the old one until it restarts.
 #
 # The script may be killed at any moment and run again. `served` names the last database that all
 # servers responded with; `swapping` exists from the start of a swap to its end.
@@ -44,9 +44,16 @@ take() {
     mkdir "$incoming"
     copy "$1" spack-cache.db
     sum=$(sha256sum <"$incoming/spack-cache.db" | cut -c1-16)
-    [ ! -d "$files/$sum" ] || return 0
     # Servers use the inspect file only if it has the hash of the database.
     [ ! -e "${1%.db}.inspect.json" ] || copy "${1%.db}.inspect.json" spack-cache.inspect.json
+    if [ -d "$files/$sum" ]; then
+        # Its inspect file has the time at which the last build looked at the sources.
+        if [ -e "$incoming/spack-cache.inspect.json" ]; then
+            chmod u=rw,go=r "$incoming/spack-cache.inspect.json"
+            mv -T "$incoming/spack-cache.inspect.json" "$files/$sum/spack-cache.inspect.json"
+        fi
+        return 0
+    fi
     ! command -v zstd >/dev/null || zstd -q -10 -T0 "$incoming/spack-cache.db"
     chmod -R u=rwX,go=rX "$incoming"
     sync "$incoming"/* "$incoming"

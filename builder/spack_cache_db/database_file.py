@@ -9,11 +9,12 @@ import struct
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from spack_cache_db import schema
-from spack_cache_db.bounded_files import HEAD, open_regular, unreadable
+from spack_cache_db.bounded_files import HEAD, open_regular, read_file, unreadable
 from spack_cache_db.errors import DatabaseError, reason
 from spack_cache_db.schema import older
 
@@ -37,6 +38,18 @@ _SHADOWS = tuple(
     f"{table}_{kind}" for table in schema.FULL_TEXT for kind in ("config", "data", "docsize", "idx")
 )
 """The tables in which FTS5 keeps an index (SQLite FTS5 docs, 4.4 and Appendix A)."""
+
+NAME = "spack-cache"
+"""The database's name in URLs, and the key of an inspect file."""
+
+RECORD = "build"
+"""The key of an inspect file under which a build records its input."""
+
+LOOKED = "looked"
+"""The key of such a record with the time at which a build last looked at its sources."""
+
+MAX_INSPECTION = 2**20
+"""Largest inspect file that is read, in bytes; a usual file has a few thousand."""
 
 MOST_STEPS = 2_000_000_000
 """Maximum of steps of SQLite's virtual machine for one statement: half a minute. The longest
@@ -82,6 +95,26 @@ def is_database(path: Path) -> bool:
             return is_own(stream.read(HEAD))
     except OSError:
         return False
+
+
+def inspect_path(database: Path) -> Path:
+    """Return the path of a database's inspect file."""
+    return database.with_suffix(".inspect.json")
+
+
+def looked_at(database: Path) -> str | None:
+    """Return when `build` last looked at the sources of a database, in UTC (ISO 8601).
+
+    A build whose sources have nothing new leaves the database, and writes the time into its inspect
+    file. None if there is no such file, or it has no time.
+    """
+    try:
+        inspected = json.loads(read_file(inspect_path(database), MAX_INSPECTION))
+        looked = inspected[NAME][RECORD][LOOKED]
+        datetime.fromisoformat(looked)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return str(looked)
 
 
 def looks_like_database(path: Path) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build, sqlite_file
+from spack_cache_db.database_file import inspect_path
 from spack_cache_db.errors import InputError, OutputError
 from tests.commands import run
 from tests.pagetexts import page, write
@@ -148,7 +149,7 @@ def test_files_of_a_killed_build_are_removed(output: str, tmp_path: Path) -> Non
     """Its files are named for its process; names of other targets are not touched."""
     of_other = of_process(sqlite_file.temporary(tmp_path / "other.db"), NOBODY)
     of_other.touch()
-    for path in (tmp_path / output, sqlite_file.inspect_path(tmp_path / output)):
+    for path in (tmp_path / output, inspect_path(tmp_path / output)):
         of_process(sqlite_file.temporary(path), NOBODY).touch()
     with sqlite_file.replacing(tmp_path / output):
         pass
@@ -168,7 +169,7 @@ def test_a_build_writes_the_inspect_file(tmp_path: Path) -> None:
     """Hash, size, and the number of rows of each table, which are not counted again."""
     output = tmp_path / "x.db"
     build(write(tmp_path / "pages", a=page()), output)
-    path = sqlite_file.inspect_path(output)
+    path = inspect_path(output)
     inspected = json.loads(path.read_text())
     written = inspected["spack-cache"]
     assert written["hash"] == hashlib.sha256(output.read_bytes()).hexdigest()

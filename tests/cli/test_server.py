@@ -17,7 +17,6 @@ import yaml
 from datasette.plugins import pm
 
 import spack_cache_db.site
-from spack_cache_db.build.sqlite_file import inspect_path
 from spack_cache_db.cli.serve import ListenError, address_of, listen
 from spack_cache_db.cli.server import (
     PREFIX,
@@ -28,6 +27,7 @@ from spack_cache_db.cli.server import (
     served,
     site_settings,
 )
+from spack_cache_db.database_file import inspect_path
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.site import site_folder
 from tests.commands import run

@@ -132,6 +132,12 @@ def test_a_database_is_published(site: Site) -> None:
     assert packed.stdout == "one"
     assert {each.stat().st_mode & 0o777 for each in folder.iterdir()} == {0o644}
     assert given.read_bytes() == b"one"
+    # The next build found nothing new, and noted when it looked.
+    given.with_name("next.inspect.json").write_text('{"of": "later"}')
+    assert site.swap(given).returncode == 0
+    inspected = folder / "spack-cache.inspect.json"
+    assert inspected.read_text() == '{"of": "later"}'
+    assert inspected.stat().st_mode & 0o777 == 0o644
 
 
 def test_servers_restart_one_after_the_other(site: Site) -> None:

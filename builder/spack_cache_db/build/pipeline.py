@@ -28,7 +28,7 @@ from spack_cache_db.build.merge import Merge, Merged, problems
 from spack_cache_db.build.output_lock import alone_at, state_of
 from spack_cache_db.build.rows import full_text, table_rows
 from spack_cache_db.build.workers import program_versions, read_units, uncollected
-from spack_cache_db.database_file import require_sqlite
+from spack_cache_db.database_file import NAME, RECORD, inspect_path, require_sqlite
 from spack_cache_db.errors import ArgumentError, BuilderError, Fault, InputError
 from spack_cache_db.records import FILTERED, Problem
 from spack_cache_db.releases import release_date
@@ -48,7 +48,7 @@ def build(inputs: Input, output: Path, *, keep_going: bool, force: bool) -> Repo
     """Build `output` (see `spack_cache_db.build.build`)."""
     require_sqlite()
     sqlite_file.require_replaceable(output, inputs.every_path, force=force)
-    inspect_file = sqlite_file.inspect_path(output)
+    inspect_file = inspect_path(output)
     sqlite_file.require_replaceable(inspect_file, inputs.every_path, force=force)
     with uncollected(), alone_at(output):
         return _build(inputs, output, keep_going=keep_going, force=force)
@@ -165,12 +165,14 @@ def _fingerprint(inputs: Input, output: Path) -> str | None:
 def _unchanged(mark: str, snapshots: Snapshots, output: Path, clock: _Clock) -> Report | None:
     """Return the report of a build whose input did not change; None if it did."""
     try:
-        inspected = sqlite_file.current_inspection(output)[sqlite_file.NAME]
-        record = inspected[sqlite_file.RECORD]
+        inspection = sqlite_file.current_inspection(output)
+        inspected = inspection[NAME]
+        record = inspected[RECORD]
         if mark != record["input"] or snapshots.day < record["day"]:
             return None
     except (BuilderError, KeyError, TypeError):
         return None  # There is no database, or its inspect file has no record.
+    sqlite_file.note_look(output, inspection)
     clock.stage("compare")
     values: dict[str, Any] = {**record["counts"], "file_size": inspected["size"]}
     values |= {"sha256": inspected["hash"], "seconds": clock.last - clock.start, "bytes_read": 0}

@@ -15,6 +15,7 @@ import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
 from importlib.resources import files
@@ -26,22 +27,18 @@ from spack_cache_db import schema
 from spack_cache_db.bounded_files import KINDS, put_in_place, read_file, sha256_of
 from spack_cache_db.build.output_lock import FileState, require_unchanged, state_of
 from spack_cache_db.database_file import (
+    LOOKED,
+    MAX_INSPECTION,
+    NAME,
+    RECORD,
     damage_as_error,
     damaged,
+    inspect_path,
     is_damage,
     is_database,
     is_of_system,
 )
 from spack_cache_db.errors import OutputError, reason
-
-NAME = "spack-cache"
-"""The database's name in URLs."""
-
-RECORD = "build"
-"""The key of an inspect file under which a build records its input."""
-
-_MAX_INSPECTION = 2**20
-"""Largest inspect file that is read, in bytes; a usual file has a few thousand."""
 
 _MOST_PARAMETERS = 999
 """Parameters that every SQLite version accepts in one statement ("Limits", 9)."""
@@ -200,11 +197,6 @@ def _connected(database: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
 
 
-def inspect_path(database: Path) -> Path:
-    """Return the path of a database's inspect file."""
-    return database.with_suffix(".inspect.json")
-
-
 def require_replaceable(output: Path, inputs: Iterable[str], *, force: bool) -> None:
     """Raise OutputError if writing would replace a file that is not an old database.
 
@@ -307,10 +299,9 @@ def publish(
     is not in the state `before`, another program wrote it, and nothing is replaced (OutputError).
     """
     inspected = inspect(built)
-    inspected[NAME] |= {"file": output.name, RECORD: record}
-    text = json.dumps(inspected, indent=1, sort_keys=True) + "\n"
+    inspected[NAME] |= {"file": output.name, RECORD: {**record, LOOKED: _now()}}
     inspect_file = inspect_path(output)
-    temporary(inspect_file).write_text(text, encoding="utf-8")
+    _write_inspection(temporary(inspect_file), inspected)
     sha256 = str(inspected[NAME]["hash"])
     is_same = output.exists() and sha256_of(output) == sha256
     new_inode = built.stat().st_ino
@@ -330,6 +321,35 @@ def publish(
             "`serve` works without it; build again to write it"
         ) from error
     return sha256, is_same
+
+
+def note_look(output: Path, inspected: dict[str, Any]) -> None:
+    """Write the time of now into an inspect file, whose database has nothing new.
+
+    Args:
+        output: the database.
+        inspected: the content of its inspect file.
+    """
+    inspected[NAME][RECORD][LOOKED] = _now()
+    inspect_file = inspect_path(output)
+    try:
+        _write_inspection(temporary(inspect_file), inspected)
+        temporary(inspect_file).replace(inspect_file)
+    except OSError as error:
+        raise OutputError(
+            f"{output}: has nothing new, but {inspect_file} was not written: {reason(error)}"
+        ) from error
+    finally:
+        discard(output)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _write_inspection(path: Path, inspected: Mapping[str, Any]) -> None:
+    text = json.dumps(inspected, indent=1, sort_keys=True) + "\n"
+    path.write_text(text, encoding="utf-8")
 
 
 def inspect(database: Path) -> dict[str, Any]:
@@ -352,7 +372,7 @@ def current_inspection(database: Path, published: Path | None = None) -> dict[st
     """
     published = published or database
     try:
-        inspected = json.loads(read_file(inspect_path(published), _MAX_INSPECTION))
+        inspected = json.loads(read_file(inspect_path(published), MAX_INSPECTION))
         if inspected[NAME]["hash"] == sha256_of(database):
             return dict(inspected)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

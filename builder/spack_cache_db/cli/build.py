@@ -79,7 +79,8 @@ def build(
     Example: spack-cache-db build pages/ -o dist/spack-cache.db
     """
     from spack_cache_db.build import build as build_database
-    from spack_cache_db.build.sqlite_file import discard, inspect_path
+    from spack_cache_db.build.sqlite_file import discard
+    from spack_cache_db.database_file import inspect_path
     from spack_cache_db.site import site_folder
 
     def tidy() -> str:

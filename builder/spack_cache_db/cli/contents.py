@@ -179,6 +179,9 @@ def _facts(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "snapshots", f"from {values['first_snapshot']} to {values['last_snapshot']}"
     if values["as_of"] != values["last_snapshot"]:
         yield "as of", values["as_of"]
+    if values["looked_at"]:
+        # A build of today may find nothing new in sources of last month.
+        yield "last checked", f"{values['looked_at'][:10]}, when a build read the sources"
     yield "stacks", f"{values['stacks']:,}"
     yield (
         "built from",

@@ -35,9 +35,9 @@ from uvicorn.supervisors import Multiprocess
 
 from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.bounded_yaml import METADATA_BOUNDS, load
-from spack_cache_db.build.sqlite_file import NAME, current_inspection
+from spack_cache_db.build.sqlite_file import current_inspection
 from spack_cache_db.cli.output import write_error
-from spack_cache_db.database_file import open_database
+from spack_cache_db.database_file import NAME, open_database
 from spack_cache_db.errors import BuilderError, DatabaseError, Fault, LineFault, reason
 from spack_cache_db.site import site_folder
 

@@ -21,7 +21,7 @@ from typing import Any, Self, TypeVar, cast
 
 from spack_cache_db import schema
 from spack_cache_db.bounded_files import AnyPath, checked_file
-from spack_cache_db.database_file import damage_as_error, open_database, stored_json
+from spack_cache_db.database_file import damage_as_error, looked_at, open_database, stored_json
 from spack_cache_db.query import NotebookTable, Rows, grouped
 from spack_cache_db.records import INSTALLED
 from spack_cache_db.schema import CONFIGURATION, LABELS
@@ -398,5 +398,6 @@ def info(file: AnyPath) -> Info:
         first_snapshot=first,
         last_snapshot=last,
         as_of=origin.pop(schema.AS_OF, None),
+        looked_at=looked_at(path),
         origin=origin,
     )

@@ -11,12 +11,14 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup, escape
 
+from spack_cache_db.database_file import looked_at
 from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.site.pages.filters import LABELS
 from spack_cache_db.site.pages.site_facts import read_site_facts
@@ -134,6 +136,7 @@ class SiteSettings:
         templates: folders of templates, those of the owner first.
         metadata: the texts of the whole site's metadata, such as title, license and source.
         styles: a text that changes with our style sheets and scripts.
+        file: the path of the database, beside which its inspect file lies.
     """
 
     uri: str
@@ -146,6 +149,7 @@ class SiteSettings:
     sha256: str | None = None
     version: str = ""
     styles: str = ""
+    file: str = ""
 
     def path(self, path: str) -> str:
         """Return the address of a path, with the site's base."""
@@ -162,6 +166,14 @@ class Site:
 
     settings: SiteSettings
     conn: sqlite3.Connection
+
+    @property
+    def look_day(self) -> str:
+        """The day on which a build last looked at the sources; empty if it is unknown.
+
+        Read for each page, because a build that finds nothing new leaves the database.
+        """
+        return (looked_at(Path(self.settings.file)) or "")[:10]
 
     @cached_property
     def lookups(self) -> Lookups:

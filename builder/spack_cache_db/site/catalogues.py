@@ -170,6 +170,7 @@ def settings_of(datasette: Any, database: Any) -> SiteSettings:
         sha256=database.hash,
         version=__version__,
         styles=asset_version(),
+        file=str(database.path or ""),
     )
 
 

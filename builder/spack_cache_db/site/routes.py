@@ -89,7 +89,8 @@ def respond(site: Site, number: int, request: Request) -> Answer:
 def home(site: Site, request: Request) -> Answer:
     """Return `/`."""
     page = overviews.load_home(site.lookups)
-    return site.page(request, "home.html", page=page, feed=Topic().feed)
+    look_day = site.look_day
+    return site.page(request, "home.html", page=page, feed=Topic().feed, look_day=look_day)
 
 
 def package(site: Site, request: Request, package: str) -> Answer:
@@ -174,7 +175,9 @@ def listed(site: Site, request: Request, kind: str, form: str | None) -> Answer:
 def about(site: Site, request: Request) -> Answer:
     """Return `/about`."""
     page = overviews.load_about(site.lookups)
-    return site.page(request, "about.html", page=page, others=request.databases)
+    look_day = site.look_day
+    others = request.databases
+    return site.page(request, "about.html", page=page, others=others, look_day=look_day)
 
 
 def suggest(site: Site, request: Request) -> Answer:

@@ -13,7 +13,13 @@ from typing import Any
 
 from spack_cache_db.errors import counted
 from spack_cache_db.query.configurations import packages_in_stacks
-from spack_cache_db.query.database import Lookups, Release, Stack, releases_of_stack, select
+from spack_cache_db.query.database import (
+    Lookups,
+    Release,
+    Stack,
+    releases_of_stack,
+    select,
+)
 from spack_cache_db.query.install_commands import example_commands
 from spack_cache_db.query.load_commands import explicit_count
 from spack_cache_db.query.origin import read_examples, read_origin
