@@ -34,25 +34,25 @@ def main(file: Path) -> None:
         every = [spec for (spec,) in lookups.conn.execute(RECORDED)]
         chance = random.Random(1)
         sample = chance.sample(every, min(SAMPLE, len(every)))
-        # The first one reads the small tables and the mirrors.
-        closures(lookups, sample[:1])
     one_by_one(file, sample[:ONE_BY_ONE])
     for _ in range(ROUNDS):
         together(file, sample)
 
 
 def one_by_one(file: Path, specs: list[int]) -> None:
-    """Time each binary as the first question to an open database."""
+    """Time one binary after the other in a process that has answered a question before."""
     times = []
     sizes = []
-    for spec in specs:
-        with opened(file) as lookups:
-            started = time.perf_counter()
+    with opened(file) as lookups:
+        closures(lookups, specs[-1:])
+        for spec in specs[:-1]:
+            started = time.process_time()
             closure = closures(lookups, [spec])[spec]
-            times.append(time.perf_counter() - started)
+            times.append(time.process_time() - started)
             sizes.append(len(closure.members))
     click.echo(
-        f"one binary: {median(times) * 1000:.1f} ms, the slowest {max(times) * 1000:.1f} ms; "
+        f"one binary: {median(times) * 1000:.1f} ms of processor time, at most "
+        f"{max(times) * 1000:.1f} ms; "
         f"{median(sizes):,.0f} specs in a closure, at most {max(sizes):,}"
     )
 
