@@ -12,6 +12,7 @@ import pytest
 
 from spack_cache_db.build import build, verification
 from spack_cache_db.build.verification import verify
+from tests.build.test_history import night
 from tests.commands import run
 from tests.every_kind import MODULES, write_every_kind
 from tests.pagetexts import SAMPLES, page, spec, spec_hash, write
@@ -99,6 +100,7 @@ def test_a_changed_cell_in_any_column_of_any_table_is_reported(
             table: columns[place]
             for table, columns in tables.items()
             if place < len(columns) and columns[place] not in FROM_OPTIONS.get(table, ())
+            if not table.startswith("sqlite_stat")
         }
 
         def change(conn: sqlite3.Connection, cells: dict[str, str] = cells) -> None:
@@ -113,7 +115,7 @@ def test_a_changed_cell_in_any_column_of_any_table_is_reported(
     assert checked == {
         table: len(columns) - len(FROM_OPTIONS.get(table, ()))
         for table, columns in tables.items()
-        if table not in FROM_OPTIONS
+        if table not in FROM_OPTIONS and not table.startswith("sqlite_stat")
     }
 
 
@@ -159,6 +161,34 @@ def test_of_very_many_rows_the_number_is_reported(
     file = changed(tmp_path / "x.db", lambda conn: conn.execute("UPDATE listings SET size = 'x'"))
     (found,) = verify(file, SAMPLES).differences
     assert str(found) == "listings: more than 3 rows: is 425 rows, expected 425 others"
+
+
+def test_of_each_table_the_first_differences_are_reported(tmp_path: Path) -> None:
+    """And the number of the others; statistics of SQLite do not count."""
+    build(SAMPLES, tmp_path / "x.db")
+    change = "UPDATE listings SET size = 'x'; UPDATE sqlite_stat1 SET stat = '1 1 1'"
+    file = changed(tmp_path / "x.db", lambda conn: conn.executescript(change))
+    found = verify(file, SAMPLES)
+    assert (len(found.differences), found.difference_count) == (21, 425)
+    assert str(found.differences[-1]) == "listings: 405 more differences"
+    result = run("verify", file, SAMPLES)
+    assert result.stdout.endswith(", 425 listings, 425 differences\n")
+    assert len(result.stdout.splitlines()) == 22
+
+
+def test_a_history_needs_the_sources_of_its_snapshots(tmp_path: Path) -> None:
+    """One sentence says so, instead of a line for each row of each snapshot."""
+    mirrors, file, older = tmp_path / "mirrors", tmp_path / "x.db", tmp_path / "older.db"
+    build([file, night(mirrors, "a")], file, snapshot="2026-11-24")
+    shutil.copy(file, older)
+    build([file, night(mirrors, "b")], file, snapshot="2026-11-25")
+    result = run("verify", file, mirrors)
+    assert (result.exit_code, result.stderr) == (
+        2,
+        f"Error: {file} has snapshots (site-2026-11-25, site-2026-11-24): give their sources, such "
+        "as the database that it was built on, and --snapshot DATE (snapshot=)\n",
+    )
+    assert run("verify", file, older, mirrors, "--snapshot", "2026-11-25").exit_code == 0
 
 
 def test_options_that_a_database_records_are_taken_from_it(tmp_path: Path) -> None:

@@ -1,4 +1,8 @@
-"""Verifies a database: builds its sources again, and compares every row of every table."""
+"""Verifies a database: builds its sources again, and compares every row of every table.
+
+The same sources give the same bytes with the same versions of this program and of SQLite, so equal
+checksums are enough. Otherwise, rows are compared; the statistics of SQLite do not count.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +11,37 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Unpack
 
 from spack_cache_db import schema
-from spack_cache_db.bounded_files import AnyPath, checked_file
+from spack_cache_db.bounded_files import AnyPath, checked_file, sha256_of
 from spack_cache_db.build import Input, ReadOptions
 from spack_cache_db.database_file import damage_as_error, open_database
-from spack_cache_db.errors import ArgumentError, Fault, printable
+from spack_cache_db.errors import ArgumentError, Fault, counted, printable
 
 MOST_ROWS = 10_000
 """Maximum of different rows of a table that are reported one by one; more are counted."""
+
+MOST_SHOWN = 20
+"""Maximum of differences of a table that are reported one by one; more are counted."""
+
+MOST_NAMED = 5
+"""Number of snapshots that an error lists."""
 
 MOST_CHARACTERS = 60
 """Longest value in a report, in characters."""
 
 TABLES = """
-SELECT name FROM main.sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL %'
+SELECT name FROM main.sqlite_master
+WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL %' AND name NOT LIKE 'sqlite_stat%'
 ORDER BY name
 """
+COPIES = "SELECT name FROM releases WHERE is_copy ORDER BY position"
+STORED = "SELECT name FROM releases"
 NAMED_BY = {
     "configurations": tuple(schema.CONFIGURATION),
     "mirrors": ("release", "stack", "path"),
@@ -41,7 +56,8 @@ Row = Mapping[str, Any]
 class Difference(NamedTuple):
     """A cell or a row that differs from the sources; `row` has names and hashes.
 
-    The column is None if the whole row is missing or unexpected.
+    The column is None if the whole row is missing or unexpected, or if `row` is the number of
+    further differences of the table.
     """
 
     table: str
@@ -53,6 +69,8 @@ class Difference(NamedTuple):
     def __str__(self) -> str:
         """Return `table: row, column: is this, expected that`, on one line."""
         stored, expected, where = self.stored, self.expected, f"{self.table}: {self.row}"
+        if self.column is None and stored is None:
+            return printable(where)
         if self.column is not None:
             stored, expected = _value_text(stored), _value_text(expected)
             where = f"{where}, {self.column}"
@@ -63,7 +81,8 @@ class Difference(NamedTuple):
 class Verification:
     """The numbers and faults of the sources, and the differences of the database.
 
-    `records` are those of indexes, and `packages` those of package data.
+    `records` are those of indexes, and `packages` those of package data. `differences` has the
+    first ones of each table, and `difference_count` is the number of all.
     """
 
     pages: int = 0
@@ -73,6 +92,7 @@ class Verification:
     packages: int = 0
     faults: tuple[Fault, ...] = ()
     differences: tuple[Difference, ...] = ()
+    difference_count: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Return a dictionary of plain values, with faults and differences as texts."""
@@ -93,7 +113,8 @@ def verify(
         options: those of `build` for reading the input.
 
     Raises:
-        ArgumentError: a path has a wrong type, or a name is invalid.
+        ArgumentError: a path has a wrong type, a name is invalid, or the database has snapshots
+            that the sources do not have.
         DatabaseError: the file is not a database of this program, or is damaged.
         InputError: a path does not exist, or none of the sources can be read.
     """
@@ -115,17 +136,62 @@ def verify(
             # The sources lack the first release of `origin`, which becomes a difference.
             without_first = source._replace(first=None)
             report = pipeline.build(without_first, again, keep_going=True, force=True)
-        with damage_as_error(database):
-            result = tuple(differences(again, database))
+        result = Shortened()
+        if report.sha256 != sha256_of(database):
+            with damage_as_error(database):
+                _require_snapshots(again, database)
+                result = shortened(differences(again, database))
     return Verification(
-        report.pages,
-        report.indexes,
-        report.listings,
-        report.records,
-        report.package_entries,
-        report.faults,
-        result,
+        pages=report.pages,
+        indexes=report.indexes,
+        listings=report.listings,
+        records=report.records,
+        packages=report.package_entries,
+        faults=report.faults,
+        differences=result.differences,
+        difference_count=result.total,
     )
+
+
+def _require_snapshots(again: Path, database: Path) -> None:
+    """Raise ArgumentError if the sources lack snapshots that builds of other days made.
+
+    They are not faults of the database: the sources of those days are missing.
+    """
+    with closing(open_database(database)) as conn:
+        copies = [name for (name,) in conn.execute(COPIES)]
+    with closing(open_database(again)) as conn:
+        built = {name for (name,) in conn.execute(STORED)}
+    missing = [name for name in copies if name not in built]
+    if missing:
+        names = ", ".join(missing[:MOST_NAMED])
+        if len(missing) > MOST_NAMED:
+            names += f" and {len(missing) - MOST_NAMED:,} more"
+        raise ArgumentError(
+            f"{database} has snapshots ({names}): give their sources, such as the database that it "
+            "was built on, and --snapshot DATE (snapshot=)"
+        )
+
+
+class Shortened(NamedTuple):
+    """The first differences of each table, and the number of all."""
+
+    differences: tuple[Difference, ...] = ()
+    total: int = 0
+
+
+def shortened(found: Iterable[Difference]) -> Shortened:
+    """Return the first `MOST_SHOWN` differences of each table, each with the number of others."""
+    shown: list[Difference] = []
+    count = 0
+    for table, group in groupby(found, key=attrgetter("table")):
+        of_table = list(group)
+        count += len(of_table)
+        shown += of_table[:MOST_SHOWN]
+        more = len(of_table) - MOST_SHOWN
+        if more > 0:
+            shown.append(Difference(table, counted(more, "more difference")))
+    return Shortened(tuple(shown), count)
 
 
 def differences(expected: Path, stored: Path) -> Iterator[Difference]:

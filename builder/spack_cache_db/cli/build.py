@@ -194,7 +194,7 @@ def verify(file: Path, paths: tuple[str, ...], as_json: bool, **options: Any) ->
         totals = _documents(report.pages, report.indexes, report.records, report.packages)
         if report.listings or not (report.indexes or report.packages):
             totals.append(counted(report.listings, "listing"))
-        totals.append(counted(len(report.differences), "difference"))
+        totals.append(counted(report.difference_count, "difference"))
         if report.faults:
             totals.append(counted(len(report.faults), "fault"))
         say(f"{file}: {', '.join(totals)}")
