@@ -37,6 +37,7 @@ READ = (
 """The documents in the order in which they are read, in one folder."""
 
 TUTORIAL = "docs/tutorial.md"
+OPERATE = "docs/operate.md"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
 NOT_TYPED = {
@@ -201,6 +202,23 @@ def test_every_command_of_the_tutorial_works(reader: Reader) -> None:
     assert (reader.empty / "catalogue" / "public" / "index.html").exists()
 
 
+@pytest.mark.slow
+def test_every_command_of_the_operator_works(reader: Reader) -> None:
+    """Typed in order, on the history that the tutorial ends with, one night older."""
+    reader.type(Typed("", INSTALL))
+    first = "spack-cache-db build mirrors -o software.db"
+    in_tutorial = [each for fence in fences(ROOT / TUTORIAL) for each in typed(fence)]
+    end = next(at for at, each in enumerate(in_tutorial) if each.command == first)
+    for each in in_tutorial[: end + 1]:
+        reader.type(each)
+    type_all(reader, fences(ROOT / OPERATE))
+    found = json.loads((reader.empty / "catalogue" / "info.json").read_text())
+    assert found["looked_at"] is not None
+    assert {path.name for path in (reader.empty / "new-machine").iterdir()} == {
+        "mirrors", "software.db", "software.inspect.json"
+    }  # fmt: skip
+
+
 def type_all(reader: Reader, blocks: Iterable[Fence]) -> None:
     """Type the commands of all blocks, and compare what they print with what is shown."""
     for fence in blocks:
@@ -217,7 +235,7 @@ def test_every_document_is_read() -> None:
         for path in DOCUMENTS
         if any(fence.language in {"sh", "console"} for fence in fences(path))
     }
-    assert with_commands == {*READ, TUTORIAL, *NOT_TYPED}
+    assert with_commands == {*READ, TUTORIAL, OPERATE, *NOT_TYPED}
 
 
 def _all(language: str) -> list[Fence]:
