@@ -116,7 +116,7 @@ def test_install(samples_file: Path, tmp_path: Path) -> None:
     """With --install the commands follow that install the first row, and what they lack."""
     mirror, trust, install = run("py-mpi4py@3", samples_file, "--install").stdout.splitlines()[-3:]
     assert mirror == "spack mirror add develop https://binaries.spack.io/develop"
-    assert trust == "spack buildcache keys --install --trust"
+    assert trust == "yes | spack buildcache keys --install --trust"
     assert install.startswith("spack install --cache-only py-mpi4py/")
 
     build([REAL_FILE], tmp_path / "x.db")

@@ -20,7 +20,7 @@ from spack_cache_db.query.install_commands import (
 )
 from spack_cache_db.query.mirrors import Mirror
 
-TRUST = "spack buildcache keys --install --trust"
+TRUST = "yes | spack buildcache keys --install --trust"
 
 
 def member(

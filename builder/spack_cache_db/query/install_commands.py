@@ -25,7 +25,8 @@ from spack_cache_db.query.database import Lookups, select
 from spack_cache_db.query.load_commands import is_installation, load_commands, spack_load
 from spack_cache_db.query.mirrors import Mirror
 
-TRUST_KEYS = "spack buildcache keys --install --trust"
+TRUST_KEYS = "yes | spack buildcache keys --install --trust"
+"""Spack since June 2026 asks about each key, and would read the next pasted line as the answer."""
 INSTALL = ("spack", "install")
 CACHE_ONLY = "--cache-only"
 """Users who look for a binary do not want Spack to build one."""
