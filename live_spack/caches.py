@@ -13,8 +13,8 @@ from live_spack.spack import Clones, Instance, LiveSpackError, write_yaml
 
 ROOTS = ("hdf5~mpi ^zlib-ng+opt", "c-blosc", "libxml2", "libpng")
 """Specs that bring some ten packages."""
-UNUSUAL = "hdf5~mpi ^zlib-ng~opt"
-"""Spack does not choose this by itself: if it does, it reuses a binary."""
+UNUSUAL = "hdf5~mpi+hl ^zlib-ng~opt"
+"""Spack chooses neither of the two by itself: if it does, it reuses a binary."""
 SITE_ZLIB = "zlib-ng@2.2.4"
 """An external against which one hdf5 is built."""
 KEY = ("live", "live@example.org")

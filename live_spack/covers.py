@@ -73,12 +73,12 @@ def _of_reuse(cache: Cache) -> list[Configuration]:
 def _of_preferences(cache: Cache) -> list[Configuration]:
     """Preferences, the weak and the strong ones, and requirements."""
     settings: dict[str, Mapping[str, object]] = {
-        "variants: +hl": {"hdf5": {"variants": "+hl"}},
+        "variants: ~hl": {"hdf5": {"variants": "~hl"}},
         "variants of a dependency": {"zlib-ng": {"variants": "+opt"}},
         "version": {"hdf5": {"version": ["1.14.5"]}},
-        "prefer: +hl": {"hdf5": {"prefer": ["+hl"]}},
+        "prefer: ~hl": {"hdf5": {"prefer": ["~hl"]}},
         "prefer, dependency": {"zlib-ng": {"prefer": ["+opt"]}},
-        "require: +hl": {"hdf5": {"require": ["+hl"]}},
+        "require: ~hl": {"hdf5": {"require": ["~hl"]}},
         "require, dependency": {"zlib-ng": {"require": ["+opt"]}},
         "conflict": {"hdf5": {"conflict": ["@1.14"]}},
     }
