@@ -2,8 +2,10 @@
 
 import gzip
 import json
+import sqlite3
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +91,8 @@ BROKEN_INDEXES = {
     "no object": (b"[" * 1_000_000, "Expected `object`"),
     "nested": (b'{"database":{"version":"8","installs":' + b"[" * 1_000_000, "broken index"),
     "another version": (index(version="4"), "database version 4, expected one of 5, 6, 7, 8"),
-    "a number for a version": (b'{"database":{"version":8,"installs":{}}}', "Expected `str`"),
-    "other keys": (b'{"database":{"version":"8","installs":{}},"more":1}', "unknown field"),
+    "a list for a version": (b'{"database":{"version":[],"installs":{}}}', "Expected `int"),
+    "no records": (b'{"database":{"version":"8"},"more":1}', "missing required field"),
     "not UTF-8": (b"\xff\xfe", "broken index"),
 }
 
@@ -101,6 +103,64 @@ def test_what_is_no_index_is_named(name: str) -> None:
     data, words = BROKEN_INDEXES[name]
     with pytest.raises(IndexFault, match=words):
         Installs(data)
+
+
+def problems_of(tmp_path: Path, text: str) -> list[tuple[str, str]]:
+    """Return the codes and messages of the problems in the database of an index."""
+    path = tmp_path / "index.json"
+    path.write_text(text)
+    build(path, tmp_path / "x.db")
+    with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
+        return conn.execute("SELECT code, message FROM problems ORDER BY id").fetchall()
+
+
+def test_keys_beside_the_records_are_noted(tmp_path: Path) -> None:
+    """A newer Spack may write more keys: the index is read, and each key is one problem."""
+    data = json.loads(index(record(node("a"))))
+    data["repository"] = {"x": 1}
+    data["database"]["later"] = [1]
+    assert problems_of(tmp_path, json.dumps(data)) == [
+        ("unknown_key", "the key database.later of the index is not known and left out"),
+        ("unknown_key", "the key repository of the index is not known and left out"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("place", "number", "text"),
+    [
+        ("version", "1.10", "1.10"),
+        ("version", "3", "3"),
+        ("version", "2024", "2024"),
+        ("namespace", "7", "7"),
+    ],
+)
+def test_numbers_are_read_as_texts(tmp_path: Path, place: str, number: str, text: str) -> None:
+    """A number where Spack writes a text is one problem, and keeps its digits."""
+    whole = index(record(node("a", **{place: "PLACE"})), record(node("b"))).decode()
+    whole = whole.replace('"PLACE"', number).replace('"version": "8"', '"version": 8')
+    assert problems_of(tmp_path, whole) == [
+        (
+            "number_for_text",
+            f"the key spec.{place} is a number and read as a text: 1 record has it",
+        )
+    ]
+    with closing(sqlite3.connect(tmp_path / "x.db")) as conn:
+        sql = {
+            "version": "SELECT version FROM builds WHERE package = 'a'",
+            "namespace": "SELECT namespace FROM nodes WHERE namespace <> 'builtin'",
+        }
+        assert conn.execute(sql[place]).fetchall() == [(text,)]
+
+
+def test_a_number_in_a_variant_is_read_as_a_text(tmp_path: Path) -> None:
+    """Variants such as cxxstd=17 may be written as numbers."""
+    whole = index(record(node("a", parameters={"cxxstd": 17, "shared": True}))).decode()
+    assert problems_of(tmp_path, whole) == [
+        (
+            "number_for_text",
+            "the key spec.parameters.cxxstd is a number and read as a text: 1 record has it",
+        )
+    ]
 
 
 FAULTS: dict[str, tuple[Any, str]] = {

@@ -25,7 +25,7 @@ import zstandard
 from msgspec import Meta, Raw, Struct
 
 from spack_cache_db.bounded_yaml import YamlBounds, load
-from spack_cache_db.errors import Fault, InputError, LineFault
+from spack_cache_db.errors import Fault, InputError, LineFault, counted
 from spack_cache_db.records import Problem
 from spack_cache_db.sources import (
     BROKEN,
@@ -314,27 +314,43 @@ _SPEC_FILE = {
 _YAML = YamlBounds(size=2**24, parts=500_000)
 
 
-class Database(Struct, forbid_unknown_fields=True):
-    """The object under `database`; `installs` has a record for each hash."""
+class Database(Struct):
+    """The object under `database`; `installs` has a record for each hash.
 
-    version: str
+    Spack reads only these two keys (Spack 1.2 `database.py`, `_read_from_file`).
+    """
+
+    version: str | int
     installs: dict[str, Raw]
 
 
-class Index(Struct, forbid_unknown_fields=True):
+class Index(Struct):
     """The content of an index."""
 
     database: Database
 
 
 _INDEX = msgspec.json.Decoder(Index)
+_KEYS = msgspec.json.Decoder(dict[str, Raw])
+_EXACT_NUMBERS = msgspec.json.Decoder(float_hook=str)
+"""Decodes `1.10` as a text, because the number is 1.1."""
+
+
+def _unknown_keys_of_index(data: bytes) -> frozenset[str]:
+    """Return the keys of an index, beside its records, that are not known."""
+    top = _KEYS.decode(data)
+    database = _KEYS.decode(top["database"])
+    unknown = top.keys() - {"database"}
+    unknown |= {f"database.{key}" for key in database.keys() - {"version", "installs"}}
+    return frozenset(unknown)
 
 
 class Entry(NamedTuple):
     """One record of an index, and its unknown keys, such as `spec.dependencies[].odd`.
 
     `is_binary` is true if the mirror has a binary of it, or Spack installed it. `spec_format` is
-    the format in which Spack first wrote the spec.
+    the format in which Spack first wrote the spec. `numbers` are the keys whose numbers are
+    read as texts, as Spack writes them.
     """
 
     node: Node
@@ -342,6 +358,7 @@ class Entry(NamedTuple):
     install: Install | None = None
     unknown: frozenset[str] = frozenset()
     spec_format: int = FORMAT_OF_1_0
+    numbers: frozenset[str] = frozenset()
 
 
 def read_entry(record: Any, spec_format: int = FORMAT_OF_1_0) -> Entry:
@@ -384,12 +401,14 @@ class Installs(dict[str, Raw]):
         """Decode an index without its records; `IndexFault` if it cannot be read."""
         with _whole("index", ", expected Spack's index"):
             database = _INDEX.decode(data).database
-        if database.version not in VERSIONS:
+            self.unknown = _unknown_keys_of_index(data)
+        version = str(database.version)
+        if version not in VERSIONS:
             versions = ", ".join(VERSIONS)
-            raise IndexFault(f"database version {database.version}, expected one of {versions}")
+            raise IndexFault(f"database version {version:.20}, expected one of {versions}")
         super().__init__(database.installs)
-        self.format = database.version
-        self._spec_format = SPEC_FORMATS[database.version]
+        self.format = version
+        self._spec_format = SPEC_FORMATS[version]
 
     @cached_property
     def is_installed(self) -> bool:
@@ -412,7 +431,10 @@ class Installs(dict[str, Raw]):
     def entry(self, dag_hash: str) -> Entry:
         """Return a record; `IndexFault` if it cannot be read, `KeyError` if there is none."""
         try:
-            entry = read_entry(msgspec.json.decode(self[dag_hash]), self._spec_format)
+            try:
+                entry = read_entry(msgspec.json.decode(self[dag_hash]), self._spec_format)
+            except ValueError:
+                entry = self._entry_with_numbers(dag_hash)
             require_hash(dag_hash)
             if entry.node.hash != dag_hash:
                 message = f"its spec has the hash {printable_name(entry.node.hash)}"
@@ -420,6 +442,44 @@ class Installs(dict[str, Raw]):
         except BROKEN as error:
             raise IndexFault(f"{printable_name(dag_hash)}: {message_of(error)}") from None
         return entry
+
+    def _entry_with_numbers(self, dag_hash: str) -> Entry:
+        """Return a record that has numbers where Spack writes texts, such as a version 1.10."""
+        record = _EXACT_NUMBERS.decode(self[dag_hash])
+        numbers: set[str] = set()
+        if isinstance(record, dict) and isinstance(record.get("spec"), dict):
+            plain = msgspec.json.decode(self[dag_hash])["spec"]
+            record["spec"] = _with_texts(record["spec"], plain, "spec", numbers)
+        entry = read_entry(record, self._spec_format)
+        return entry._replace(numbers=frozenset(numbers))
+
+
+def _with_texts(value: Any, plain: Any, path: str, numbers: set[str]) -> Any:
+    """Return decoded JSON with texts in place of its numbers.
+
+    Args:
+        value: the JSON, whose fractions are texts already.
+        plain: the same with numbers.
+        path: where it is in the record; below `annotations`, Spack writes numbers.
+        numbers: the paths of numbers, to which others are added.
+    """
+    if isinstance(value, dict):
+        texts = {}
+        for key, inner in value.items():
+            is_number_of_spack = key == "annotations"
+            texts[key] = (
+                inner
+                if is_number_of_spack
+                else _with_texts(inner, plain[key], f"{path}.{key}", numbers)
+            )
+        return texts
+    if isinstance(value, list):
+        pairs = zip(value, plain, strict=True)
+        return [_with_texts(inner, other, f"{path}[]", numbers) for inner, other in pairs]
+    if isinstance(plain, int | float) and not isinstance(plain, bool):
+        numbers.add(path)
+        return str(value)
+    return value
 
 
 def read_spec_file(data: bytes) -> tuple[int, list[Entry]]:
@@ -465,6 +525,7 @@ class SpecFileRecords(dict[str, Entry]):
     """The nodes of spec files as records; the file of a binary has priority over other files."""
 
     is_installed = False
+    unknown: frozenset[str] = frozenset()
 
     def __init__(self, files: Sequence[list[Entry]], form: str) -> None:
         self.format = form
@@ -545,6 +606,7 @@ class _IndexRows:
         """Add all records; `IndexFault` for the first that cannot be stored."""
         records, binary_of = self._index.records, self._index.binary_of
         unknown = Counter[str]()
+        numbers = Counter[str]()
         for count, dag_hash in enumerate(records):
             if share and count and count % 5000 == 0:
                 share(count / len(records))
@@ -555,7 +617,12 @@ class _IndexRows:
                 message = f"{dag_hash}: {message_of(error)}, expected a node of Spack's"
                 raise IndexFault(message) from None
             unknown.update(entry.unknown)
+            numbers.update(entry.numbers)
         problems = [*self._index.document.problems, *_unknown_keys("record", unknown)]
+        problems += _number_keys(numbers)
+        for key in sorted(records.unknown):
+            message = f"the key {printable_name(key)} of the index is not known and left out"
+            problems.append(Problem("unknown_key", message))
         problems += _unknown_keys("manifest", self._index.unknown)
         for dag_hash, package in sorted(self._unrecorded.items()):
             self._writer.add_unrecorded(self._document, self._numbers[dag_hash], package)
@@ -631,6 +698,14 @@ class _IndexRows:
             self._unrecorded[dag_hash] = name
             number = self._numbers[dag_hash] = self._texts.hashes[dag_hash]
         return number
+
+
+def _number_keys(counts: Counter[str]) -> Iterator[Problem]:
+    """Yield a problem for each key that is a number where Spack writes a text."""
+    for key, count in sorted(counts.items()):
+        have = counted(count, "record has", "records have")
+        message = f"the key {printable_name(key)} is a number and read as a text: {have} it"
+        yield Problem("number_for_text", message)
 
 
 def _unknown_keys(kind: str, counts: Counter[str]) -> Iterator[Problem]:
