@@ -141,11 +141,9 @@ def print_answer(
     if form == "json":
         print_json(value() if value else [*rows().records])
     elif form == "csv":
-        text = csv_text(rows())
-        if is_terminal():
-            text = "\n".join(map(printable, text.split("\n")))
-        # Click would remove escape sequences from a pipe: they are data.
-        click.echo(text, nl=False, color=True)
+        # A pipe may end in a terminal as well.
+        lines = csv_text(rows()).split("\n")
+        click.echo("\n".join(map(printable, lines)), nl=False)
     else:
         for line in markdown if form == "markdown" else table:
             click.echo(printable(line) if form else _coloured(line, colours))

@@ -119,10 +119,14 @@ class Reading:
 
 
 def plain_words(text: str) -> list[str]:
-    """Return the words of a text, without commands and fillers such as `with`."""
+    """Return the words of a text, without commands and fillers such as `with`.
+
+    A text of fillers alone keeps them: it may be a name.
+    """
     text = _OTHER_COMMAND.sub("", _COMPARED.sub(r"\1", text.strip()))
-    words = re.split(r"[\s,;?!()]+", text)
-    return [word for word in words if word and word.lower() not in FILLERS]
+    words = [word for word in re.split(r"[\s,;?!()]+", text) if word]
+    meaningful = [word for word in words if word.lower() not in FILLERS]
+    return meaningful or words
 
 
 def match_of(words: Sequence[str]) -> str:
@@ -332,12 +336,23 @@ class _Reader:
         platforms = self._lookups.words["platform"].values()
         parts = name.split("-")
         if len(parts) == 3 and parts[0] in platforms:
-            return all(map(self._system, parts))
+            return self._architecture(parts)
         if system := self._system_called(name):
             return self._add("os", f"os={system}")
         if name in _WORDS["platforms"] or name in platforms:
             return self._add("platform", f"platform={_WORDS['platforms'].get(name, name)}")
         return self._target(name)
+
+    def _architecture(self, parts: Sequence[str]) -> bool:
+        """Read a platform, an operating system and a target: all of them, or nothing."""
+        conditions = dict(self._conditions)
+        target_family = self._target_family
+        for part in parts:
+            if not self._system(part):
+                self._conditions = conditions
+                self._target_family = target_family
+                return False
+        return True
 
     def _target(self, name: str) -> bool:
         if not is_known(name) and name in self._lookups.words["target"].values():

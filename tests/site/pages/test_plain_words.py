@@ -74,6 +74,10 @@ def test_a_system_without_a_name_is_part_of_none(tmp_path: Path) -> None:
         ("hdf5 nothingelse", Reading("hdf5", left_out=("nothingelse",))),
         ("fast hdf5 please unknown", Reading("hdf5", left_out=("fast", "unknown"))),
         ("torch without zlib", Reading("py-torch", left_out=("without zlib",))),
+        # Of a platform, a system and a target in one word, all count or none.
+        ("hdf5 linux-foo-bar", Reading("hdf5", left_out=("linux-foo-bar",))),
+        ("hdf5 linux-ubuntu22.04-foo", Reading("hdf5", left_out=("linux-ubuntu22.04-foo",))),
+        ("hdf5 linux-foo-zen3", Reading("hdf5", left_out=("linux-foo-zen3",))),
         ("python_pip", Reading("", words=("python_pip",))),
         ("torch python_pip zen3", read_as("py-torch target=:zen3", words=("python_pip",))),
         ("torch cuda 12", Reading("py-torch +cuda", left_out=("12",))),
@@ -193,6 +197,16 @@ async def test_versions_of_other_package_managers_are_answered(datasette: Any, t
     assert page.status_code == 200
     assert "in Spack, a version is written behind an @" in page.text
     assert {row["package"] for row in rows} == {"zlib"}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("text", ["newest", "with", "please the"])
+async def test_words_that_mean_nothing_are_quoted(datasette: Any, text: str) -> None:
+    """A search for words that are left out elsewhere says which words it searched for."""
+    page = await get(datasette, f"/find?q={quote_plus(text)}")
+
+    assert f"“{text.split()[0]}" in page.text
+    assert "“”" not in page.text
 
 
 @pytest.mark.asyncio
