@@ -7,13 +7,13 @@ VENV_SPACK := .venv-spack
 # One more worker than there are processors, because many tests wait for processes and timers.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST := python -m pytest -n $(WORKERS) --dist worksteal
+# The outcome of each test, written as they come: a run that is ended keeps the names of what failed.
+RESULTS := dist/test-results.txt
 DATABASE := dist/spack-cache.db
 PORT ?= 8001
-SUDO := $(if $(filter-out 0,$(shell id -u)),sudo -n)
 # Programs that tests run, each with the Debian package that contains it.
 PROGRAMS := chromium=chromium nginx=nginx-light systemd-analyze=systemd docker-registry=docker-registry \
 	openssl=openssl curl=curl git=git zstd=zstd node=nodejs npm=npm
-INSTALL_PACKAGE := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
 
 # Without this, each of the hundreds of processes in tests would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -31,17 +31,16 @@ $(DATABASE): $(VENV)/run.done $(shell find pages -type f; find builder -name '*.
 # All tests. Some need a browser, a proxy or a registry: missing programs are installed if possible,
 # otherwise these tests are skipped and listed at the end.
 test: $(VENV)/test.done programs
-	$(BIN)/$(PYTEST)
+	@mkdir -p dist && rm -f $(RESULTS)
+	SPACK_CACHE_DB_TEST_RESULTS=$(RESULTS) $(BIN)/$(PYTEST)
 	$(MAKE) test-datasette1
 
-# Installed one by one, because not every system has all of these packages.
+# Services of these packages are not started; the output of dpkg is in a file.
 programs:
-	@PATH="$$PATH:/usr/sbin"; missing=; for each in $(PROGRAMS); do \
+	@mkdir -p dist; PATH="$$PATH:/usr/sbin"; missing=; for each in $(PROGRAMS); do \
 		command -v "$${each%=*}" > /dev/null || missing="$$missing $${each#*=}"; \
 	done; \
-	if test -n "$$missing" && $(SUDO) apt-get update -qq; then \
-		for package in $$missing; do $(INSTALL_PACKAGE) $$package || true; done; \
-	fi
+	if test -n "$$missing"; then .ci/install-packages dist/programs.log $$missing; fi
 
 # Each kind of page with the next version of Datasette, and a test with pandas.
 test-datasette1: $(VENV1)/test.done
@@ -153,6 +152,10 @@ $(BIN)/python $(VENV1)/bin/python $(VENV_SPACK)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; name one: make PYTHON=...") if sys.version_info < (3, 11) else 0'
 	@$(PYTHON) -m venv $(@:/bin/python=) > /dev/null 2>&1 || { \
 		rm -rf $(@:/bin/python=); \
+		$(PYTHON) -m pip --version > /dev/null 2>&1 || { \
+			echo "$(PYTHON) has neither venv nor pip: install the package python3-venv (or name another: make PYTHON=...)" >&2; \
+			exit 1; \
+		}; \
 		$(PYTHON) -m pip install -q --target .bootstrap "virtualenv<22" && \
 		PYTHONPATH=.bootstrap $(PYTHON) -m virtualenv -q $(@:/bin/python=); }
 

@@ -44,6 +44,19 @@ gc.disable()
 Build = Callable[..., sqlite3.Connection]
 
 
+RESULTS = "SPACK_CACHE_DB_TEST_RESULTS"
+"""The environment variable with the path of a file for the outcomes of tests."""
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Write the outcome of a test at once: a run that is ended keeps the names of what failed."""
+    path = os.environ.get(RESULTS)
+    is_worker = "PYTEST_XDIST_WORKER" in os.environ
+    if path and not is_worker and (report.when == "call" or not report.passed):
+        with Path(path).open("a", encoding="utf-8") as stream:
+            stream.write(f"{report.outcome} {report.nodeid}\n")
+
+
 LONGEST = (
     ("test_wheel.py",),
     ("test_documents.py", "test_pyodide.py"),
