@@ -100,10 +100,13 @@ def _history(database: Path, spec: str) -> Any:
     return history(database, spec).releases
 
 
-def test_retention_prunes_what_the_mirror_has(database: Path) -> None:
+def test_retention_prunes_what_the_mirror_has(database: Path, tmp_path: Path) -> None:
     """A binary that the mirror has lost takes no space."""
     assert {*retention(database, newest=1).keep} == KEPT
-    assert retention(database).prune == tuple(sorted(KEPT))
+    environment = tmp_path / "spack.yaml"
+    environment.write_text("spack:\n  specs: [cmake]\n")
+    result = retention(database, environments=[environment])
+    assert (result.keep, result.prune) == ((hash_of("cmake"),), (hash_of("hdf5-old"),))
 
 
 def test_the_number_beside_a_release_is_what_the_page_then_lists(database: Path) -> None:

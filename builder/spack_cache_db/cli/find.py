@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 
 _WORDS = tuple(name for name in Configuration._fields if name != "variants")
 """The fields of a configuration that are one word."""
-_LONG = ("releases", "variants", "stacks", "differences", "module", "provided by the system")
+PROVIDED = "provided by the system"
+GONE = "gone from its mirror"
+_LONG = ("releases", "variants", "stacks", "differences", "module", PROVIDED, GONE)
 """The last columns of the table, with long texts."""
 _OPTIONAL = ("last seen", "platform", "stacks", "releases")
 """The columns that a narrow terminal leaves out, the least useful first."""
@@ -212,9 +214,12 @@ class _Search:
         """Print how the spec and the names were read, and why nothing was found."""
         from spack_cache_db.query.answers import notes_on
         from spack_cache_db.query.explanation import why_not
+        from spack_cache_db.query.gone import gone_note
 
         say_notes((*self._notes, *notes_on(self._candidates.lookups, self.question)))
-        if not is_found:
+        if is_found:
+            say_notes(gone_note(self._candidates.lookups, self.question.conditions))
+        else:
             say_notes(why_not(self._candidates, self._query, self._scope).reasons())
 
 
@@ -285,6 +290,7 @@ def _places(row: Found | FoundSpec, variants: str, installations: Sequence[str])
         ", ".join((*differences[:_MOST_DIFFERENCES], *([f"and {hidden} more"] * (hidden > 0)))),
         "" if row.is_external else _module(row),
         _provided(row) if row.is_external else "",
+        "yes" if row.is_gone else "",
     )
     return [cell or NOTHING for cell in cells]
 

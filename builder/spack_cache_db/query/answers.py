@@ -45,6 +45,7 @@ from spack_cache_db.query.database import (
     opened,
     select,
 )
+from spack_cache_db.query.gone import gone_counts, gone_note
 from spack_cache_db.query.graph import externals
 from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.records import question_of
@@ -55,7 +56,7 @@ from spack_cache_db.spack.parser import parse_query, parser_of
 CONFIGURATIONS_AT_ONCE = 1_000
 _INSTALLED = ("is_external", "prefix", "modules", "module_tree")
 _PRESENCE = tuple(field.name for field in fields(Presence))
-_WHERE = (*_PRESENCE, *_INSTALLED)
+_WHERE = (*_PRESENCE, "is_gone", *_INSTALLED)
 # Only (release, spec) is a key of listings, and the specs of a configuration lie side by side.
 SHOWN = f"""
 SELECT releases.id, shown.spec, shown.configuration
@@ -82,6 +83,8 @@ class Found:
         first_seen: the day of the first snapshot that has it.
         last_seen: the day of the last one. If the query asks for a hash or for dependencies, these
             four are those of the specs that satisfy it.
+        is_gone: whether the mirror has lost all of these specs; only a snapshot that
+            `build --snapshot` made has such specs.
         is_external: whether the system provides the first of its specs.
         prefix: the folder where an installation has that spec.
         modules: the modules that load that spec.
@@ -101,6 +104,7 @@ class Found:
     stacks: tuple[str, ...]
     first_seen: str | None
     last_seen: str | None
+    is_gone: bool = False
     is_external: bool = False
     prefix: str | None = None
     modules: tuple[str, ...] = ()
@@ -201,6 +205,8 @@ def find(
         results = matching(lookups, question.conditions)
         answer = FoundList(found_part(lookups, results, slice(limit), with_hashes=with_hashes))
         answer.notes = notes_on(lookups, question)
+        if answer:
+            answer.notes += gone_note(lookups, question.conditions)
         return answer
 
 
@@ -223,10 +229,12 @@ def found_part(
         presence = {key: joined(lookups, parts) for key, parts in specs.items()}
     else:
         presence = presence_of_configurations(lookups, ids)
+    lost = gone_counts(lookups, ids, results.conditions)
     found = []
     for row in configurations:
         where, first = _where(presence[row.id], _PRESENCE), specs[row.id][0] if specs else None
         where |= _where(first, _INSTALLED) if first else {}
+        where["is_gone"] = lost[row.id] == row.spec_count
         every_spec = specs[row.id] if with_hashes else None
         found.append(Found(*row.configuration, row.spec_count, **where, specs=every_spec))
     return found

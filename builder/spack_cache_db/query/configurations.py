@@ -52,7 +52,7 @@ IN_STACK = """
 """
 HASHES_AT_ONCE = 4_000
 """Number of hashes in a JSON text below 200 kB, the longest value that the site allows."""
-_SPEC = "specs.id, specs.hash, specs.stacks, specs.first_seen, specs.last_seen"
+_SPEC = "specs.id, specs.hash, specs.stacks, specs.first_seen, specs.last_seen, specs.is_gone"
 AVAILABLE = "specs.release_count > 0 AND NOT specs.is_gone"
 """The specs that count without a release: listed, and not lost by their mirror."""
 _PLACES = {
@@ -149,13 +149,19 @@ class Counted(NamedTuple):
 
 
 class Spec(NamedTuple):
-    """A spec; `stacks` is the id of the set of stacks that have it in any release."""
+    """A spec.
+
+    Attributes:
+        stacks: the id of the set of stacks that have it in any release.
+        is_gone: 1 if its mirror has lost it, or else 0.
+    """
 
     id: int
     hash: str
     stacks: int
     first_seen: str | None
     last_seen: str | None
+    is_gone: int = 0
 
 
 class StoredSpec(NamedTuple):
@@ -202,6 +208,7 @@ class FoundSpec(Presence):
         hash: its hash.
         differences: how it differs from the other specs of its configuration in the answer (see
             `comparison.distinctions`); empty if not requested.
+        is_gone: whether its mirror has lost it.
         is_external: whether the system provides it, and Spack did not build it.
         prefix: the folder where an installation has it; None if unknown.
         modules: the modules that load it.
@@ -210,6 +217,7 @@ class FoundSpec(Presence):
 
     hash: str
     differences: tuple[str, ...] = ()
+    is_gone: bool = False
     is_external: bool = False
     prefix: str | None = None
     modules: tuple[str, ...] = ()
@@ -320,11 +328,12 @@ def specs_in_scope(
     """Return the specs of configurations that satisfy conditions, by configuration id.
 
     Conditions on words are ignored; with a release, the stack is that of the release. Specs are
-    sorted by their first release in the database's order, then by hash. Configurations without such
-    a spec are left out.
+    sorted by their first release in the database's order, then by hash; those that their mirror has
+    lost come last. Configurations without such a spec are left out.
     """
     specs: dict[int, list[Spec]] = {}
-    for configuration, *spec in _in_scope(conn, ids, conditions, _SPEC, "ORDER BY specs.id"):
+    order = "ORDER BY specs.is_gone, specs.id"
+    for configuration, *spec in _in_scope(conn, ids, conditions, _SPEC, order):
         specs.setdefault(configuration, []).append(Spec._make(spec))
     return specs
 
@@ -409,7 +418,8 @@ def found_specs(
         where = names(tuple(releases[spec.id])), lookups.stack_sets()[spec.stacks]
         days = spec.first_seen, spec.last_seen
         apart = differences.get(spec.id, ())
-        yield FoundSpec(*where, *days, spec.hash, apart, **provisions.get(spec.id, {}))
+        facts = provisions.get(spec.id, {})
+        yield FoundSpec(*where, *days, spec.hash, apart, bool(spec.is_gone), **facts)
 
 
 def joined(lookups: Lookups, parts: Iterable[Presence]) -> Presence:

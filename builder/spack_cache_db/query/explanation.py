@@ -30,6 +30,7 @@ from spack_cache_db.query.conditions import (
 )
 from spack_cache_db.query.configurations import HASH_BEGINS
 from spack_cache_db.query.database import Lookups, select_in
+from spack_cache_db.query.gone import gone_among
 from spack_cache_db.query.names import NO_BINARY, KnownName, known_name, unknown_text
 from spack_cache_db.query.packages import recipe_notes
 from spack_cache_db.query.records import breaking_dependencies, question_of
@@ -423,7 +424,10 @@ def label(condition: Condition) -> str:
 
 
 def _not_counted(lookups: Lookups, conditions: Conditions) -> tuple[str, ...]:
-    """Return a note if specs satisfy the conditions, but are in no release."""
+    """Return a note if specs satisfy the conditions that no release lists, or no mirror now."""
+    gone = gone_among(lookups, without(conditions, "release"))
+    if gone is not None:
+        return (gone.instead,)
     ids = configuration_ids(lookups, without(conditions, "release", "stack"), every=True)
     verdict, prefix = asked(conditions, "specs"), asked(conditions, "hash") or ""
     rows = select_in(lookups.conn, SPECS_OF_CONFIGURATIONS, ids, hash=prefix)

@@ -24,7 +24,7 @@ CROSS JOIN dependencies ON dependencies.spec = wanted.value
 WHERE 1"""
 TYPED = "\n  AND types IN (SELECT value FROM json_each(:types))"
 NODES = """
-SELECT specs.id, specs.hash, packages.name, versions.name, specs.is_binary,
+SELECT specs.id, specs.hash, packages.name, versions.name, specs.is_binary, specs.is_gone,
   CASE WHEN specs.is_external AND NOT specs.is_binary THEN (
     SELECT max(nodes.external) FROM records JOIN nodes ON nodes.id = records.node
     WHERE records.spec = specs.id) END
@@ -76,13 +76,20 @@ class Edge(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A spec in the graph; `external` is the path or modules of an external."""
+    """A spec in the graph.
+
+    Attributes:
+        is_binary: whether a release lists it, now or earlier.
+        external: the path or modules of an external.
+        is_gone: whether its mirror has lost it.
+    """
 
     hash: str
     package: str
     version: str
     is_binary: bool
     external: str | None
+    is_gone: bool = False
 
     @property
     def sort_key(self) -> tuple[str, str]:
@@ -91,7 +98,9 @@ class Node(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The kind: `binary`, `external` or `KNOWN_AS_DEPENDENCY`."""
+        """The kind: `binary`, `gone`, `external` or `KNOWN_AS_DEPENDENCY`."""
+        if self.is_gone:
+            return "gone"
         if self.is_binary:
             return "binary"
         return KNOWN_AS_DEPENDENCY if self.external is None else "external"
@@ -188,8 +197,10 @@ def dependent_packages(conn: sqlite3.Connection, package: int) -> list[str]:
 def read_nodes(conn: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Node]:
     """Return the nodes of specs, by their ids."""
     return {
-        key: Node(dag_hash, package, version, bool(is_binary), _external(external))
-        for key, dag_hash, package, version, is_binary, external in select_in(conn, NODES, ids)
+        key: Node(dag_hash, package, version, bool(is_binary), _external(external), bool(is_gone))
+        for key, dag_hash, package, version, is_binary, is_gone, external in select_in(
+            conn, NODES, ids
+        )
     }
 
 

@@ -15,6 +15,7 @@ from spack_cache_db.errors import BuilderError, counted
 from spack_cache_db.query.conditions import VIRTUALS, Asked, Condition, Conditions, Verdict, Word
 from spack_cache_db.query.configurations import specs_beginning
 from spack_cache_db.query.database import Lookups, select, select_ids
+from spack_cache_db.query.gone import Gone, gone_of_package
 from spack_cache_db.query.graph import KNOWN_AS_DEPENDENCY
 from spack_cache_db.spack.parser import todays_spec
 from spack_cache_db.spack.targets import is_known, known_targets
@@ -37,7 +38,7 @@ SELECT name, spec_count FROM packages
 UNION ALL SELECT name, 0 FROM known_packages WHERE name NOT IN (SELECT name FROM packages)
 ORDER BY name
 """
-Kind = Literal["binary", "external", "dependency", "page", "recipe", "virtual", "unknown"]
+Kind = Literal["binary", "gone", "external", "dependency", "page", "recipe", "virtual", "unknown"]
 NO_BINARY = "no binary of it is in this database"
 NOT_INSTALLED = "it is not installed"
 _TEXTS: dict[Kind, str] = {
@@ -136,7 +137,8 @@ class UnknownHashError(BuilderError):
 class KnownName:
     """The meaning of a name in a database.
 
-    The kind is `binary` if a binary has the name. Otherwise it is `external` or `dependency` if an
+    The kind is `binary` if a binary has the name, and `gone` if its mirror has lost all binaries
+    with the name, which `gone` counts. Otherwise it is `external` or `dependency` if an
     index has a record of such a spec, `page` if a page has the name, `recipe` if Spack has the
     package, `virtual`, or `unknown`. `others` are the providers of a virtual package, or the names
     near an unknown one.
@@ -147,12 +149,15 @@ class KnownName:
     spec_count: int = 0
     others: tuple[str, ...] = ()
     is_installed: bool = False
+    gone: Gone | None = None
 
     @property
     def text(self) -> str:
         """The meaning as text, without the name."""
         if self.kind == "binary":
             return counted(self.spec_count, "binary", "binaries")
+        if self.gone is not None:
+            return self.gone.of_package
         if self.kind == "virtual":
             return f"a virtual package, known to be provided by {', '.join(self.others)}"
         if self.kind == "unknown":
@@ -175,6 +180,9 @@ def known_name(lookups: Lookups, name: str, *, with_near: bool = True) -> KnownN
     ((specs, releases, is_recipe, is_external),) = select(lookups.conn, NAME, name=name)
     if specs:
         return KnownName(name, "binary", specs)
+    gone = gone_of_package(lookups, name) if releases else None
+    if gone is not None:
+        return KnownName(name, "gone", gone=gone)
     if releases is not None or is_recipe:
         kind: Kind = "recipe" if releases is None else "page" if releases else "dependency"
         kind = "external" if is_external else kind

@@ -1,0 +1,149 @@
+"""Binaries that their mirrors have lost: only copies that `build --snapshot` made list them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from spack_cache_db.errors import counted
+from spack_cache_db.query.conditions import Conditions, asked, without
+from spack_cache_db.query.configurations import HASH_BEGINS, IN_STACK
+from spack_cache_db.query.database import Lookups, select, select_ids, select_in
+from spack_cache_db.query.selection import configuration_ids
+
+HAS_GONE = "SELECT EXISTS (SELECT 1 FROM specs WHERE is_gone)"
+OF_CONFIGURATIONS = f"""
+SELECT specs.id, specs.configuration, specs.last_seen
+FROM json_each(:ids) AS wanted
+CROSS JOIN specs ON specs.configuration = wanted.value
+WHERE specs.is_gone AND {HASH_BEGINS} AND {IN_STACK.format("specs")}
+  AND (:release IS NULL OR EXISTS (
+    SELECT 1 FROM listings
+    WHERE listings.release = :release AND listings.spec = specs.id
+      AND {IN_STACK.format("listings")}))
+"""
+OF_PACKAGE = """
+SELECT count(*), max(specs.last_seen)
+FROM packages
+JOIN configurations ON configurations.package = packages.id
+JOIN specs ON specs.configuration = configurations.id
+WHERE packages.name = :package AND specs.is_gone
+"""
+AMONG = """
+SELECT specs.id FROM specs
+WHERE specs.is_gone AND specs.id IN (SELECT value FROM json_each(:ids))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Binaries that their mirrors have lost.
+
+    Attributes:
+        count: how many, at least one.
+        last_listed: the day of the latest snapshot that lists one of them.
+    """
+
+    count: int
+    last_listed: str
+
+    @property
+    def more(self) -> str:
+        """A note beside binaries that a mirror lists."""
+        return f"{self.count:,} more that the mirror has lost, last listed {self.last_listed}"
+
+    @property
+    def among_these(self) -> str:
+        """A note on an answer that includes them."""
+        these = "1 of these binaries" if self.count == 1 else f"{self.count:,} of these binaries"
+        return f"the mirror has lost {these}, last listed {self.last_listed}"
+
+    @property
+    def of_package(self) -> str:
+        """The sentence about a package that has no other binary."""
+        binaries = "its only binary"
+        if self.count > 1:
+            binaries = f"all {self.count:,} binaries"
+        return f"its mirror has lost {binaries}, last listed {self.last_listed}"
+
+    @property
+    def instead(self) -> str:
+        """The sentence about a spec that no other binary satisfies."""
+        if self.count == 1:
+            return f"such a binary is gone from its mirror, last listed {self.last_listed}"
+        binaries = counted(self.count, "such binary", "such binaries")
+        return f"{binaries} are gone from their mirror, last listed {self.last_listed}"
+
+
+def gone_among(lookups: Lookups, conditions: Conditions) -> Gone | None:
+    """Return the lost binaries that satisfy conditions; None if there are none.
+
+    With a release, only binaries that this release lists.
+    """
+    if not has_gone(lookups):
+        return None
+    # The stacks of configurations do not count lost binaries: `_rows` compares those of specs.
+    ids = configuration_ids(lookups, without(conditions, "stack"), every=True)
+    rows = _rows(lookups, ids, conditions)
+    if not rows:
+        return None
+    return Gone(len(rows), max(last_seen or "" for _, _, last_seen in rows))
+
+
+def gone_note(lookups: Lookups, conditions: Conditions) -> tuple[str, ...]:
+    """Return a note on the lost binaries that satisfy conditions, for an answer with others.
+
+    Answers about a release include what it listed; all other answers leave lost binaries out.
+    """
+    gone = gone_among(lookups, conditions)
+    if gone is None:
+        return ()
+    is_of_release = asked(conditions, "release") is not None
+    return (gone.among_these if is_of_release else gone.more,)
+
+
+def gone_of_package(lookups: Lookups, package: str) -> Gone | None:
+    """Return the lost binaries of a package, given its name; None if there are none."""
+    if not has_gone(lookups):
+        return None
+    ((count, last_listed),) = select(lookups.conn, OF_PACKAGE, package=package)
+    return Gone(count, last_listed or "") if count else None
+
+
+def gone_counts(lookups: Lookups, ids: Iterable[int], conditions: Conditions) -> Counter[int]:
+    """Return how many binaries of each configuration in an answer are lost.
+
+    Only answers about a release include lost binaries.
+    """
+    if asked(conditions, "release") is None or not has_gone(lookups):
+        return Counter()
+    return Counter(configuration for _, configuration, _ in _rows(lookups, ids, conditions))
+
+
+def gone_specs(lookups: Lookups, specs: Iterable[int]) -> frozenset[int]:
+    """Return those of the specs that their mirror has lost, all by id."""
+    if not has_gone(lookups):
+        return frozenset()
+    return select_ids(lookups.conn, AMONG, specs)
+
+
+def has_gone(lookups: Lookups) -> bool:
+    """Return whether a database has a lost binary: most have none."""
+
+    def read() -> bool:
+        ((found,),) = select(lookups.conn, HAS_GONE)
+        return bool(found)
+
+    return lookups.once(HAS_GONE, read)
+
+
+def _rows(
+    lookups: Lookups, ids: Iterable[int], conditions: Conditions
+) -> list[tuple[int, int, str]]:
+    """Return spec, configuration and last day of lost binaries that satisfy conditions."""
+    places = {kind: asked(conditions, kind) for kind in ("release", "stack")}
+    prefix = asked(conditions, "hash") or ""
+    verdict = asked(conditions, "specs")
+    rows = select_in(lookups.conn, OF_CONFIGURATIONS, ids, hash=prefix, **places)
+    return [row for row in rows if verdict is None or row[0] in verdict.holds]
