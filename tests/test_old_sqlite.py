@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from spack_cache_db import database_file
 from spack_cache_db.build import build
 from spack_cache_db.errors import DatabaseError
 from tests.commands import run
@@ -43,6 +44,18 @@ def test_sql_is_that_of_sqlite_3_26(path: Path) -> None:
         if path.name != "statements.py"
     }
     assert found == {}
+
+
+def test_a_sqlite_without_full_text_search_is_refused(
+    samples_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sentence names the part that is missing."""
+    assert database_file._missing_part() is None
+    monkeypatch.setattr(database_file, "_missing_part", lambda: "FTS5")
+    result = run("find", "zlib", samples_file)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert f"uses a SQLite {sqlite3.sqlite_version} without FTS5; use another Python" in line
 
 
 def test_an_older_sqlite_is_refused(

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -67,15 +68,34 @@ History")."""
 
 
 def require_sqlite() -> None:
-    """Check the version of SQLite that Python uses.
+    """Check the SQLite that Python uses.
 
     Raises:
-        DatabaseError: it is older than `OLDEST_SQLITE`.
+        DatabaseError: it is older than `OLDEST_SQLITE`, or lacks JSON or full-text search.
     """
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         oldest = ".".join(map(str, OLDEST_SQLITE[:2]))
         found = f"{sys.executable} uses SQLite {sqlite3.sqlite_version}, which is too old"
         raise DatabaseError(f"{found}; use a Python with SQLite {oldest} or newer")
+    if missing := _missing_part():
+        found = f"{sys.executable} uses a SQLite {sqlite3.sqlite_version} without {missing}"
+        raise DatabaseError(f"{found}; use another Python, such as that of your distribution")
+
+
+@cache
+def _missing_part() -> str | None:
+    """Return the name of a part that SQLite was compiled without; None if it has all of them."""
+    statements = {
+        "JSON": "SELECT value FROM json_each('[]')",
+        "FTS5": "CREATE VIRTUAL TABLE temp.words USING fts5(tokens)",
+    }
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for part, statement in statements.items():
+            try:
+                connection.execute(statement)
+            except sqlite3.OperationalError:
+                return part
+    return None
 
 
 def is_own(head: bytes) -> bool:
