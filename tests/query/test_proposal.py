@@ -12,7 +12,7 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.names import scope_of
-from spack_cache_db.query.proposal import proposed
+from spack_cache_db.query.proposal import propose_among
 from spack_cache_db.query.proposal_rule import Proposal, Reason
 from spack_cache_db.query.records import question_of
 from spack_cache_db.query.selection import matching
@@ -127,7 +127,7 @@ def proposal_for(conn: sqlite3.Connection, text: str, **scope: Any) -> Proposal 
     """Return the proposal for a spec and names such as `release` and `host`."""
     lookups = read_lookups(conn)
     question = question_of(lookups, parse_query(text), scope_of(lookups, **scope))
-    return proposed(lookups, matching(lookups, question.conditions))
+    return propose_among(lookups, matching(lookups, question.conditions))
 
 
 ANY = "chosen for any x86_64 machine: "

@@ -114,7 +114,8 @@ def find(spec: str, file: Path, **options: Any) -> None:
                 fail("no release lists these binaries, so they cannot be installed", status=1)
             if form is None:
                 has_machines = len(lookups.trees()) > 1
-                for line in ("", *_install_lines(chosen.commands, has_machines=has_machines)):
+                lines = _install_lines(chosen.commands, has_machines=has_machines)
+                for line in ("", *_chosen_lines(chosen), *lines):
                     say(line)
             sys.exit(1 if chosen.commands.is_complete is False else 0)
     sys.exit(0 if configurations else 1)
@@ -128,6 +129,15 @@ def _value_with_plan(rows: Callable[[], Rows], chosen: Chosen | None) -> Callabl
         return {"found": list(rows().records), "install": install}
 
     return value
+
+
+def _chosen_lines(chosen: Chosen) -> Iterator[str]:
+    """Yield the build that the commands are for, and why it was chosen, as comments."""
+    if chosen.commands.commands:
+        verb = "installs" if chosen.commands.load is None else "loads"
+        yield f"# {verb} {chosen.build}"
+    if chosen.reason is not None:
+        yield f"# {chosen.reason}"
 
 
 def _install_lines(commands: Commands, *, has_machines: bool) -> Iterator[str]:

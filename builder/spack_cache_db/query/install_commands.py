@@ -6,7 +6,6 @@ it is signed, and install. If a dependency has no binary, Spack may build it fro
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,8 +20,8 @@ from spack_cache_db.query.closure_words import (
     size_words,
 )
 from spack_cache_db.query.commands import Commands, short_spec
-from spack_cache_db.query.database import Lookups, select
-from spack_cache_db.query.load_commands import is_installation, load_commands, spack_load
+from spack_cache_db.query.database import Lookups
+from spack_cache_db.query.load_commands import load_commands
 from spack_cache_db.query.mirrors import Mirror
 
 TRUST_KEYS = "yes | spack buildcache keys --install --trust"
@@ -52,30 +51,6 @@ OCI_LOGIN = {
 }
 """Options by the properties of `access_pair`."""
 OCI = ("oci://", "oci+http://")
-EXAMPLES = ("hdf5", "py-numpy", "zlib-ng", "zlib", "cmake")
-"""Packages for a new user to install: the first that a release has."""
-# Before SQLite 3.39, a LEFT JOIN of json_each leaves out packages without a row in it.
-EXAMPLE = """
-SELECT packages.name, (SELECT key FROM json_each(:names) WHERE value = packages.name) AS wanted
-FROM releases
-JOIN release_packages ON release_packages.release = releases.id
-JOIN packages ON packages.id = release_packages.package
-WHERE releases.name = :release
-ORDER BY wanted IS NULL, wanted, release_packages.configuration_count DESC, packages.name
-LIMIT 1
-"""
-OF_PACKAGE = """
-SELECT specs.id FROM packages
-JOIN configurations ON configurations.package = packages.id
-LEFT JOIN versions ON versions.id = configurations.version
-JOIN specs ON specs.configuration = configurations.id
-JOIN releases ON releases.name = :release
-JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
-WHERE packages.name = :package AND specs.is_binary AND NOT specs.is_gone
-ORDER BY versions.position DESC, specs.hash LIMIT :limit
-"""
-MOST_TRIED = 50
-"""Binaries of which the first that can be installed is chosen."""
 NOT_IN_NAMES = re.compile(r"[^\w.+-]+", re.ASCII)
 NAMELESS = "mirror"
 
@@ -103,41 +78,6 @@ def commands_of(
         if commands is not None:
             found[spec] = commands
     return found
-
-
-def example_commands(lookups: Lookups, release: str) -> Commands | None:
-    """Return the commands for a new user of a release: a well-known package that it has.
-
-    None if no mirror lists any of its binaries now.
-    """
-    names = json.dumps(EXAMPLES)
-    rows = select(lookups.conn, EXAMPLE, release=release, names=names)
-    package = next((name for name, _ in rows), None)
-    if package is None:
-        return None
-    if is_installation(lookups.conn, release):
-        load = spack_load(package)
-        return Commands((load,), release, load=load)
-    specs = select(lookups.conn, OF_PACKAGE, release=release, package=package, limit=MOST_TRIED)
-    chosen = first_installable(closures_in(lookups, (spec for (spec,) in specs), release).values())
-    return None if chosen is None else mirror_commands(lookups, chosen)
-
-
-def first_installable(candidates: Iterable[Closure]) -> Closure | None:
-    """Return the first closure that Spack can install; None if there are no candidates.
-
-    Of those that a mirror lists, closures that miss nothing come first, and of these the ones
-    whose mirrors have a known address.
-    """
-    every = list(candidates)
-    # Python's sort is stable: of equals, the first stays the first.
-    every.sort(key=_order)
-    return every[0] if every else None
-
-
-def _order(closure: Closure) -> tuple[bool, bool, bool]:
-    has_addresses = all(mirror.url is not None for mirror in closure.mirrors)
-    return (not closure.is_listed, bool(closure.missing), not has_addresses)
 
 
 def closures_in(

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from spack_cache_db.query.closure import Closure
 from spack_cache_db.query.commands import Commands
-from spack_cache_db.query.conditions import asked
+from spack_cache_db.query.conditions import Condition, Word, asked
 from spack_cache_db.query.configurations import specs_in_scope
-from spack_cache_db.query.database import Database, Lookups, opened
-from spack_cache_db.query.install_commands import (
-    MOST_TRIED,
-    closures_in,
-    first_installable,
-    mirror_commands,
-    mirror_names,
-)
+from spack_cache_db.query.database import Database, Lookups, Release, opened, select
+from spack_cache_db.query.install_commands import closures_in, mirror_commands, mirror_names
 from spack_cache_db.query.load_commands import load_commands
 from spack_cache_db.query.names import scope_of
+from spack_cache_db.query.proposal import propose_among
+from spack_cache_db.query.proposal_rule import build_words
 from spack_cache_db.query.records import question_of
 from spack_cache_db.query.selection import ResultSet, counted_part, matching
 from spack_cache_db.spack.parser import parser_of
+
+EXAMPLES = ("hdf5", "py-numpy", "zlib-ng", "zlib", "cmake")
+"""Packages for a new user to install: the first that a release has."""
+# Before SQLite 3.39, a LEFT JOIN of json_each leaves out packages without a row in it.
+EXAMPLE = """
+SELECT packages.name, (SELECT key FROM json_each(:names) WHERE value = packages.name) AS wanted
+FROM releases
+JOIN release_packages ON release_packages.release = releases.id
+JOIN packages ON packages.id = release_packages.package
+WHERE releases.name = :release
+ORDER BY wanted IS NULL, wanted, release_packages.configuration_count DESC, packages.name
+LIMIT 1
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +84,9 @@ class InstallPlan:
         package: the name of its package.
         version: its version.
         hash: its hash.
+        build: the build in a few words, such as `hdf5@1.14.6 +mpi, gcc 13.2.0, rhel8, zen3`.
+        reason: why it was chosen, such as `chosen for zen3: newest version, gcc 13.2.0`; None if
+            the mirrors have lost all builds.
         commands: lines for a shell; none if nothing can be installed, and `notes` say why.
         complete: whether the commands build nothing from source; None if the database does not
             have the dependencies.
@@ -89,6 +102,8 @@ class InstallPlan:
     package: str
     version: str
     hash: str
+    build: str
+    reason: str | None
     commands: tuple[str, ...]
     complete: bool | None
     mirrors: tuple[PlannedMirror, ...] = ()
@@ -106,8 +121,15 @@ class InstallPlan:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The build that a spec finds, what installing it takes, and the commands."""
+    """The build that a spec finds, what installing it takes, and the commands.
 
+    Attributes:
+        build: the build in a few words.
+        reason: why it was chosen; None if the mirrors have lost all builds.
+    """
+
+    build: str
+    reason: str | None
     closure: Closure
     commands: Commands
 
@@ -124,6 +146,8 @@ class Chosen:
                 binary.package,
                 binary.version,
                 binary.hash,
+                self.build,
+                self.reason,
                 commands.commands,
                 complete=True,
                 installations=tuple(
@@ -131,10 +155,12 @@ class Chosen:
                 ),
                 notes=() if commands.note is None else (commands.note,),
             )
-        return _plan_of_mirrors(self.closure, commands)
+        return _plan_of_mirrors(self)
 
 
-def _plan_of_mirrors(closure: Closure, commands: Commands) -> InstallPlan:
+def _plan_of_mirrors(chosen: Chosen) -> InstallPlan:
+    closure = chosen.closure
+    commands = chosen.commands
     binary = closure.binary
     size = closure.size if closure.is_listed else None
     names = mirror_names(closure.mirrors)
@@ -156,6 +182,8 @@ def _plan_of_mirrors(closure: Closure, commands: Commands) -> InstallPlan:
         binary.package,
         binary.version,
         binary.hash,
+        chosen.build,
+        chosen.reason,
         commands.commands,
         complete=commands.is_complete,
         mirrors=tuple(mirrors) if closure.is_listed else (),
@@ -171,35 +199,56 @@ def _plan_of_mirrors(closure: Closure, commands: Commands) -> InstallPlan:
 
 
 def choose(lookups: Lookups, results: ResultSet) -> Chosen | None:
-    """Return the build to install or load, of those that an answer has; None without any."""
-    release_id = asked(results.conditions, "release")
-    release = None if release_id is None else lookups.releases[release_id].name
-    closure = _chosen_closure(lookups, results, release)
-    if closure is None:
-        return None
+    """Return the build to install or load, of those that an answer has; None without any.
+
+    The build is chosen by the rule of `proposal_rule`.
+    """
+    proposal = propose_among(lookups, results)
+    if proposal is None:
+        return _lost(lookups, results)
+    release = _release_name(lookups, results)
+    return _chosen(lookups, proposal.spec, proposal.build, proposal.reason, release)
+
+
+def choose_example(lookups: Lookups, release: Release) -> Chosen | None:
+    """Return the build for a new user of a release, of a well-known package that it has.
+
+    None if no mirror lists any of its binaries now.
+    """
+    names = json.dumps(EXAMPLES)
+    for package, _ in select(lookups.conn, EXAMPLE, release=release.name, names=names):
+        of_package = Condition("package", package, Word(package))
+        of_release = Condition("release", release.name, release.id)
+        chosen = choose(lookups, matching(lookups, (of_package, of_release)))
+        return chosen if chosen is not None and chosen.commands.commands else None
+    return None
+
+
+def _lost(lookups: Lookups, results: ResultSet) -> Chosen | None:
+    """Return the first build of an answer, if the mirrors have lost all; it has no commands."""
+    for row in counted_part(lookups, results, slice(1)):
+        specs = specs_in_scope(lookups.conn, [row.id], results.conditions).get(row.id, ())
+        release = _release_name(lookups, results)
+        for spec in specs[:1]:
+            return _chosen(lookups, spec.id, build_words(row.configuration), None, release)
+    return None
+
+
+def _chosen(
+    lookups: Lookups, spec: int, build: str, reason: str | None, release: str | None
+) -> Chosen | None:
+    """Return a build with its commands, which load it where it is installed."""
+    closure = closures_in(lookups, [spec], release)[spec]
     binary = closure.binary
     commands = load_commands(lookups.conn, binary.package, binary.hash, release)
     if commands is None:
         commands = mirror_commands(lookups, closure)
-    return None if commands is None else Chosen(closure, commands)
+    return None if commands is None else Chosen(build, reason, closure, commands)
 
 
-def _chosen_closure(lookups: Lookups, results: ResultSet, release: str | None) -> Closure | None:
-    # The binaries of the first package, the first configurations first.
-    configurations = counted_part(lookups, results, slice(MOST_TRIED))
-    if not configurations:
-        return None
-    package = configurations[0].configuration.package
-    ids = [row.id for row in configurations if row.configuration.package == package]
-    specs = specs_in_scope(lookups.conn, ids, results.conditions)
-    candidates = [spec for key in ids for spec in specs.get(key, ())]
-    if not candidates:
-        return None
-    closures = closures_in(lookups, [spec.id for spec in candidates[:MOST_TRIED]], release)
-    # Installed specs come first, and need no mirror.
-    first = closures[candidates[0].id]
-    is_loaded = load_commands(lookups.conn, package, first.binary.hash, release) is not None
-    return first if is_loaded else first_installable(closures.values())
+def _release_name(lookups: Lookups, results: ResultSet) -> str | None:
+    release = asked(results.conditions, "release")
+    return None if release is None else lookups.releases[release].name
 
 
 def install_plan(

@@ -135,7 +135,7 @@ def _without_gone(
     return {key: found for key, found in left.items() if found}
 
 
-def proposed(lookups: Lookups, results: ResultSet) -> Proposal | None:
+def propose_among(lookups: Lookups, results: ResultSet) -> Proposal | None:
     """Return the build to propose among the configurations of an answer; see `propose`."""
     narrowed = _Narrowed(results.ids)
     if not isinstance(asked(results.conditions, "package"), Word):
@@ -196,7 +196,8 @@ def read_facts(lookups: Lookups, rows: Sequence[Candidate], conditions: Conditio
         recipe = lookups.once(("recipe", name), lambda: _read_recipe(conn, name))
 
     def option_uses(version: int) -> Mapping[int, int]:
-        return dict(select(conn, _OPTION_USES, version=version))
+        key = ("option uses", version)
+        return lookups.once(key, lambda: dict(select(conn, _OPTION_USES, version=version)))
 
     release_of_uses = _first_release(lookups) if release is None else release
     return Facts(

@@ -80,6 +80,7 @@ class Proposal:
     """The build that is proposed, and why.
 
     Attributes:
+        configuration_id: the id of its configuration.
         spec: the id of its spec.
         hash: the hash of its spec.
         decided: the steps that excluded another match; empty if there is no other.
@@ -94,6 +95,7 @@ class Proposal:
     """
 
     configuration: Configuration
+    configuration_id: int
     spec: int
     hash: str
     decided: tuple[Reason, ...]
@@ -107,15 +109,7 @@ class Proposal:
     @property
     def build(self) -> str:
         """The build in a few words: `hdf5@1.14.6 +mpi, gcc 13.2.0, ubuntu22.04, x86_64_v3`."""
-        words = self.configuration
-        shown = [f"{words.package}@{words.version}", *self.options[:MOST_OPTIONS]]
-        hidden_count = len(self.options) - MOST_OPTIONS
-        if hidden_count > 0:
-            shown.append(f"and {hidden_count} more options")
-        parts = [" ".join(shown)]
-        if words.compiler != NO_COMPILER:
-            parts.append(_spoken(words.compiler))
-        return ", ".join((*parts, words.os, words.target))
+        return build_words(self.configuration, self.options)
 
     @property
     def reason(self) -> str:
@@ -162,6 +156,18 @@ class Proposal:
                 return "nearest target" if self.host else f"{words.target} runs on most machines"
             case Reason.ORDER:
                 return "first of equal builds"
+
+
+def build_words(configuration: Configuration, options: Sequence[str] = ()) -> str:
+    """Return a configuration in a few words, with some of its variants; see `Proposal.build`."""
+    shown = [f"{configuration.package}@{configuration.version}", *options[:MOST_OPTIONS]]
+    hidden_count = len(options) - MOST_OPTIONS
+    if hidden_count > 0:
+        shown.append(f"and {hidden_count} more options")
+    parts = [" ".join(shown)]
+    if configuration.compiler != NO_COMPILER:
+        parts.append(_spoken(configuration.compiler))
+    return ", ".join((*parts, configuration.os, configuration.target))
 
 
 def _spoken(compiler: str) -> str:
@@ -503,6 +509,7 @@ def proposal_of(
     newest = newest_version([*numbered, configuration.version])
     return Proposal(
         configuration=configuration,
+        configuration_id=chosen.id,
         spec=choice.option.spec.id,
         hash=choice.option.spec.hash,
         decided=tuple(decided),

@@ -10,6 +10,7 @@ from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.site.pages.filters import Filters, Narrowing, package_links
 from spack_cache_db.site.pages.package import PackagePage, load_package
 from spack_cache_db.site.pages.search import Search, SearchPage
+from spack_cache_db.spack.targets import runs_on
 from tests import pagetexts
 from tests.conftest import Build
 from tests.pagetexts import spec
@@ -23,16 +24,18 @@ def hdf5(lookups: Lookups, filters: Filters) -> PackagePage:
 
 
 @pytest.mark.parametrize("host", [None, "zen3", "neoverse_v2"])
-def test_the_commands_are_for_the_first_row(lookups: Lookups, host: str | None) -> None:
-    """The page opens with the commands for its first row, whatever page of the rows it shows."""
+def test_the_commands_are_for_the_proposed_build(lookups: Lookups, host: str | None) -> None:
+    """The page opens with the commands for the proposed build, whatever rows it shows."""
     page = hdf5(lookups, Filters(host=host))
-    assert page.install is not None and page.first is not None
+    assert page.install is not None and page.proposed is not None
 
-    assert page.first == page.rows[0]
-    assert page.install == page.rows[0].commands
-    assert hdf5(lookups, Filters(host=host, page="2")).first == page.first
+    proposal = page.proposed.proposal
+    assert page.install.commands[-1].endswith(f"hdf5/{proposal.hash[:7]}")
+    assert proposal.host == host
+    assert host is None or runs_on(proposal.configuration.target, host)
+    assert hdf5(lookups, Filters(host=host, page="2")).proposed == page.proposed
     nowhere = hdf5(lookups, Filters(host="power9le"))
-    assert (nowhere.install, nowhere.first, nowhere.rows) == (None, None, ())
+    assert (nowhere.install, nowhere.proposed, nowhere.rows) == (None, None, ())
 
 
 def test_externals_are_no_configurations_of_a_package(real_index: sqlite3.Connection) -> None:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from spack_cache_db.query.conditions import Condition, Conditions, OneOf, asked
-from spack_cache_db.query.configurations import Counted, first_releases, specs_in_scope
+from spack_cache_db.query.configurations import Counted, first_releases
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.install_commands import commands_of
 from spack_cache_db.query.names import package_counts
 from spack_cache_db.query.package_search import find_packages
-from spack_cache_db.query.selection import counted_part, matching
+from spack_cache_db.query.proposal import propose
+from spack_cache_db.query.proposal_rule import Proposal
+from spack_cache_db.query.selection import candidates_by_id, counted_part, matching
 from spack_cache_db.records import NO_COMPILER
 from spack_cache_db.site.pages.names import load_names
 from spack_cache_db.spack.versions import newest_version
@@ -73,24 +75,28 @@ def cards_of(
 ) -> list[dict[str, Any]]:
     """Return a card for each package, in their order: `total` counts all of its binaries.
 
-    The other facts are about binaries in the scope; `command` is for the best one.
+    The other facts are about binaries in the scope; `command` is for the proposed `build`.
     """
     counts = package_counts(lookups)
     results = matching(lookups, (Condition("package", "", OneOf(frozenset(reasons))), *scope))
     groups: dict[str, list[Counted]] = defaultdict(list)
     for row in counted_part(lookups, results, slice(None)):
         groups[row.configuration.package].append(row)
-    # Configurations are in Spack's order of preference.
-    first = {group[0].id: name for name, group in groups.items()}
-    specs = specs_in_scope(lookups.conn, first, results.conditions)
-    best = {first[key]: binaries[0].id for key, binaries in specs.items()}
+    proposals: dict[str, Proposal] = {}
+    for name, group in groups.items():
+        configurations = candidates_by_id(lookups, [row.id for row in group])
+        proposal = propose(lookups, configurations, results.conditions)
+        if proposal is not None:
+            proposals[name] = proposal
     chosen = lookups.release_names(filter(None, [asked(scope, "release")]))
-    commands = commands_of(lookups, best.values(), next(iter(chosen), None))
+    specs = [proposal.spec for proposal in proposals.values()]
+    commands = commands_of(lookups, specs, next(iter(chosen), None))
     summaries = {name: text for name, kind, text in load_names(lookups) if kind == "package"}
     cards = []
     for name in reasons:
         group = groups[name]
-        command = commands.get(best.get(name, 0))
+        proposal = proposals.get(name)
+        command = commands.get(proposal.spec) if proposal else None
         rows, ids = [row.configuration for row in group], [row.id for row in group]
         variants = {text for row in rows for text in row.variants}
         cards.append(
@@ -105,6 +111,7 @@ def cards_of(
                 "variants": [text for text in OPTIONS if text in variants],
                 "releases": chosen or first_releases(lookups, ids, MOST_RELEASES),
                 "command": command.text if command else "",
+                "build": proposal.build if proposal else "",
             }
         )
     return cards

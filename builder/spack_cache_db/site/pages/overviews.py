@@ -20,7 +20,7 @@ from spack_cache_db.query.database import (
     releases_of_stack,
     select,
 )
-from spack_cache_db.query.install_commands import example_commands
+from spack_cache_db.query.install_plan import choose_example
 from spack_cache_db.query.load_commands import explicit_count
 from spack_cache_db.query.origin import read_examples, read_origin
 from spack_cache_db.query.totals import (
@@ -105,7 +105,7 @@ def load_release(lookups: Lookups, release: Release, _: Pairs) -> dict[str, Any]
         "charts": _charts(facet_counts(lookups.conn, release.id)),
         "before": getattr(lookups.before(release), "name", None),
         "after": next(after, None),
-        "install": example_commands(lookups, release.name),
+        "chosen": choose_example(lookups, release),
         "explicit_count": explicit_count(lookups.conn, release.name),
     }
 

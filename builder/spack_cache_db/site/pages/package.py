@@ -28,6 +28,7 @@ from spack_cache_db.query.packages import (
     read_package,
     recipe_links,
 )
+from spack_cache_db.query.proposal import propose
 from spack_cache_db.query.selection import (
     Candidate,
     Candidates,
@@ -56,6 +57,7 @@ from spack_cache_db.site.pages.package_versions import (
     where_installed,
     where_it_runs,
 )
+from spack_cache_db.site.pages.proposed import ProposedBuild, proposed_build
 from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.targets import hosts_of, runs_on
 
@@ -72,7 +74,7 @@ class PackagePage:
     """The content of the page of a package.
 
     Attributes:
-        first: the first row of all pages, which `install` is for.
+        proposed: the build for which the page has commands.
         installed: versions by installation; None if there is only one installation.
         known: specs of a package without a binary that other specs depend on.
         is_explicit: whether a spec of it was installed explicitly.
@@ -84,8 +86,7 @@ class PackagePage:
     configuration_count: int
     spec_count: int
     choices: tuple[Choice, ...]
-    first: ConfigurationRow | None
-    install: Commands | None
+    proposed: ProposedBuild | None
     runs: WhereItRuns
     installed: WhereItRuns | None
     common_variants: tuple[str, ...]
@@ -101,6 +102,11 @@ class PackagePage:
     data: PackageData
     is_explicit: bool
     notes: Mapping[str, VariantNote]
+
+    @property
+    def install(self) -> Commands | None:
+        """The commands that install or load the proposed build."""
+        return None if self.proposed is None else self.proposed.commands
 
     @property
     def offers(self) -> list[tuple[str, str, int]]:
@@ -146,7 +152,7 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
         return table_rows(lookups, configurations, scope, common, filters.open, defaults)
 
     rows = rows_of(window.rows)
-    first = next(iter(rows if window.page == 1 else rows_of(slice(1))), None)
+    proposal = propose(lookups, [*fitting], conditions)
     specs = () if package.release_count else sorted(specs_of_configurations(conn, ids))
     known = read_nodes(conn, specs[:MOST_KNOWN])
     releases = releases_of(conn, ids)
@@ -157,8 +163,7 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
         configuration_count=len(matching),
         spec_count=sum(matching.values()),
         choices=tuple(choices_of(lookups, filters, misses)),
-        first=first,
-        install=first.commands if first else None,
+        proposed=proposed_build(lookups, proposal, filters.release),
         runs=where_it_runs(lookups, versions, releases),
         installed=where_installed(lookups, versions, releases),
         common_variants=tuple(sorted(common, key=defaults.__contains__)),

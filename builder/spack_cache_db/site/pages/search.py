@@ -18,6 +18,7 @@ from spack_cache_db.query.configurations import shared_variants, specs_beginning
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_in_time, why_not
 from spack_cache_db.query.names import package_counts, read_spellings, spec_in
+from spack_cache_db.query.proposal import propose_among
 from spack_cache_db.query.records import question_of
 from spack_cache_db.query.selection import ResultSet, counted_part, matching
 from spack_cache_db.query.words import (
@@ -41,6 +42,7 @@ from spack_cache_db.site.pages.filters import (
 )
 from spack_cache_db.site.pages.names import load_names, named
 from spack_cache_db.site.pages.package import PAGE_ROWS
+from spack_cache_db.site.pages.proposed import ProposedBuild, proposed_build
 from spack_cache_db.site.pages.spec import is_hash_prefix
 from spack_cache_db.site.sandbox.sql_functions import parse
 from spack_cache_db.spack.constraints import SpecQuery, spec_text, variant_text
@@ -72,14 +74,19 @@ class Facet(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One page of the configurations that satisfy a spec, and the commands for the first row."""
+    """One page of the configurations that satisfy a spec, and the build that it proposes."""
 
     count: int
     rows: tuple[ConfigurationRow, ...]
     common_variants: tuple[str, ...]
     window: Pagination
     facets: tuple[Facet, ...]
-    install: Commands | None
+    proposed: ProposedBuild | None
+
+    @property
+    def install(self) -> Commands | None:
+        """The commands that install or load the proposed build."""
+        return None if self.proposed is None else self.proposed.commands
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,15 +290,16 @@ class Search:
         if window.page_count == 1:
             variants = shared_variants([row.configuration.variants for row in configurations])
         rows = table_rows(lookups, configurations, results.conditions, variants, self.opened)
-        install = None
-        if window.page == 1 and rows:
-            install = rows[0].commands
+        proposed = None
+        if window.page == 1:
+            proposal = propose_among(lookups, results)
+            proposed = proposed_build(lookups, proposal, self.narrowing.release)
         facets = facets_of(lookups, results, question.query, words)
         return SearchPage(
             self.narrowing,
             reading,
             spec=spec_text(question.query),
-            answer=Answer(len(results.ids), rows, variants, window, facets, install),
+            answer=Answer(len(results.ids), rows, variants, window, facets, proposed),
             why=None if results.ids else why_in_time(why_not, lookups, query, scope),
             notes=notes_on(lookups, question),
         )
