@@ -70,6 +70,20 @@ def test_a_few_binaries_show_it(layout: object, site: Site, tmp_path: Path) -> N
         assert len(asked) <= 6
 
 
+def test_more_binaries_are_read_on_this_machine(tmp_path: Path) -> None:
+    """One binary without a signature is found among many, although it is not one of the first."""
+    names = sorted("abcdefgh", key=hash_of)
+    signatures = dict.fromkeys(names, True) | {names[-1]: False}
+    for path, data in mirror_3(**signatures).items():
+        target = tmp_path / "served" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+    url = (tmp_path / "served" / "m").as_uri()
+    assert run("fetch", url, "-o", tmp_path / "fetched").exit_code == 0
+    record = json.loads((tmp_path / "fetched" / "m" / "root" / "mirror.json").read_text())
+    assert "signed" not in record
+
+
 def test_it_is_asked_for_again_if_the_mirror_changes(site: Site, tmp_path: Path) -> None:
     """A mirror that has not changed is not asked, and keeps its answer."""
     site.serve(mirror_3(a=False))

@@ -65,6 +65,7 @@ from spack_cache_db.sources.indexes import (
     read_spec_file,
 )
 from spack_cache_db.sources.indexes.mirrors import (
+    MOST_SIGNATURES,
     Binary,
     agreed,
     files_without_index,
@@ -341,7 +342,7 @@ def _spec_manifest(url: str, binary: Binary) -> str:
 
 
 SIGNATURES_READ = 3
-"""Binaries of a mirror whose signatures are looked for: the first by hash."""
+"""Binaries of a mirror elsewhere whose signatures are looked for: the first by hash."""
 
 
 async def fetch_signatures(
@@ -349,10 +350,12 @@ async def fetch_signatures(
 ) -> None:
     """Set `folder.signed`: whether the binaries of a mirror are signed.
 
-    One or two small files are read for each of a few binaries. A file that cannot be read shows
-    nothing; it is not a fault of the mirror. `known` has what this run has already seen, by hash.
+    One or two small files are read for each of a few binaries, or for as many as `build` reads if
+    the mirror is on this machine. A file that cannot be read shows nothing; it is not a fault of
+    the mirror. `known` has what this run has already seen, by hash.
     """
-    entries = await asyncio.to_thread(first_entries, folder.path, SIGNATURES_READ)
+    count = MOST_SIGNATURES if mirror.url.startswith("file:") else SIGNATURES_READ
+    entries = await asyncio.to_thread(first_entries, folder.path, count)
     is_layout_2 = LAYOUT_2_INDEX in folder.files
     signatures = []
     for entry in entries:
