@@ -19,7 +19,6 @@ from tests.package_data import REAL as PACKAGE_DATA
 from tests.pagetexts import SAMPLES
 from tests.paths import ROOT
 
-
 NUMBERS_AS_TEXT = {"dropped_versions", "installations", "known_versions"}
 """Views with numbers whose columns have no type in SQLite: they are text in DuckDB."""
 
