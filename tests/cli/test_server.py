@@ -321,7 +321,7 @@ def test_a_file_without_a_table_is_refused(samples_file: Path, tmp_path: Path) -
     copy = Path(shutil.copy(samples_file, tmp_path))
     with closing(sqlite3.connect(copy)) as connection:
         connection.execute("DROP TABLE listings")
-    assert refusal(copy).endswith("; build it again")
+    assert refusal(copy).endswith(", or build it again")
     assert refusal(tmp_path).endswith(": is a folder, expected a regular file")
     assert "no such file; build one with: " in refusal(tmp_path / "missing.db")
 
