@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from spack_cache_db.build import build
 from spack_cache_db.cli import cli
 from spack_cache_db.cli.cover import _COLOURS
 from spack_cache_db.query.covered import LOST, OF_NODES, STATUSES
+from tests.indexes import edge, hash_of, index, node, record
 
 SPECS = "py-mpi4py@4: %gcc@13  # the compiler last\n\npy-mpi4py@99\npy-mpi4px\npy-mpi4py ^openmpi\n"
 
@@ -108,6 +110,35 @@ def test_forms(samples_file: Path) -> None:
     assert rows[0]["configuration"] == "py-mpi4py@4.0.1 gcc@13.2.0 ubuntu24.04 x86_64_v3"
     assert markdown[:3] == ["1 of 5 specs has a binary.", "", "| status | spec | answer |"]
     assert "`` py-mpi4py x='a\\|b' ``" in markdown[7]
+
+
+def test_what_a_binary_lacks_is_named(tmp_path: Path) -> None:
+    """Table, JSON, CSV, Markdown and JUnit name the dependencies that no mirror has."""
+    needing = node("app", edge("lib", "link"), edge("tool", "run"))
+    below = [record(node("lib"), is_binary=False), record(node("tool"))]
+    (tmp_path / "index.json").write_bytes(index(record(needing), *below))
+    build(tmp_path / "index.json", tmp_path / "x.db", release="r")
+    lacking = f"lib@1.0/{hash_of('lib')}"
+
+    table = run("app\ntool\n", tmp_path / "x.db", "--junit", tmp_path / "report.xml")
+    assert table.exit_code == 1
+    assert table.stdout.splitlines()[:4] == [
+        "1 of 2 specs has a binary; 1 more binary lacks dependencies",
+        "incomplete 1, binary 1",
+        "to build from source: app, lib",
+        "to download: 1 package",
+    ]
+    assert f"/{hash_of('app')} in r: no binary of lib@1.0, so Spack would build it" in table.stdout
+    assert lacking in (tmp_path / "report.xml").read_text()
+
+    data = json.loads(run("app\ntool\n", tmp_path / "x.db", "--json").stdout)
+    assert [spec["missing"] for spec in data["specs"]] == [[lacking], []]
+    assert (data["to_build"], data["package_count"], data["size"]) == (["app", "lib"], 1, None)
+    rows = [*csv.DictReader(io.StringIO(run("app\n", tmp_path / "x.db", "--csv").stdout))]
+    assert (rows[0]["status"], rows[0]["missing"]) == ("incomplete", lacking)
+    markdown = run("app\ntool\n", tmp_path / "x.db", "--markdown").stdout
+    assert "\nTo build from source: app, lib.\n" in markdown
+    assert run("app\n", tmp_path / "x.db", "--only", "incomplete").exit_code == 1
 
 
 @pytest.mark.parametrize(

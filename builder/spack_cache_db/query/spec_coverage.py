@@ -331,7 +331,9 @@ class SpecAnswers:
         lost = self._lost(match)
         if lost is not None:
             status, nearest = "near", lost.configuration
-            reasons = (*lost.reasons, *why.sentences())
+            # What is known about a package without binaries is no reason beside it.
+            others = why.sentences() if why.known is None else ()
+            reasons = (*lost.reasons, *others)
         return CoveredSpec(
             "",
             status,
