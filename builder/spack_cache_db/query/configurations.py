@@ -52,7 +52,9 @@ IN_STACK = """
 """
 HASHES_AT_ONCE = 4_000
 """Number of hashes in a JSON text below 200 kB, the longest value that the site allows."""
-_SPEC = "specs.id, specs.hash, specs.stacks, specs.first_seen, specs.last_seen, specs.is_gone"
+SPEC_COLUMNS = (
+    "specs.id, specs.hash, specs.stacks, specs.first_seen, specs.last_seen, specs.is_gone"
+)
 AVAILABLE = "specs.release_count > 0 AND NOT specs.is_gone"
 """The specs that count without a release: listed, and not lost by their mirror."""
 _PLACES = {
@@ -333,7 +335,7 @@ def specs_in_scope(
     """
     specs: dict[int, list[Spec]] = {}
     order = "ORDER BY specs.is_gone, specs.id"
-    for configuration, *spec in _in_scope(conn, ids, conditions, _SPEC, order):
+    for configuration, *spec in _in_scope(conn, ids, conditions, SPEC_COLUMNS, order):
         specs.setdefault(configuration, []).append(Spec._make(spec))
     return specs
 

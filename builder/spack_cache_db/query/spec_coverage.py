@@ -25,7 +25,7 @@ from spack_cache_db.query.conditions import (
     asked,
     without,
 )
-from spack_cache_db.query.configurations import Spec
+from spack_cache_db.query.configurations import SPEC_COLUMNS, Spec
 from spack_cache_db.query.covered import CoveredSpec
 from spack_cache_db.query.database import check_time, has_records, select, select_ids
 from spack_cache_db.query.explanation import WhyNot, explained
@@ -65,8 +65,8 @@ WHERE hash >= :hash AND hash < :hash || '{' LIMIT 2
 """
 GONE = "SELECT id FROM specs WHERE is_gone"
 # The one that was listed last comes first.
-GONE_OF_CONFIGURATIONS = """
-SELECT specs.id, specs.hash, specs.stacks, specs.first_seen, specs.last_seen, specs.configuration
+GONE_OF_CONFIGURATIONS = f"""
+SELECT {SPEC_COLUMNS}, specs.configuration
 FROM json_each(:ids) AS wanted
 CROSS JOIN specs ON specs.configuration = wanted.value
 WHERE specs.is_gone ORDER BY specs.last_seen DESC, specs.id
