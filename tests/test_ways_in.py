@@ -42,6 +42,7 @@ WAYS_IN = {
     # Databases, whose header and statements are checked before anything is read from them.
     "database_file": "sqlite3.connect",
     # Package data in such a database: at most as many bytes as package data may have.
+    "schema.older": ".decompress zstandard.ZstdDecompressor",
     "sources.databases": ".decompress zstandard.ZstdDecompressor",
     # Tasks come from its server, through a pipe.
     "site.workers.worker": "os.open pickle.load sqlite3.connect sys.stdin",
@@ -57,10 +58,12 @@ WAYS_IN = {
     "sources.fetch.stack_folder": ".open",
     # Files of this package, and of the system.
     "cli.serve": "socket.create_server",
-    "cli.server": ".read_text os.open sys.stdin",
+    # It also asks SQLite in memory for its limits.
+    "cli.server": ".read_text os.open sqlite3.connect sys.stdin",
     "query.words": ".read_text tomllib.loads",
     "site.catalogues": ".read_bytes .read_text",
     # `Surroundings.open`, a function that is given a bounded reader.
+    "environments.concretizer": ".open",
     "environments.includes": ".open",
     "environments.manifest": ".open",
 }
