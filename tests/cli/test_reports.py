@@ -29,7 +29,18 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_the_old_file(limit: int, tmp_path: Path, output: Path) -> None:
     """A limit on the size of files stands in for the disk: one line, nothing left behind."""
     done = completed(
-        [sys.executable, "-m", "spack_cache_db", "build", SAMPLES, "-o", output, "--jobs", "1"],
+        [
+            sys.executable,
+            "-m",
+            "spack_cache_db",
+            "build",
+            SAMPLES,
+            "-o",
+            output,
+            "--jobs",
+            "1",
+            "--force",
+        ],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
     )
     assert done.returncode == 2

@@ -85,7 +85,7 @@ def test_a_signal_ends_a_build_at_any_moment(
             break
         shutil.copytree(old, output.parent, dirs_exist_ok=True)
         with subprocess.Popen(
-            [COMMAND, "build", many, "-o", output, "--jobs", str(jobs)],
+            [COMMAND, "build", many, "-o", output, "--force", "--jobs", str(jobs)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=env,

@@ -19,6 +19,8 @@ from spack_cache_db.errors import OutputError, reason
 _GUARD = Lock()
 _in_this_process: set[str] = set()
 """The outputs that this process builds: its threads share the locks of files."""
+_lock_files: set[Path] = set()
+"""The files on which this process has a lock."""
 
 
 class FileState(NamedTuple):
@@ -66,11 +68,11 @@ def alone_at(output: Path) -> Iterator[None]:
                 f"{output}: cannot be written: {why}; free space or choose another place with -o. "
                 "The old file, if there was one, is untouched."
             ) from None
+        _lock_files.add(_lock_file(output))
         try:
             yield
         finally:
-            # Removed before the lock ends: afterwards, the file may be that of another build.
-            _lock_file(output).unlink(missing_ok=True)
+            remove_lock_file(output)
             os.close(descriptor)
     finally:
         _in_this_process.discard(name)
@@ -78,6 +80,17 @@ def alone_at(output: Path) -> Iterator[None]:
         with suppress(OSError):
             for folder in new_folders:
                 folder.rmdir()
+
+
+def remove_lock_file(output: Path) -> None:
+    """Remove the file with the lock of this process, if it has one.
+
+    It is removed before the lock ends: afterwards, the file may be that of another build.
+    """
+    path = _lock_file(output)
+    if path in _lock_files:
+        _lock_files.discard(path)
+        path.unlink(missing_ok=True)
 
 
 def _locked(output: Path) -> int:

@@ -79,12 +79,14 @@ def build(
     Example: spack-cache-db build pages/ -o dist/spack-cache.db
     """
     from spack_cache_db.build import build as build_database
+    from spack_cache_db.build.output_lock import remove_lock_file
     from spack_cache_db.build.sqlite_file import discard
     from spack_cache_db.database_file import inspect_path
     from spack_cache_db.site import site_folder
 
     def tidy() -> str:
         discard(output)
+        remove_lock_file(output)
         return "no incomplete file is left"
 
     folder = output.parent
