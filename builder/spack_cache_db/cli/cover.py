@@ -268,7 +268,7 @@ def checked_retention(
 
 def _end_folder(folder: str, covered: list[Covered], options: dict[str, Any]) -> NoReturn:
     """Print the answers for the environments of a folder, each with its path in the folder."""
-    from spack_cache_db.query.covered import Cover
+    from spack_cache_db.query.covered import COLUMNS, Cover
 
     only = options["only"]
     covered = [cover._replace(path=str(Path(cover.path).relative_to(folder))) for cover in covered]
@@ -292,7 +292,7 @@ def _end_folder(folder: str, covered: list[Covered], options: dict[str, Any]) ->
             for path, answer in covers
             for record in _shown(answer, only).rows.records
         ]
-        return Rows([*records[0]] if records else ["environment", "spec", "status"], records)
+        return Rows(("environment", *COLUMNS), records)
 
     # The path of an environment, its numbers, and how many specs have each status.
     lines = [

@@ -123,6 +123,10 @@ class CoveredSpec:
         return values
 
 
+COLUMNS = tuple(CoveredSpec("", "").as_dict())
+"""The columns of `cover --csv`, which are the same for all answers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Download:
     """What Spack downloads to install all specs that have a binary.
@@ -281,4 +285,4 @@ class Cover(NotebookTable):
             spec.as_dict() | {"configuration": spec.configuration and spec.configuration.summary}
             for spec in self.specs
         ]
-        return Rows([*records[0]] if records else ["spec", "status"], records)
+        return Rows(COLUMNS, records)
