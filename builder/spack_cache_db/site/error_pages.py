@@ -39,8 +39,8 @@ SLOW = (
 )
 INTERRUPTED = (
     "The query was stopped after {limit:,} ms, the time limit of a query. Name a package or a"
-    " release in WHERE, count with facet_counts or the columns that end in _count, or download the"
-    " file and run the query there."
+    " release in WHERE, count with the view release_counts or the columns that end in _count, or"
+    " download the file and run the query there."
 )
 
 _SQL_FIELDS = {"sql", "_where"}
