@@ -25,7 +25,7 @@ APPLICATION_ID = 0x53504442
 SCHEMA_VERSION = 22
 """`PRAGMA user_version`; raised by one whenever a public table, column or view changes."""
 
-STATEMENTS_SHA256 = "b6976ced424d59cba3b8650d5f39f4329e6e155ac442fd8e51ef8dc789df2bd7"
+STATEMENTS_SHA256 = "2b249d19515d948eaf844c0da933b4e0d769b5a1518ceeee79047fce4e3a0c87"
 """The checksum (`statements_sha256`) of a database of this schema version. After a change of the
 schema, the next build fails and names the new value."""
 
@@ -127,11 +127,13 @@ CONFIGURATION_JOINS = "\n".join(
 )
 """The joins that add the words of a configuration's columns to its row: see `word_of`."""
 
+# Lists of stacks are read by a subquery: with a LEFT JOIN, SQLite returns no rows for
+# `json_each(builds.stacks) JOIN builds`, which is how Datasette counts the values of a list.
 _SPEC_COLUMNS = f"""\
   specs.hash,
   packages.name AS package,
 {_BUILD_COLUMNS},
-  stack_sets.shown AS stacks,
+  (SELECT shown FROM stack_sets WHERE id = specs.stacks) AS stacks,
   specs.release_count,
   specs.first_seen,
   specs.last_seen,
@@ -139,10 +141,6 @@ _SPEC_COLUMNS = f"""\
 {_FOR_ANALYSIS},
   NOT specs.is_binary AS is_external,
   specs.is_gone"""
-
-_SPEC_JOINS = f"""\
-LEFT JOIN stack_sets ON stack_sets.id = specs.stacks
-{CONFIGURATION_JOINS}"""
 
 
 def _joined(piece: str) -> str:
@@ -162,10 +160,11 @@ CASE
     ELSE tarball_prefixes.url || {f"{chr(10)}      || ".join(map(_joined, TARBALL_PATH))}
   END AS tarball"""
 
-# CROSS JOIN makes SQLite read release by release: rows grouped by release need no sorting.
+# The statistics that a build writes make SQLite read release by release, so that rows grouped by
+# release need no sorting. A CROSS JOIN would force it, and leave `json_each(stacks)` without rows.
 _LISTED = """\
 FROM releases
-CROSS JOIN listings
+JOIN listings ON listings.release = releases.id
 JOIN specs ON specs.id = listings.spec
 JOIN configurations ON configurations.id = specs.configuration"""
 
@@ -174,7 +173,7 @@ _LISTING_COLUMNS = f"""\
   packages.name AS package,
   specs.hash,
 {_BUILD_COLUMNS},
-  stack_sets.stacks,
+  (SELECT stacks FROM stack_sets WHERE id = listings.stacks) AS stacks,
   coalesce(listings.size, '-') AS size,
   {_TARBALL},
 {_FOR_ANALYSIS},
@@ -185,7 +184,6 @@ _LISTING_COLUMNS = f"""\
   NOT specs.is_binary AS is_external"""
 
 _LISTING_JOINS = f"""\
-LEFT JOIN stack_sets ON stack_sets.id = listings.stacks
 LEFT JOIN tarball_prefixes ON tarball_prefixes.id = listings.tarball
 {CONFIGURATION_JOINS}"""
 
@@ -244,14 +242,13 @@ SELECT
 {_SPEC_COLUMNS}
 FROM specs
 JOIN configurations ON configurations.id = specs.configuration
-{_SPEC_JOINS}
+{CONFIGURATION_JOINS}
 WHERE specs.release_count > 0""",
     "build_listings": f"""\
 SELECT
 {_LISTING_COLUMNS}
 {_LISTED}
-{_LISTING_JOINS}
-WHERE listings.release = releases.id""",
+{_LISTING_JOINS}""",
     "configuration_counts": f"""\
 SELECT
   packages.name AS package,
@@ -493,7 +490,7 @@ SELECT
 FROM target_runs_on
 JOIN configurations ON configurations.target = target_runs_on.target
 JOIN specs ON specs.configuration = configurations.id
-{_SPEC_JOINS}
+{CONFIGURATION_JOINS}
 WHERE specs.release_count > 0""",
 }
 """Every view, as SQL: the tables with words instead of ids.
