@@ -106,7 +106,7 @@ def test_a_database_without_copies_has_no_lost_binary(real_index_file: Path) -> 
     with opened(real_index_file) as lookups:
         assert not has_gone(lookups)
         assert gone_among(lookups, ()) is None
-        assert gone_of_package(lookups, "zlib") is None
+        assert gone_of_package(lookups.conn, "zlib") is None
 
 
 @pytest.mark.parametrize("seed", range(3))

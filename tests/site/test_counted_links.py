@@ -12,12 +12,14 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.records import Configuration
 from tests.contradictions import RELEASES, Listing, write_sources
+from tests.histories import binary, build_history
 from tests.pagetexts import spec_hash
 from tests.site.addresses import get
 from tests.site.conftest import site
 
 SAYS = re.compile(
-    r'id="results">([\d,]+) configurations?, ([\d,]+) binar'
+    r'id="configurations-heading">([\d,]+) configurations? <span[^>]*>\s*'
+    r"(?:that runs? on [^,]*, )?([\d,]+) binar"
     r'|class="lead result" role="status">.*?()([\d,]+) binar'
     r'|id="configurations-heading">([\d,]+)() configuration'
     r'|class="facts" role="status">([\d,]+)() configuration'
@@ -118,3 +120,20 @@ async def test_every_number_leads_to_as_many_rows(tmp_path: Path, seed: int) -> 
     build([str(write_sources(tmp_path / "in", drawn(seed)))], file)
 
     assert await walked(site(file)) > 100
+
+
+@pytest.mark.slow
+@pytest.mark.asyncio
+@pytest.mark.parametrize("seed", [0, 1])
+async def test_numbers_in_a_history_lead_to_as_many_rows(tmp_path: Path, seed: int) -> None:
+    """Also if the mirror has lost binaries that its copies list."""
+    chance = random.Random(seed)
+    versions = {f"{package}_{number}": "1.0" for package in ("aa", "bb") for number in range(4)}
+    versions |= {name: "2.0" for name in versions if chance.random() < 0.5}
+    days: dict[str, list[Any]] = {}
+    for day in ("2026-11-01", "2026-11-02", "2026-11-03"):
+        today = [name for name in versions if chance.random() < 0.6]
+        days[day] = [binary(name, versions[name]) for name in ("cc", *today) if name in versions]
+    file = build_history(tmp_path, days)
+
+    assert await walked(site(file)) > 50

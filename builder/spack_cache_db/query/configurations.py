@@ -70,7 +70,8 @@ SELECT specs.id, configuration, stack_sets.shown, release_count, first_seen, las
 FROM specs JOIN stack_sets ON stack_sets.id = specs.stacks WHERE hash = :hash
 """
 LISTINGS = """
-SELECT releases.name, releases.kind, stack_sets.shown, build_listings.size, build_listings.tarball
+SELECT releases.name, releases.kind, stack_sets.shown, releases.is_copy, build_listings.size,
+  build_listings.tarball
 FROM specs
 JOIN listings ON listings.spec = specs.id
 JOIN releases ON releases.id = listings.release
@@ -178,11 +179,12 @@ class StoredSpec(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """A spec's presence in one release."""
+    """A spec's presence in one release; `is_copy` if `build --snapshot` made the release."""
 
     release: str
     kind: str
     stacks: tuple[str, ...]
+    is_copy: bool
     size: str
     tarball: str | None
 
@@ -467,8 +469,8 @@ def stored_spec(conn: sqlite3.Connection, dag_hash: str) -> StoredSpec | None:
 def listings_of(conn: sqlite3.Connection, dag_hash: str) -> tuple[Listing, ...]:
     """Return the presence of a spec in each release, in the database's order."""
     return tuple(
-        Listing(release, kind, tuple(stored_json(stacks)), *binary)
-        for release, kind, stacks, *binary in select(conn, LISTINGS, hash=dag_hash)
+        Listing(release, kind, tuple(stored_json(stacks)), bool(is_copy), *binary)
+        for release, kind, stacks, is_copy, *binary in select(conn, LISTINGS, hash=dag_hash)
     )
 
 

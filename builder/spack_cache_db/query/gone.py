@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from spack_cache_db.errors import counted
 from spack_cache_db.query.conditions import Conditions, asked, without
 from spack_cache_db.query.configurations import HASH_BEGINS, IN_STACK
-from spack_cache_db.query.database import Lookups, select, select_ids, select_in
+from spack_cache_db.query.database import Lookups, select, select_in
 from spack_cache_db.query.selection import configuration_ids
 
 HAS_GONE = "SELECT EXISTS (SELECT 1 FROM specs WHERE is_gone)"
@@ -29,10 +30,6 @@ FROM packages
 JOIN configurations ON configurations.package = packages.id
 JOIN specs ON specs.configuration = configurations.id
 WHERE packages.name = :package AND specs.is_gone
-"""
-AMONG = """
-SELECT specs.id FROM specs
-WHERE specs.is_gone AND specs.id IN (SELECT value FROM json_each(:ids))
 """
 
 
@@ -85,10 +82,7 @@ def gone_among(lookups: Lookups, conditions: Conditions) -> Gone | None:
         return None
     # The stacks of configurations do not count lost binaries: `_rows` compares those of specs.
     ids = configuration_ids(lookups, without(conditions, "stack"), every=True)
-    rows = _rows(lookups, ids, conditions)
-    if not rows:
-        return None
-    return Gone(len(rows), max(last_seen or "" for _, _, last_seen in rows))
+    return _gone_of(_rows(lookups, ids, conditions))
 
 
 def gone_note(lookups: Lookups, conditions: Conditions) -> tuple[str, ...]:
@@ -103,12 +97,18 @@ def gone_note(lookups: Lookups, conditions: Conditions) -> tuple[str, ...]:
     return (gone.among_these if is_of_release else gone.more,)
 
 
-def gone_of_package(lookups: Lookups, package: str) -> Gone | None:
+def gone_of_package(conn: sqlite3.Connection, package: str) -> Gone | None:
     """Return the lost binaries of a package, given its name; None if there are none."""
+    ((count, last_listed),) = select(conn, OF_PACKAGE, package=package)
+    return Gone(count, last_listed or "") if count else None
+
+
+def gone_beside(lookups: Lookups, spec: int, configuration: int) -> Gone | None:
+    """Return the other lost binaries of a spec's configuration, both given by id."""
     if not has_gone(lookups):
         return None
-    ((count, last_listed),) = select(lookups.conn, OF_PACKAGE, package=package)
-    return Gone(count, last_listed or "") if count else None
+    rows = [row for row in _rows(lookups, [configuration], ()) if row[0] != spec]
+    return _gone_of(rows)
 
 
 def gone_counts(lookups: Lookups, ids: Iterable[int], conditions: Conditions) -> Counter[int]:
@@ -119,13 +119,6 @@ def gone_counts(lookups: Lookups, ids: Iterable[int], conditions: Conditions) ->
     if asked(conditions, "release") is None or not has_gone(lookups):
         return Counter()
     return Counter(configuration for _, configuration, _ in _rows(lookups, ids, conditions))
-
-
-def gone_specs(lookups: Lookups, specs: Iterable[int]) -> frozenset[int]:
-    """Return those of the specs that their mirror has lost, all by id."""
-    if not has_gone(lookups):
-        return frozenset()
-    return select_ids(lookups.conn, AMONG, specs)
 
 
 def has_gone(lookups: Lookups) -> bool:
@@ -147,3 +140,9 @@ def _rows(
     verdict = asked(conditions, "specs")
     rows = select_in(lookups.conn, OF_CONFIGURATIONS, ids, hash=prefix, **places)
     return [row for row in rows if verdict is None or row[0] in verdict.holds]
+
+
+def _gone_of(rows: list[tuple[int, int, str]]) -> Gone | None:
+    if not rows:
+        return None
+    return Gone(len(rows), max(last_seen or "" for _, _, last_seen in rows))

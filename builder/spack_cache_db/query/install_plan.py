@@ -29,7 +29,7 @@ SELECT packages.name, (SELECT key FROM json_each(:names) WHERE value = packages.
 FROM releases
 JOIN release_packages ON release_packages.release = releases.id
 JOIN packages ON packages.id = release_packages.package
-WHERE releases.name = :release
+WHERE releases.name = :release AND packages.spec_count > 0
 ORDER BY wanted IS NULL, wanted, release_packages.configuration_count DESC, packages.name
 LIMIT 1
 """

@@ -180,7 +180,7 @@ def known_name(lookups: Lookups, name: str, *, with_near: bool = True) -> KnownN
     ((specs, releases, is_recipe, is_external),) = select(lookups.conn, NAME, name=name)
     if specs:
         return KnownName(name, "binary", specs)
-    gone = gone_of_package(lookups, name) if releases else None
+    gone = gone_of_package(lookups.conn, name) if releases else None
     if gone is not None:
         return KnownName(name, "gone", gone=gone)
     if releases is not None or is_recipe:

@@ -18,6 +18,7 @@ from spack_cache_db.errors import DatabaseError, printable
 from spack_cache_db.query.conditions import Conditions
 from spack_cache_db.query.configurations import configurations_of_package
 from spack_cache_db.query.database import Database, Lookups, opened, select
+from spack_cache_db.query.gone import Gone, gone_of_package
 from spack_cache_db.query.names import read_spellings, scope_of
 from spack_cache_db.query.totals import count_packages
 from spack_cache_db.spack.constraints import SpecQuery
@@ -170,6 +171,7 @@ class PackageData:
         variants: by name.
         provides: the virtual packages that it provides.
         dependents: the packages with binaries that depend on it.
+        gone: the binaries that the mirror has lost, if there are any.
     """
 
     status: PackageStatus
@@ -180,6 +182,7 @@ class PackageData:
     variants: tuple[VariantMeaning, ...]
     provides: tuple[str, ...]
     dependents: tuple[str, ...]
+    gone: Gone | None = None
 
     @property
     def summary(self) -> str:
@@ -236,6 +239,8 @@ class PackageData:
         """Return the object of `/package/<name>.json`."""
         return {
             **self.status.as_dict(),
+            "gone_count": 0 if self.gone is None else self.gone.count,
+            "gone_last_listed": None if self.gone is None else self.gone.last_listed,
             **{key: getattr(self, key) for key in ("build_system", "recipe", "dependent_count")},
             "versions": [version._asdict() for version in self.versions],
             "variants": [variant._asdict() for variant in self.variants],
@@ -285,6 +290,7 @@ def read_package(conn: sqlite3.Connection, name: str) -> PackageData | None:
         variants=tuple(VariantMeaning(*row) for row in select(conn, _VARIANTS, name=name)),
         provides=tuple(virtual for (virtual,) in select(conn, _PROVIDED, package=key)),
         dependents=tuple(dependent for (dependent,) in select(conn, _DEPENDENTS, name=name)),
+        gone=gone_of_package(conn, name),
     )
 
 

@@ -21,6 +21,7 @@ from spack_cache_db.query.changes import compare as compared
 from spack_cache_db.query.configurations import configurations_beginning
 from spack_cache_db.query.environment_commands import environment_commands
 from spack_cache_db.query.explanation import why_in_time, why_not
+from spack_cache_db.query.gone import gone_of_package
 from spack_cache_db.query.names import UnknownNameError, close_names, known_name, spec_in
 from spack_cache_db.query.packages import newest_binary, read_package
 from spack_cache_db.site.addresses import check_fields, respelled
@@ -328,6 +329,8 @@ def package_json(site: Site, request: Request, package: str) -> Answer:
 def badge(site: Site, request: Request, package: str) -> Answer:
     """Return `/badge/<package>.svg`, a picture for a README."""
     text = newest_binary(site.conn, package)
+    if text is None and gone_of_package(site.conn, package) is not None:
+        text = "gone from its mirror"
     if text is None:
         return missing(site, request, "package", package)
     return site.page(request, "badge.svg", package=package, text=text, kind="svg")

@@ -10,8 +10,9 @@ from typing import Any
 from spack_cache_db.query.conditions import Condition, Conditions, OneOf, asked
 from spack_cache_db.query.configurations import Counted, first_releases
 from spack_cache_db.query.database import Lookups
+from spack_cache_db.query.gone import has_gone
 from spack_cache_db.query.install_commands import commands_of
-from spack_cache_db.query.names import package_counts
+from spack_cache_db.query.names import KnownName, known_name, package_counts
 from spack_cache_db.query.package_search import find_packages
 from spack_cache_db.query.proposal import propose
 from spack_cache_db.query.proposal_rule import Proposal
@@ -33,6 +34,7 @@ class Packages:
 
     Attributes:
         more: names of packages with binaries that have no card.
+        gone: packages whose mirror has lost all binaries.
         unbuilt: names of packages of Spack that have no binary in the database.
         reason: why the first of `unbuilt` matches, if its name does not show it.
         is_guess: whether no word is known, and the packages have similar names.
@@ -41,6 +43,7 @@ class Packages:
     words: str
     cards: tuple[dict[str, Any], ...]
     more: tuple[str, ...]
+    gone: tuple[KnownName, ...]
     unbuilt: tuple[str, ...]
     reason: str
     unmatched: tuple[str, ...]
@@ -48,7 +51,7 @@ class Packages:
 
     def __bool__(self) -> bool:
         """Return whether there is a package."""
-        return bool(self.cards or self.unbuilt)
+        return bool(self.cards or self.gone or self.unbuilt)
 
 
 def packages_of(
@@ -57,12 +60,19 @@ def packages_of(
     """Return the packages that words describe, or that `nouns` name."""
     counts, found = package_counts(lookups), find_packages(lookups, words, nouns)
     built = [name for name in found.reasons if counts[name]]
-    unbuilt = [name for name in found.reasons if not counts[name]]
+    without_binary = [name for name in found.reasons if not counts[name]]
+    gone: tuple[KnownName, ...] = ()
+    if has_gone(lookups):
+        names = (known_name(lookups, name) for name in without_binary)
+        gone = tuple(name for name in names if name.kind == "gone")
+    lost = {name.name for name in gone}
+    unbuilt = [name for name in without_binary if name not in lost]
     cards = cards_of(lookups, {name: found.reasons[name] for name in built[:MOST_CARDS]}, scope)
     return Packages(
         words=" ".join(words),
         cards=tuple(sorted(cards, key=lambda card: not card["spec_count"])),
         more=tuple(built[MOST_CARDS:]),
+        gone=gone,
         unbuilt=tuple(unbuilt),
         reason=found.reasons[unbuilt[0]] if unbuilt else "",
         unmatched=found.unmatched,
@@ -75,7 +85,7 @@ def cards_of(
 ) -> list[dict[str, Any]]:
     """Return a card for each package, in their order: `total` counts all of its binaries.
 
-    The other facts are about binaries in the scope; `command` is for the proposed `build`.
+    The other facts are about binaries in the scope; `commands` are for the proposed `build`.
     """
     counts = package_counts(lookups)
     results = matching(lookups, (Condition("package", "", OneOf(frozenset(reasons))), *scope))
@@ -110,7 +120,7 @@ def cards_of(
                 "compilers": [*_compilers([row.compiler for row in rows])],
                 "variants": [text for text in OPTIONS if text in variants],
                 "releases": chosen or first_releases(lookups, ids, MOST_RELEASES),
-                "command": command.text if command else "",
+                "commands": command,
                 "build": proposal.build if proposal else "",
             }
         )

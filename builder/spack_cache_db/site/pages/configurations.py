@@ -54,6 +54,7 @@ class ConfigurationRow:
     Attributes:
         variants: the variants, without those that are shown above the table.
         hash: the hash of its first spec; current ones come first.
+        is_gone: whether the mirror has lost all of its specs.
         commands: the commands that load or install that spec; without lines if there are none.
         apart: the most frequent differences between its specs, such as `openmpi@5.0.3`.
         specs: the specs of an open row; empty for a closed row.
@@ -64,6 +65,7 @@ class ConfigurationRow:
     spec_count: int
     presence: Presence
     hash: str
+    is_gone: bool
     commands: Commands
     apart: tuple[str, ...]
     specs: tuple[ComparedSpec, ...]
@@ -106,6 +108,8 @@ def table_rows(
             spec_count=item.spec_count,
             presence=presence[item.id],
             hash=first,
+            # Lost specs come last.
+            is_gone=bool(specs[0].is_gone),
             commands=commands.get(specs[0].id, NO_COMMANDS),
             apart=apart.get(item.id, ()),
             specs=compared,

@@ -12,6 +12,7 @@ from datetime import date
 from typing import Any
 
 from spack_cache_db.errors import counted
+from spack_cache_db.query.conditions import Condition
 from spack_cache_db.query.configurations import packages_in_stacks
 from spack_cache_db.query.database import (
     Lookups,
@@ -20,8 +21,10 @@ from spack_cache_db.query.database import (
     releases_of_stack,
     select,
 )
+from spack_cache_db.query.gone import gone_among
 from spack_cache_db.query.install_plan import choose_example
 from spack_cache_db.query.load_commands import explicit_count
+from spack_cache_db.query.mirrors import mirrored_release
 from spack_cache_db.query.origin import read_examples, read_origin
 from spack_cache_db.query.totals import (
     PAGES,
@@ -106,6 +109,8 @@ def load_release(lookups: Lookups, release: Release, _: Pairs) -> dict[str, Any]
         "before": getattr(lookups.before(release), "name", None),
         "after": next(after, None),
         "chosen": choose_example(lookups, release),
+        "mirror": mirrored_release(lookups, release),
+        "gone": gone_among(lookups, (Condition("release", release.name, release.id),)),
         "explicit_count": explicit_count(lookups.conn, release.name),
     }
 
@@ -117,6 +122,7 @@ def load_stack(lookups: Lookups, stack: Stack, _: Pairs) -> dict[str, Any]:
     return {
         "stack": stack,
         "packages": sorted(_counts(lookups, None, stack.id, "package").items()),
+        "gone": gone_among(lookups, (Condition("stack", stack.name, stack.id),)),
         "charts": _charts(facets),
         "releases": [
             (release.name, in_releases[key])

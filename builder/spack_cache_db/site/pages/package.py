@@ -18,6 +18,7 @@ from spack_cache_db.query.configurations import (
     specs_of_configurations,
 )
 from spack_cache_db.query.database import Lookups
+from spack_cache_db.query.gone import Gone, gone_among
 from spack_cache_db.query.graph import Node, dependent_packages, read_nodes
 from spack_cache_db.query.names import KnownName, explicitly, known_name
 from spack_cache_db.query.packages import (
@@ -74,6 +75,8 @@ class PackagePage:
     """The content of the page of a package.
 
     Attributes:
+        gone: the binaries that the mirror has lost and that match the filters. Those of a
+            chosen release are in the rows.
         proposed: the build for which the page has commands.
         installed: versions by installation; None if there is only one installation.
         known: specs of a package without a binary that other specs depend on.
@@ -85,6 +88,7 @@ class PackagePage:
     filters: Filters
     configuration_count: int
     spec_count: int
+    gone: Gone | None
     choices: tuple[Choice, ...]
     proposed: ProposedBuild | None
     runs: WhereItRuns
@@ -162,6 +166,7 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
         filters=filters,
         configuration_count=len(matching),
         spec_count=sum(matching.values()),
+        gone=gone_among(lookups, conditions),
         choices=tuple(choices_of(lookups, filters, misses)),
         proposed=proposed_build(lookups, proposal, filters.release),
         runs=where_it_runs(lookups, versions, releases),

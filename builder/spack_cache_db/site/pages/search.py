@@ -17,6 +17,7 @@ from spack_cache_db.query.conditions import Conditions, Question, UnsupportedQue
 from spack_cache_db.query.configurations import shared_variants, specs_beginning
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.explanation import WhyNot, why_corrected, why_in_time, why_not
+from spack_cache_db.query.gone import gone_note
 from spack_cache_db.query.names import package_counts, read_spellings, spec_in
 from spack_cache_db.query.proposal import propose_among
 from spack_cache_db.query.records import question_of
@@ -295,13 +296,16 @@ class Search:
             proposal = propose_among(lookups, results)
             proposed = proposed_build(lookups, proposal, self.narrowing.release)
         facets = facets_of(lookups, results, question.query, words)
+        notes = notes_on(lookups, question)
+        if results.ids:
+            notes += gone_note(lookups, results.conditions)
         return SearchPage(
             self.narrowing,
             reading,
             spec=spec_text(question.query),
             answer=Answer(len(results.ids), rows, variants, window, facets, proposed),
             why=None if results.ids else why_in_time(why_not, lookups, query, scope),
-            notes=notes_on(lookups, question),
+            notes=notes,
         )
 
 

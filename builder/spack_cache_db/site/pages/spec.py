@@ -17,6 +17,7 @@ from spack_cache_db.query.configurations import (
     stored_spec,
 )
 from spack_cache_db.query.database import Lookups
+from spack_cache_db.query.gone import Gone, gone_beside
 from spack_cache_db.query.graph import (
     Node,
     Trees,
@@ -50,6 +51,7 @@ class SpecPage:
         trees: dependencies; None without a record in an index.
         needed_by: the first direct dependents, at most one more than `MOST_DEPENDENTS`.
         others: specs of the same configuration, current ones first.
+        gone_others: those that their mirror has lost, which `others` leaves out.
         release: the release that the reader chose, if it lists the spec.
     """
 
@@ -62,6 +64,7 @@ class SpecPage:
     needed_by: tuple[Node, ...]
     other_count: int
     others: tuple[ComparedSpec, ...]
+    gone_others: Gone | None
     window: Pagination
     release: str | None
     installed: tuple[Commands, ...]
@@ -108,6 +111,7 @@ def load_spec(
         needed_by=tuple(needing.values()),
         other_count=len(every_other),
         others=compared_specs(lookups, others, differences=differing),
+        gone_others=gone_beside(lookups, stored.id, stored.configuration),
         window=window,
         release=chosen,
         installed=installations_of(conn, configuration.package, dag_hash),
