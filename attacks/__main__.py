@@ -22,7 +22,7 @@ from attacks.readers import readers
 from attacks.requests import parameters, repetition, sql
 from attacks.target import Target, serving
 from attacks.texts import forms, methods, texts
-from attacks.visitors import crowds, disconnects, endings
+from attacks.visitors import disconnects, endings
 from benchmarks.server import ServerError
 from tests.site.cache import write_pages
 
@@ -38,7 +38,6 @@ SERVED: dict[str, Callable[[Target, float], Outcome]] = {
     "methods": methods,
     "forms": forms,
     "disconnects": disconnects,
-    "crowds": crowds,
     "neighbours": neighbours,
     "nginx": behind_nginx,
 }

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import socket
 import threading
 import time
@@ -20,7 +18,7 @@ from urllib.parse import urlencode
 
 from attacks.outcome import Outcome
 from attacks.requests import SQL
-from attacks.target import PATIENCE, Target, any_address, field, require_short
+from attacks.target import PATIENCE, Target, field, require_short
 from attacks.visitors import stall
 from benchmarks.nginx import nginx
 
@@ -75,24 +73,30 @@ def multiplied_environment() -> str:
 
 
 def behind_nginx(target: Target, seconds: float) -> Outcome:
-    """Attack with slow clients through the nginx of `deploy/`, which must keep them away.
-
-    Each request comes from another address.
-    """
-    with TemporaryDirectory(prefix="attacks-") as name:
-        folder = Path(name)
-        (folder / "current").symlink_to(target.folder)
-        with nginx(folder, [target.port], limits=True) as port:
-            outcome = neighbours(target.through(port), seconds / 2, "nginx", SLOW_CLIENTS)
-            stall(target.through(port), seconds / 2, outcome)
+    """Attack with slow clients through the nginx of `deploy/`, which must keep them away."""
+    with _behind(target) as site:
+        outcome = _neighbours(site, seconds / 2, "nginx", SLOW_CLIENTS)
+        stall(site, seconds / 2, outcome)
     return outcome
 
 
-def neighbours(
-    target: Target, seconds: float, kind: str = "neighbours", attacks: Attacks | None = None
-) -> Outcome:
-    """Let visitors repeat each heavy request, and time the requests of another visitor."""
-    attacks = HEAVY if attacks is None else attacks
+def neighbours(target: Target, seconds: float) -> Outcome:
+    """Attack with heavy requests through the nginx of `deploy/`, which gives fair shares."""
+    with _behind(target) as site:
+        return _neighbours(site, seconds, "neighbours", HEAVY)
+
+
+@contextmanager
+def _behind(target: Target) -> Iterator[Target]:
+    with TemporaryDirectory(prefix="attacks-") as name:
+        folder = Path(name)
+        (folder / "published").symlink_to(target.folder)
+        with nginx(folder, target.port, limits=True) as port:
+            yield target.through(port)
+
+
+def _neighbours(target: Target, seconds: float, kind: str, attacks: Attacks) -> Outcome:
+    """Let one visitor repeat each heavy request, and time the requests of other visitors."""
     outcome = Outcome(kind)
     waited: dict[str, list[float]] = defaultdict(list)
     # First requests are slower and are not timed.
@@ -125,13 +129,14 @@ def _slowest(times: list[float]) -> float:
 
 @contextmanager
 def _repeating(target: Target, ask: Callable[[Target], None], count: int = 4) -> Iterator[None]:
-    """Let several visitors repeat a request until the context ends."""
+    """Let one visitor repeat a request on several connections until the context ends."""
     ended = threading.Event()
+    stranger = target.for_one()
 
     def visit() -> None:
         while not ended.is_set():
             with suppress(OSError, HTTPException):
-                ask(target)
+                ask(stranger)
 
     visitors = [threading.Thread(target=visit) for _ in range(count)]
     for visitor in visitors:
@@ -164,7 +169,7 @@ def _status(
 ) -> int:
     connection = HTTPConnection("127.0.0.1", target.port, timeout=PATIENCE)
     try:
-        headers = {"X-Visitor": any_address(), **headers}
+        headers = {"X-Visitor": target.visitor, **headers}
         connection.request(method, address, body=body, headers=headers)
         answer = connection.getresponse()
         answer.read()
@@ -204,7 +209,7 @@ def _connected(target: Target, *lines: str, **options: int) -> socket.socket:
         visitor.setsockopt(socket.SOL_SOCKET, getattr(socket, name), value)
     visitor.settimeout(PATIENCE)
     visitor.connect(("127.0.0.1", target.port))
-    head = [lines[0], "Host: localhost", f"X-Visitor: {any_address()}", *lines[1:]]
+    head = [lines[0], "Host: localhost", f"X-Visitor: {target.visitor}", *lines[1:]]
     visitor.sendall("\r\n".join(head).encode())
     return visitor
 
@@ -257,18 +262,12 @@ def _unknown_names(target: Target) -> None:
         _status(target, "GET", f"/release/nope{number}")
 
 
-def _kill_a_worker(target: Target) -> None:
-    """Kill a worker process, as a machine without memory does."""
-    if pids := target.processes_of("site.workers.worker"):
-        with suppress(ProcessLookupError):
-            os.kill(random.choice(pids), signal.SIGKILL)
-    time.sleep(0.5)
-
-
 HEAVY: Attacks = {
     "nothing at all": (lambda _: time.sleep(0.1), 4),
     "endless statements": (_getting(f"{SQL}.json?{field('sql', ENDLESS)}"), 4),
+    "endless statements, for thirty": (_getting(f"{SQL}.json?{field('sql', ENDLESS)}"), 30),
     "a large environment": (_covering(large_environment()), 4),
+    "a large environment, for thirty": (_covering(large_environment()), 30),
     "definitions that double": (_covering(doubling_environment()), 4),
     "requirements that multiply": (_covering(multiplied_environment()), 4),
     "comments before a statement": (_getting(f"{SQL}?{field('sql', BLANKS)}"), 4),
@@ -278,10 +277,11 @@ HEAVY: Attacks = {
     # A page has 300 rows at most.
     "pages of many rows, for ten": (_getting("/spack-cache/builds?_size=700"), 10),
     "broad searches, for ten": (_getting("/find?q=*"), 10),
+    "comparisons of everything": (_getting("/diff/develop...v0.23.1.json"), 10),
+    "whole tables": (_getting("/spack-cache/spec_variants.csv?x=1"), 10),
     "names that are not there": (_unknown_names, 4),
-    "workers that are killed": (_kill_a_worker, 1),
 }
-"""Heavy requests to `serve` without nginx, and the number of visitors that repeat each."""
+"""Heavy requests of one visitor, and the number of connections that repeat each."""
 
 SLOW_CLIENTS: Attacks = {
     "nothing at all, through nginx": (lambda _: time.sleep(0.1), 4),

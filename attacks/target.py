@@ -36,8 +36,11 @@ class Reply:
 class Target:
     """A server of a file that must not change."""
 
-    def __init__(self, file: Path, pid: int, port: int, *, plain: bool = False) -> None:
+    def __init__(
+        self, file: Path, pid: int, port: int, *, plain: bool = False, visitor: str = ""
+    ) -> None:
         self.port, self.pid, self._is_plain = port, pid, plain
+        self._visitor = visitor
         self._file = file
         self._before = self._state()
 
@@ -46,9 +49,18 @@ class Target:
         """The folder of the file."""
         return self._file.parent
 
+    @property
+    def visitor(self) -> str:
+        """The address that the next request comes from, if nginx is asked."""
+        return self._visitor or any_address()
+
     def through(self, port: int) -> Target:
         """Return the same server behind a proxy on another port."""
         return Target(self._file, self.pid, port)
+
+    def for_one(self) -> Target:
+        """Return the same server, asked by one visitor, who has one address."""
+        return Target(self._file, self.pid, self.port, visitor=any_address())
 
     def ask(
         self, address: str, method: str = "GET", body: bytes | None = None, **headers: str
@@ -58,7 +70,7 @@ class Target:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.request(
-                method, address, body=body, headers={"X-Visitor": any_address(), **headers}
+                method, address, body=body, headers={"X-Visitor": self.visitor, **headers}
             )
             answer = connection.getresponse()
             fields = {name.lower(): value for name, value in answer.getheaders()}
@@ -95,15 +107,6 @@ class Target:
                 with suppress(OSError):
                     found += map(int, children.read_text().split())
         return found
-
-    def processes_of(self, module: str) -> list[int]:
-        """Return its processes whose command names a module."""
-        pids = []
-        for pid in self.processes():
-            with suppress(OSError):
-                if module.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    pids.append(pid)
-        return pids
 
     def betrayals(self, reply: Reply) -> list[str]:
         """Return the faults of a response: signs of bugs, or data about the machine."""

@@ -1,30 +1,23 @@
-"""Attacks by many clients: some disconnect, some read nothing, some come all at once."""
+"""Attacks by many clients: some disconnect, some read nothing."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import socket
 import time
-from collections import Counter
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
 
 from attacks.outcome import Outcome
 from attacks.requests import SQL
-from attacks.target import Target, any_address, field, serving
-from benchmarks.client import Load, load
+from attacks.target import Target, field, serving
 
 STREAM = "/spack-cache/spec_variants.csv?_stream=on&_size=1"
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
-SORTING = ENDLESS.replace("count(*)", "randomblob(900) AS b") + " ORDER BY b"
 STALLED = 200
 STALLED_MEGABYTES = 100
 HALF_OPEN = 600
 END_SECONDS = 5
-CROWD = 32
 
 
 def disconnects(target: Target, seconds: float) -> Outcome:
@@ -69,10 +62,7 @@ def endings(file: Path) -> Outcome:
             addresses = [STREAM, f"{SQL}.json?{field('sql', ENDLESS)}", "/spack-cache.db"]
             visitors = [_visit(target, address, buffer=4096) for address in addresses * 6]
             time.sleep(0.5)
-            stays = set[int]()
-            if number == signal.SIGHUP:
-                # Python's resource tracker belongs to the process that stays.
-                stays = {target.pid, *target.processes_of("resource_tracker")}
+            stays = {target.pid} if number == signal.SIGHUP else set[int]()
             processes = [pid for pid in target.processes() if pid not in stays]
             began = time.monotonic()
             os.kill(target.pid, number)
@@ -88,41 +78,6 @@ def endings(file: Path) -> Outcome:
     return outcome
 
 
-def crowds(target: Target, seconds: float) -> Outcome:
-    """Let a crowd send slow and large statements while other visitors read pages."""
-    outcome = Outcome("crowds")
-    slow = f"{SQL}.json?{field('sql', ENDLESS)}"
-    large = f"{SQL}.json?{field('sql', SORTING)}"
-    pages, tables, statements = asyncio.run(_crowd(target, [slow, large], seconds))
-    outcome.faults += _odd("page", pages, {200})
-    # Tables share a queue with SQL, so they may be refused.
-    outcome.faults += _odd("table", tables, {200, 503})
-    outcome.faults += _odd("statement", statements, {200, 400, 503})
-    outcome.tried = sum(len(responses.replies) for responses in (pages, tables, statements))
-    outcome.faults += target.standing()
-    middle, worst = pages.latency()
-    outcome.note = f"pages in {middle:.0f} ms, 99 % in {worst:.0f} ms, while {CROWD} ask for SQL"
-    return outcome
-
-
-async def _crowd(target: Target, addresses: list[str], seconds: float) -> tuple[Load, ...]:
-    def send(urls: list[str], clients: int, share: float) -> Coroutine[Any, Any, Load]:
-        most = 10**6
-        return load(target.port, urls, clients=clients, requests=most, seconds=seconds * share)
-
-    crowd = asyncio.create_task(send(addresses, CROWD, 1))
-    await asyncio.sleep(min(1, seconds / 4))
-    tables = asyncio.create_task(send(["/spack-cache/packages.json?_size=5"], 2, 0.5))
-    pages = await send(["/", "/static/site.css", "/packages"], 1, 0.5)
-    return pages, await tables, await crowd
-
-
-def _odd(kind: str, responses: Load, expected: set[int]) -> list[str]:
-    """Return the responses with an unexpected status."""
-    odd = Counter(reply.status for reply in responses.replies if reply.status not in expected)
-    return [f"a {kind} was a {status}, {count} times" for status, count in odd.items()]
-
-
 def _visit(target: Target, address: str | None, *, buffer: int | None = None) -> socket.socket:
     """Request a URL and read nothing; without a URL, send half a request."""
     visitor = socket.socket()
@@ -130,7 +85,7 @@ def _visit(target: Target, address: str | None, *, buffer: int | None = None) ->
         visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
     visitor.settimeout(10)
     visitor.connect(("127.0.0.1", target.port))
-    end = f"HTTP/1.1\r\nHost: localhost\r\nX-Visitor: {any_address()}\r\n\r\n" if address else ""
+    end = f"HTTP/1.1\r\nHost: localhost\r\nX-Visitor: {target.visitor}\r\n\r\n" if address else ""
     visitor.sendall(f"GET {address or '/'} {end}".encode())
     return visitor
 

@@ -9,14 +9,13 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.server import ServerError, free_port, wait_until_up
 
 SITE = Path(__file__).parent.parent / "deploy" / "nginx" / "spack-cache.conf"
-_NOBODY = 1
 _AROUND = """\
 {user}
 daemon off;
@@ -45,28 +44,23 @@ def cache_folder(folder: Path) -> Path:
     return folder / "cache"
 
 
-def run_folder(folder: Path) -> Path:
-    """Return the folder in which `deploy/swap.sh` names the servers that get no new requests."""
-    return folder / "run"
-
-
 @contextmanager
 def nginx(
     folder: Path,
-    backends: Sequence[int],
+    backend: int,
     *,
     cache: bool = True,
     limits: bool = False,
     published: Path | None = None,
 ) -> Iterator[int]:
-    """Run nginx in front of one or two backends while the context lasts; yield its port.
+    """Run nginx in front of a server while the context lasts; yield its port.
 
     Args:
         folder: for everything that it writes.
-        backends: the servers' ports.
+        backend: the server's port.
         cache: whether it caches pages.
         limits: whether it limits requests per address. Loads from one machine need this off.
-        published: the folder that contains `current`; by default `folder`.
+        published: the folder that contains `published`; by default `folder`.
 
     Raises:
         ServerError: nginx is not installed, or does not start.
@@ -76,7 +70,7 @@ def nginx(
         raise ServerError("no nginx here: install Debian's nginx-light")
     port = free_port()
     config = write_config(
-        folder, port, backends, cache=cache, limits=limits, published=published or folder
+        folder, port, backend, cache=cache, limits=limits, published=published or folder
     )
     process = subprocess.Popen([program, "-e", f"{folder}/error.log", "-c", str(config)])
     try:
@@ -90,19 +84,18 @@ def nginx(
 def write_config(
     folder: Path,
     port: int,
-    backends: Sequence[int],
+    backend: int,
     *,
     cache: bool,
     limits: bool,
     published: Path,
 ) -> Path:
     """Write the configuration; return its main file."""
-    site = _site(folder, port, backends, published)
+    site = _site(folder, port, backend, published)
     if not cache:
         site = _changed(site, "proxy_cache spack_cache_pages;", "proxy_cache off;")
     if not limits:
         site = re.sub(r"^ *limit_(req|conn) .*\n", "", site, flags=re.MULTILINE)
-        site = _changed(site, " max_conns=200", "")
     (folder / "site.conf").write_text(site, encoding="utf-8")
     user = "user root;" if os.geteuid() == 0 else ""
     config = folder / "nginx.conf"
@@ -110,19 +103,17 @@ def write_config(
     return config
 
 
-def _site(folder: Path, port: int, backends: Sequence[int], published: Path) -> str:
+def _site(folder: Path, port: int, backend: int, published: Path) -> str:
     text = SITE.read_text(encoding="utf-8")
-    text = _changed(text, "listen [::]:80;\n", "")
-    text = _changed(text, "listen 80;", f"listen 127.0.0.1:{port};")
+    # Without TLS, which needs a certificate, and without the server that leads to it.
+    start = text.index("server {\n    listen 80;")
+    end = text.index("server {\n    listen 443 ")
+    text = text[:start] + text[end:]
+    text = re.sub(r"^ *(?:ssl_|listen \[::\]).*\n", "", text, flags=re.MULTILINE)
+    text = _changed(text, "listen 443 ssl http2;", f"listen 127.0.0.1:{port};")
     text = _changed(text, "/var/cache/nginx/spack-cache", str(cache_folder(folder)))
-    text = _changed(text, "/run/spack-cache", str(run_folder(folder)))
     text = _changed(text, "/srv/spack-cache", str(published))
-    if len(backends) == 1:
-        text = re.sub(r"^ *server 127.0.0.1:8002 .*\n", "", text, flags=re.MULTILINE)
-    for old, new in zip((8001, 8002), (*backends, _NOBODY), strict=False):
-        text = _changed(text, f"127.0.0.1:{old}", f"127.0.0.1:{new}")
-        text = _changed(text, f"draining/{old}", f"draining/{new}")
-    return text
+    return _changed(text, "127.0.0.1:8001", f"127.0.0.1:{backend}")
 
 
 def _changed(text: str, old: str, new: str) -> str:

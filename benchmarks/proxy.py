@@ -24,7 +24,7 @@ MEASURED = ("home", "package, the largest", "spec", "find", "configurations, 3 f
 @click.command()
 @click.argument("file", type=click.Path(exists=True, path_type=Path))
 def main(file: Path) -> None:
-    """Measure FILE's site directly, behind nginx with one and two processes, and cached."""
+    """Measure FILE's site directly, behind nginx, and cached."""
     if not shutil.which("wrk"):
         raise click.ClickException("this load needs wrk: install Debian's package of that name")
     kinds = [kind for kind in page_kinds(file) if kind.name in MEASURED]
@@ -41,15 +41,11 @@ def main(file: Path) -> None:
 def _columns(file: Path, kinds: list[PageKind]) -> dict[str, list[str]]:
     found = {}
     with ExitStack() as stack:
-        first, second = (stack.enter_context(serving(file)).port for _ in range(2))
-        found["1 process"] = [_rate(first, kind) for kind in kinds]
-        for title, backends, cache in (
-            ("nginx, 1 process", [first], False),
-            ("nginx, 2 processes", [first, second], False),
-            ("nginx, 2 and cache", [first, second], True),
-        ):
+        server = stack.enter_context(serving(file)).port
+        found["serve"] = [_rate(server, kind) for kind in kinds]
+        for title, cache in (("nginx", False), ("nginx with cache", True)):
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            with nginx(folder, backends, cache=cache) as port:
+            with nginx(folder, server, cache=cache) as port:
                 found[title] = [_rate(port, kind) for kind in kinds]
     return found
 

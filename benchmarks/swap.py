@@ -1,19 +1,16 @@
 """`python -m benchmarks.swap CORPUS`: publish a database under load, and count failed requests.
 
-It runs two real servers, nginx with its cache, and `deploy/swap.sh`. Only systemd is simulated: a
-thread per server starts it again when it ends.
+It runs the real server, nginx with its cache, and `deploy/publish.sh`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -21,22 +18,15 @@ import click
 from benchmarks import server
 from benchmarks.client import Client, Load, load
 from benchmarks.measure import run_module
-from benchmarks.nginx import cache_folder, nginx, run_folder
+from benchmarks.nginx import cache_folder, nginx
 from benchmarks.report import Measure, goals_table
 from benchmarks.targets import page_kinds
 
-SWAP = Path(__file__).parent.parent / "deploy" / "swap.sh"
+PUBLISH = Path(__file__).parent.parent / "deploy" / "publish.sh"
 LOADED = ("home", "package", "spec", "find", "JSON, 100 rows")
 CLIENTS = 8
 BEFORE_AND_AFTER = 2.0
 MOST_REQUESTS = 100_000
-_RESTART = """\
-#!/bin/sh
-# Like `systemctl restart`: returns when the old process has ended and a new one runs.
-old=$(cat {folder}/$1.pid)
-kill "$old"
-while kill -0 "$old" 2>/dev/null || [ "$(cat {folder}/$1.pid)" = "$old" ]; do sleep 0.05; done
-"""
 
 
 @click.command()
@@ -57,26 +47,24 @@ def _build_both(corpus: Path, folder: Path) -> str:
     releases = sorted(path for path in (corpus / "_cache").iterdir() if path.is_dir())
     for output, paths in (("old.db", releases[:-1]), ("new.db", releases)):
         run_module("spack_cache_db", ["build", *map(str, paths), "-o", str(folder / output)])
-    first = folder / "files" / "first"
-    first.mkdir(parents=True)
-    (folder / "old.db").rename(first / "spack-cache.db")
-    (folder / "old.inspect.json").rename(first / "spack-cache.inspect.json")
-    (folder / "current").symlink_to("files/first")
+    published = folder / "published"
+    published.mkdir()
+    (folder / "old.db").rename(published / "spack-cache.db")
+    (folder / "old.inspect.json").rename(published / "spack-cache.inspect.json")
     return releases[-1].name
 
 
 async def _swap(folder: Path, only_new: str) -> list[Measure]:
-    ports = [server.free_port(), server.free_port()]
-    targets = list(_targets(folder / "current" / "spack-cache.db"))
+    file = folder / "published" / "spack-cache.db"
+    targets = list(_targets(file))
     with ExitStack() as stack:
-        for port in ports:
-            stack.enter_context(_kept_running(folder, port))
-        front = stack.enter_context(nginx(folder, ports))
+        running = stack.enter_context(server.serving(file))
+        front = stack.enter_context(nginx(folder, running.port))
         before = await Client(front).get(only_new)
         ended = asyncio.Event()
         task = asyncio.create_task(_load(front, targets, ended))
         await asyncio.sleep(BEFORE_AND_AFTER)
-        seconds = await _run_swap(folder, ports)
+        seconds = await _publish(folder, running.port)
         after = await Client(front).get(only_new)
         await asyncio.sleep(BEFORE_AND_AFTER)
         ended.set()
@@ -100,56 +88,20 @@ def _targets(file: Path) -> Iterator[str]:
         yield f"{page}{'&' if '?' in page else '?'}_fresh={number}"
 
 
-async def _run_swap(folder: Path, ports: list[int]) -> float:
-    (folder / "restart").write_text(_RESTART.format(folder=folder))
-    (folder / "restart").chmod(0o755)
+async def _publish(folder: Path, port: int) -> float:
     settings = {
         "SPACK_CACHE_FOLDER": str(folder),
-        "SPACK_CACHE_PORTS": " ".join(map(str, ports)),
-        "SPACK_CACHE_RESTART": f"{folder}/restart ",
-        "SPACK_CACHE_RUN": str(run_folder(folder)),
+        "SPACK_CACHE_HEALTH": f"http://127.0.0.1:{port}/-/health.json",
+        "SPACK_CACHE_START": "true",
         "SPACK_CACHE_PROXY_CACHE": str(cache_folder(folder)),
     }
     started = time.perf_counter()
     process = await asyncio.create_subprocess_exec(
-        str(SWAP), str(folder / "new.db"), env={**os.environ, **settings}
+        str(PUBLISH), str(folder / "new.db"), env={**os.environ, **settings}
     )
     if await process.wait():
-        raise click.ClickException(f"{SWAP.name} failed")
+        raise click.ClickException(f"{PUBLISH.name} failed")
     return time.perf_counter() - started
-
-
-@contextmanager
-def _kept_running(folder: Path, port: int) -> Iterator[None]:
-    """Serve the database of `current`, and restart the server when it ends, as systemd does."""
-    running = True
-    pid = folder / f"{port}.pid"
-
-    def start() -> subprocess.Popen[bytes]:
-        started = server.start(folder / "current" / "spack-cache.db", port)
-        pid.with_suffix(".new").write_text(str(started.pid))
-        pid.with_suffix(".new").replace(pid)
-        return started
-
-    process = start()
-
-    def keep() -> None:
-        nonlocal process
-        while running:
-            process.wait()
-            if running:
-                process = start()
-
-    thread = threading.Thread(target=keep)
-    try:
-        server.wait_until_up(port, process)
-        thread.start()
-        yield
-    finally:
-        running = False
-        server.stop(process)
-        if thread.ident:
-            thread.join()
 
 
 def _measures(done: Load, seconds: float, *, is_new_shown: bool) -> list[Measure]:
@@ -159,7 +111,7 @@ def _measures(done: Load, seconds: float, *, is_new_shown: bool) -> list[Measure
         Measure("requests", len(done.replies), digits=0),
         Measure("of them from nginx's cache", 100 * cached / len(done.replies), "%", digits=0),
         Measure("failed requests", done.failed, "", 0, digits=0),
-        Measure("the swap took", seconds, "s"),
+        Measure("publishing took", seconds, "s"),
         Measure("median latency", middle, "ms"),
         Measure("99th percentile", worst, "ms"),
         Measure("longest", 1000 * max(reply.seconds for reply in done.replies), "ms", digits=0),

@@ -7,7 +7,7 @@
 set -eu
 folder=/srv/spack-cache
 next=$folder/build/next.db
-program="/opt/spack-cache-db/.venv/bin/python -m spack_cache_db"
+program="/opt/spack-cache-db/current/.venv/bin/python -m spack_cache_db"
 history=
 if [ -e /etc/spack-cache/mirrors ]; then
     history="$next --snapshot $(date +%F) --keep-snapshots ${SPACK_CACHE_KEEP_SNAPSHOTS:-30}"
@@ -15,6 +15,6 @@ fi
 # Options are separated by blanks, on any number of lines.
 options=$(sed 's/#.*//' /etc/spack-cache/build 2>/dev/null || true)
 $program build $history $options $folder/pages --jobs 4 -o "$next"
-if [ -e /etc/spack-cache/required ] && [ -e $folder/current ]; then
-    exec $program cover /etc/spack-cache/required "$next" --baseline $folder/current/spack-cache.db
+if [ -e /etc/spack-cache/required ] && [ -e $folder/published ]; then
+    exec $program cover /etc/spack-cache/required "$next" --baseline $folder/published/spack-cache.db
 fi

@@ -56,9 +56,8 @@ class Server:
         return max(map(int, re.findall(r"VmHWM:\s*(\d+)", text))) / 1024
 
     def workers(self) -> list[int]:
-        """Return the server processes, without Python's tracker of semaphores."""
-        pairs = self._of_processes(lambda process: (process.pid, " ".join(process.cmdline())))
-        return [pid for pid, command in pairs if "spawn_main" in command]
+        """Return the processes that answer requests."""
+        return [process.pid for process in psutil.Process(self.process.pid).children()]
 
     def _of_processes(self, look: Callable[[psutil.Process], Any]) -> list[Any]:
         """Return a value of each process that has not ended."""

@@ -77,9 +77,10 @@ def test_tests_and_paths_of_contributing_exist() -> None:
 
 
 def test_the_functions_of_a_request_exist() -> None:
-    """Each function and class on the way of a request in CONTRIBUTING is one of the site."""
+    """Each function and class on the way of a request in CONTRIBUTING is of the site or server."""
     request = CONTRIBUTING.partition("## A request")[2].partition("###")[0]
-    modules = (ROOT / "builder" / "spack_cache_db" / "site").rglob("*.py")
+    package = ROOT / "builder" / "spack_cache_db"
+    modules = [path for name in ("site", "serve") for path in (package / name).rglob("*.py")]
     code = "\n".join(path.read_text(encoding="utf-8") for path in modules)
     named = {*re.findall(r"`(?:\w+\.)*(\w+)`", request)}
     assert len(named) > 20

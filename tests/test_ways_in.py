@@ -44,22 +44,22 @@ WAYS_IN = {
     # Package data in such a database: at most as many bytes as package data may have.
     "schema.older": ".decompress zstandard.ZstdDecompressor",
     "sources.databases": ".decompress zstandard.ZstdDecompressor",
-    # Tasks come from its server, through a pipe.
-    "site.workers.worker": "os.open pickle.load sqlite3.connect sys.stdin",
     # A file that stays empty: only its lock is used.
     "build.output_lock": "os.open",
     # What this program has just written, or sends as it is.
     # It also reads the descriptions of tables in this package.
     "build.sqlite_file": ".read_text sqlite3.connect tomllib.loads",
-    "site.download": ".open",
-    "site.workers.execute": "sqlite3.connect",
+    "site.download": ".open os.pread",
     "site.sandbox.statements": "sqlite3.connect",
     "sources.fetch.remote_files": "tarfile.open",
     "sources.fetch.stack_folder": ".open",
     # Files of this package, and of the system.
     "cli.serve": "socket.create_server",
     # It also asks SQLite in memory for its limits.
-    "cli.server": ".read_text os.open sqlite3.connect sys.stdin",
+    "serve.datasette_app": ".read_text sqlite3.connect",
+    # Only whether it is a terminal; memory that processes share, of a fixed size.
+    "serve.server": "mmap.mmap sys.stdin",
+    "serve.served": "mmap.mmap",
     "query.words": ".read_text tomllib.loads",
     "site.catalogues": ".read_bytes .read_text",
     # `Surroundings.open`, a function that is given a bounded reader.

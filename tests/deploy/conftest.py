@@ -1,4 +1,4 @@
-"""A real nginx, with the project's configuration, in front of two tiny servers."""
+"""A real nginx, with the project's configuration, in front of a tiny server."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -9,7 +9,6 @@ import httpx
 import pytest
 
 from benchmarks.nginx import nginx
-from benchmarks.server import free_port
 from tests.deploy.upstream import Upstream, upstream
 from tests.processes import PATIENCE
 from tests.programs import needed
@@ -17,11 +16,11 @@ from tests.programs import needed
 
 @dataclass
 class Front:
-    """An nginx with the servers behind it."""
+    """An nginx with the server behind it."""
 
     folder: Path
     port: int
-    servers: list[Upstream]
+    server: Upstream
 
     @property
     def address(self) -> str:
@@ -39,21 +38,20 @@ class Front:
         return httpx.Client(base_url=self.address, timeout=PATIENCE, verify=False, trust_env=False)
 
     def targets(self) -> list[str]:
-        """Return the targets of requests that reached either server."""
-        return [target for server in self.servers for target in server.targets()]
+        """Return the targets of requests that reached the server."""
+        return self.server.targets()
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Front]]:
-    """Start the site; `dead` of its two servers refuse connections."""
+    """Start the site."""
     needed("nginx", "nginx-light")
     with ExitStack() as stack:
 
-        def started(*, limits: bool = False, dead: int = 0) -> Front:
-            servers = [stack.enter_context(upstream()) for _ in range(2 - dead)]
-            ports = [*(free_port() for _ in range(dead)), *(each.port for each in servers)]
-            front = stack.enter_context(nginx(tmp_path, ports, limits=limits))
-            return Front(tmp_path, front, servers)
+        def started(*, limits: bool = False) -> Front:
+            server = stack.enter_context(upstream())
+            front = stack.enter_context(nginx(tmp_path, server.port, limits=limits))
+            return Front(tmp_path, front, server)
 
         yield started
 

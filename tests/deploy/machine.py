@@ -18,25 +18,29 @@ from tests.paths import ROOT
 from tests.processes import completed
 from tests.programs import needed
 
-_FOLDERS = r"/(?:opt|srv|run)/spack-cache|/var/cache/nginx|/etc/(?=nginx|systemd|spack-cache)"
+_FOLDERS = (
+    r"/(?:opt|srv|run)/spack-cache|/var/cache/nginx"
+    r"|/etc/(?=nginx|systemd|spack-cache|ssl/spack-cache)"
+)
 _DEBIAN = r"/etc/nginx|/var/log/nginx|/run/nginx\.pid"
 
 
 @dataclass
 class Machine:
-    """The machine: its folder, the ports that stand for 80, 8001 and 8002, its systemd."""
+    """The machine: its folder, the ports that stand for 80, 443 and 8001, its systemd."""
 
     folder: Path
-    ports: dict[str, int]
+    ports: dict[str, str]
     manager: Manager
 
     def there(self, text: str) -> str:
         """Return a text of the documents or of `deploy/` as it reads on this machine."""
         text = re.sub(_FOLDERS, lambda found: f"{self.folder}{found[0]}", text)
-        text = re.sub(r"\b800[12]\b", lambda found: str(self.ports[found[0]]), text)
-        text = text.replace("listen [::]:80;\n", "")
-        text = text.replace("listen 80;", f"listen 127.0.0.1:{self.ports['80']};")
-        text = text.replace("http://localhost/", f"http://127.0.0.1:{self.ports['80']}/")
+        text = text.replace("8001", self.ports["8001"])
+        text = re.sub(r" *listen \[::\].*\n", "", text)
+        for port in ("80", "443"):
+            text = re.sub(rf"listen {port}\b", f"listen 127.0.0.1:{self.ports[port]}", text)
+        text = text.replace("https://localhost/", f"https://127.0.0.1:{self.ports['443']}/")
         return text.replace("-o spack-cache ", "")
 
     def run(self, commands: str, systemctl: int, folder: Path) -> tuple[str, Path]:
@@ -63,7 +67,7 @@ class Machine:
 def machine(folder: Path) -> Machine:
     """Return a machine with Debian's nginx, and nothing else."""
     program = needed("nginx", "nginx-light")
-    ports = {name: free_port() for name in ("80", "8001", "8002")}
+    ports = {name: str(free_port()) for name in ("80", "443", "8001")}
     nginx = [program, "-c", f"{folder}/etc/nginx/nginx.conf", "-e", f"{folder}/error.log"]
     for name in (
         "commands",

@@ -44,7 +44,7 @@ class Manager:
             if name == "nginx" and verb == "reload":
                 self._reload_nginx()
             elif verb in ("start", "restart") or is_now:
-                self._start(name)
+                self._start(name, is_new=verb == "restart")
             elif verb not in ("enable", "stop") or not template_of(self._file(name)).exists():
                 raise RefusedError(f"systemctl {verb} {name}")
 
@@ -58,8 +58,10 @@ class Manager:
     def _file(self, name: str) -> Path:
         return self.units / (name if name.endswith((".timer", ".service")) else f"{name}.service")
 
-    def _start(self, name: str) -> None:
-        if name.endswith(".timer"):
+    def _start(self, name: str, *, is_new: bool = False) -> None:
+        running = self.running.get(name)
+        is_running = running is not None and running.poll() is None
+        if name.endswith(".timer") or (is_running and not is_new):
             return
         file = self._file(name)
         try:

@@ -1,4 +1,4 @@
-"""The whole database, as nginx sends it from the disk while databases are swapped."""
+"""The whole database, as nginx sends it from the disk while databases are replaced."""
 
 import os
 import socket
@@ -19,12 +19,11 @@ FILE = "/spack-cache.db"
 
 
 def publish(site: Front, name: str, data: bytes) -> None:
-    """Publish other bytes, as `swap.sh` does."""
-    place = site.folder / "files" / name
-    place.mkdir(parents=True)
-    (place / "spack-cache.db").write_bytes(data)
-    (site.folder / ".current").symlink_to(f"files/{name}")
-    (site.folder / ".current").replace(site.folder / "current")
+    """Publish other bytes, as `publish.sh` does."""
+    place = site.folder / "published"
+    place.mkdir(exist_ok=True)
+    (place / name).write_bytes(data)
+    (place / name).replace(place / "spack-cache.db")
 
 
 @pytest.fixture
@@ -61,7 +60,7 @@ def test_a_download_is_resumed_only_in_the_same_file(site: Front) -> None:
 def test_the_packed_file_is_sent_if_there_is_one(site: Front) -> None:
     """Else there is no such page; the servers are not asked."""
     assert site.get(f"{FILE}.zst").status_code == 404
-    (site.folder / "current" / "spack-cache.db.zst").write_bytes(b"packed")
+    (site.folder / "published" / "spack-cache.db.zst").write_bytes(b"packed")
     found = site.get(f"{FILE}.zst", Range="bytes=2-")
     assert (found.status_code, found.content) == (206, b"cked")
     assert found.headers["content-type"] == "application/octet-stream"
@@ -70,7 +69,7 @@ def test_the_packed_file_is_sent_if_there_is_one(site: Front) -> None:
 def test_no_other_file_of_the_folder_is_sent(site: Front) -> None:
     """Neither the inspect file nor other databases: those addresses go to the servers."""
     for name in ("spack-cache.inspect.json", "spack-cache.db-wal"):
-        (site.folder / "current" / name).write_text("secret")
+        (site.folder / "published" / name).write_text("secret")
     for target in ("/spack-cache.inspect.json", "/spack-cache.db-wal", f"/files/first{FILE}"):
         assert "from" in site.get(target).text
 

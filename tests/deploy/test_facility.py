@@ -1,5 +1,6 @@
 """A facility, from its installations and its mirror to a site, over two nights."""
 
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +36,7 @@ class Facility:
             folder_of_site.mkdir(parents=True)
         script = (ROOT / "deploy" / "build.sh").read_text(encoding="utf-8")
         places: dict[str, object] = {
-            "/opt/spack-cache-db/.venv/bin/python": sys.executable,
+            "/opt/spack-cache-db/current/.venv/bin/python": sys.executable,
             "/srv/spack-cache": self.srv,
             "/etc/spack-cache": self.etc,
         }
@@ -59,14 +60,12 @@ class Facility:
         return completed(["sh", self.folder / "build.sh"], env={"PATH": path}, cwd=ROOT)
 
     def publish(self) -> Path:
-        """Point `current` to the new database, as `swap.sh` does."""
-        served = self.srv / "files" / str(len([*self.srv.glob("files/*")]))
-        served.mkdir(parents=True)
+        """Put the new database where it is served, as `publish.sh` does."""
+        served = self.srv / "published"
+        served.mkdir(exist_ok=True)
         for name in ("db", "inspect.json"):
             data = (self.srv / "build" / f"next.{name}").read_bytes()
             (served / f"spack-cache.{name}").write_bytes(data)
-        (self.srv / "current").unlink(missing_ok=True)
-        (self.srv / "current").symlink_to(served)
         return served / "spack-cache.db"
 
 
@@ -88,7 +87,7 @@ def served_folder(folder: Path) -> Iterator[str]:
 def published(file: Path, folder: Path) -> Iterator[httpx.Client]:
     """Serve a database behind the shipped nginx; yield a client of it."""
     folder.mkdir()
-    with serving(file) as server, nginx(folder, [server.port], published=folder) as port:
+    with serving(file) as server, nginx(folder, server.port, published=folder) as port:
         yield httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE, trust_env=False)
 
 
@@ -129,7 +128,8 @@ def test_two_machines_and_a_mirror_become_a_site(tmp_path: Path) -> None:
 
         first = facility.night("2026-11-25")
         assert first.returncode == 0, first.stderr
-        file = facility.publish()
+        file = tmp_path / "first.db"
+        shutil.copy(facility.publish(), file)
         mpich = facility.run("find", "cray-mpich", file)
         assert "provided by the system" in mpich.stdout
         assert "cray-mpich/8.1.27" in facility.run("find", "cray-mpich", file, "--install").stdout

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.cli.server import GRACE_SECONDS
+from spack_cache_db.serve.server import BOUNDS, GRACE_SECONDS
 from tests.deploy.sandbox import allowed_calls, call_number, read_unit
 from tests.paths import ROOT
 from tests.processes import completed
@@ -38,8 +38,8 @@ def units(tmp_path: Path) -> Path:
     for unit in UNITS:
         text = unit.read_text(encoding="utf-8")
         text = text.replace("/etc/spack-cache/mirrors", str(tmp_path / "mirrors"))
-        text = text.replace("/opt/spack-cache-db/.venv/bin/python", sys.executable)
-        text = text.replace("/opt/spack-cache-db", str(ROOT))
+        text = text.replace("/opt/spack-cache-db/current/.venv/bin/python", sys.executable)
+        text = text.replace("/opt/spack-cache-db/current", str(ROOT))
         (tmp_path / unit.name).write_text(text, encoding="utf-8")
     return tmp_path
 
@@ -54,7 +54,7 @@ def run(unit: Path, *command: object) -> subprocess.CompletedProcess[str]:
     return completed(sandboxed(unit, *command), cwd=ROOT)
 
 
-@pytest.mark.parametrize("name", [each.name.replace("@", "@8001") for each in UNITS])
+@pytest.mark.parametrize("name", [each.name.replace("@", "@x") for each in UNITS])
 def test_a_unit_is_valid(units: Path, name: str) -> None:
     """`systemd-analyze verify` has nothing to say about it."""
     program = needed("systemd-analyze", "systemd")
@@ -80,9 +80,18 @@ def test_a_service_cannot_take_the_machine(unit: Path) -> None:
     assert ("TimeoutStartSec" in settings) == (settings.get("Type") == ["oneshot"])
 
 
+def test_the_memory_of_the_server_is_that_of_its_processes() -> None:
+    """The unit's limit is the sum of the limits of all processes, with the one that starts them."""
+    unit = read_unit(ROOT / "deploy/systemd/spack-cache.service")
+    (limit,) = unit["MemoryMax"]
+    count = int(re.findall(r"--workers (\d+)", unit["ExecStart"][0])[0])
+    megabytes = (BOUNDS["RLIMIT_DATA"] >> 20) * count
+    assert megabytes < int(limit.removesuffix("M")) <= megabytes + 300
+
+
 def test_a_server_has_the_time_to_end_by_itself() -> None:
     """It is killed only where it did not end within the time that it gives itself."""
-    (seconds,) = read_unit(ROOT / "deploy/systemd/spack-cache@.service")["TimeoutStopSec"]
+    (seconds,) = read_unit(ROOT / "deploy/systemd/spack-cache.service")["TimeoutStopSec"]
     assert 2 * GRACE_SECONDS <= float(seconds) <= 10
 
 
@@ -91,11 +100,11 @@ def test_pages_are_not_read_by_root() -> None:
     users = {unit.name: read_unit(unit) for unit in SERVICES}
     assert users["spack-cache-build.service"]["User"] == ["spack-cache"]
     assert users["spack-cache-fetch.service"]["User"] == ["spack-cache"]
-    assert users["spack-cache@.service"]["DynamicUser"] == ["yes"]
+    assert users["spack-cache.service"]["DynamicUser"] == ["yes"]
     root = [name for name, unit in users.items() if not {"User", "DynamicUser"} & unit.keys()]
     assert root == ["spack-cache-update.service"]
     (command,) = users[root[0]]["ExecStart"]
-    assert command.split()[0].endswith("/deploy/swap.sh")
+    assert command.split()[0].endswith("/deploy/publish.sh")
 
 
 @pytest.mark.slow

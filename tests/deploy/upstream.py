@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 
@@ -22,12 +22,13 @@ class Seen:
 
 @dataclass
 class Upstream:
-    """The server and its requests; `gate` releases /wait and /stream, `gone` says a reader left."""
+    """The server and its requests; `gate` releases /wait, `sent` says that /large is sent."""
 
     port: int = 0
     seen: list[Seen] = field(default_factory=list)
     gate: threading.Event = field(default_factory=threading.Event)
-    gone: threading.Event = field(default_factory=threading.Event)
+    sent: threading.Event = field(default_factory=threading.Event)
+    is_waiting: bool = False
     stop: Callable[[], None] = lambda: None
 
     def targets(self) -> list[str]:
@@ -58,32 +59,31 @@ def upstream() -> Iterator[Upstream]:
             if self.path.startswith("/die"):
                 self.close_connection = True
                 return
-            if self.path.startswith("/wait"):
+            if self.path.startswith("/wait") or state.is_waiting:
                 state.gate.wait(PATIENCE)
-            try:
+            with suppress(ConnectionError):
                 self.answer()
-            except ConnectionError:
-                state.gone.set()
+            if self.path.startswith("/large"):
+                state.sent.set()
 
         def do_POST(self) -> None:
             self.do_GET()
 
+        def do_OPTIONS(self) -> None:
+            state.seen.append(Seen(self.command, self.path, {}, b""))
+            self.send_response(204)
+            self.end_headers()
+
         def answer(self) -> None:
             status, caching = ANSWERS.get(self.path, (200, "public, max-age=3600"))
             body = b"x" * LARGE if self.path.startswith("/large") else self.text()
-            is_stream = self.path.startswith("/stream")
             self.send_response(status)
             self.send_header("Cache-Control", caching)
             self.send_header("Content-Type", "text/plain; charset=utf-8")
-            if not is_stream:
-                self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Length", str(len(body)))
             self.send_header("Set-Cookie", "visitor=1")
             self.send_header("Vary", "Accept, Accept-Encoding, User-Agent")
             self.end_headers()
-            if is_stream:
-                self.wfile.write(b"first\r\n")
-                state.gate.wait(PATIENCE)
-                body = b"last\r\n"
             self.wfile.write(body)
 
         def text(self) -> bytes:

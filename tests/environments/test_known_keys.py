@@ -47,66 +47,6 @@ def test_a_misspelt_key_is_a_fault(environment: dict[str, Any], message: str) ->
         read(environment)
 
 
-@pytest.mark.parametrize(
-    ("sections", "message"),
-    [
-        ("specs: [{group: a, specs: [x], need: [b]}]", "need: is an unknown key, expected needs:"),
-        ("specs: [{group: a, spec: [x]}]", "spec: is an unknown key, expected specs:"),
-        ("specs: [{group: a, specs: [x]}, {group: a, specs: [y]}]", "a second group a"),
-        ("specs: [{group: a, specs: [x], matrix: [[y]]}]", "has specs: and matrix:"),
-        ("specs: [{group: a, specs: [{group: b, specs: [y]}]}]", "group: is an unknown key"),
-        ("specs: [{matrix: [[x]], excludes: [y]}]", "excludes: is an unknown key.* exclude:"),
-        ("specs: [{matrix: [[x, matrix: [[y]]]]}]", "row of a matrix has a matrix"),
-        ("specs: [{matrix: [[x], [a, {matrix: [['@1'], [+y]]}]]}]", "row of a matrix"),
-        ("specs: [{group: a, matrix: [[x, {matrix: [[y]]}]]}]", "row of a matrix has a matrix"),
-        ("definitions: [{x: [{matrix: [[{matrix: [[b]]}]]}]}]", "row of a matrix has a matrix"),
-        (
-            "specs: [{group: a, specs: [x], override: {package: {}}}]",
-            "package: is an unknown key, expected packages:",
-        ),
-        (
-            "mirrors: {m: {url: x, include_binar: [a]}}",
-            "include_binar: is an unknown key, expected include_binary:",
-        ),
-        (
-            "mirrors: {m: {fetch: {url: x, exclude_binaries: [a]}}}",
-            "exclude_binaries: is an unknown key, expected exclude_binary:",
-        ),
-        ("include: [{path: a.yaml, optinal: true}]", "optinal: .* expected optional:"),
-        ("concretizer: {reuse: {form: [{type: local}]}}", "form: .* expected from:"),
-    ],
-)
-def test_forms_that_spacks_schemas_refuse_are_faults(sections: str, message: str) -> None:
-    """A group, matrix, mirror or include with a wrong key or form is not read in part."""
-    with pytest.raises(UnreadableEnvironment, match=message):
-        read_environment(f"spack:\n  {sections}\n".encode(), "/e/spack.yaml")
-
-
-@pytest.mark.parametrize("section", ["specs: [zlib]", "packages: {}", "'definitions:': []"])
-def test_a_section_beside_spack_is_a_fault(section: str) -> None:
-    """A section that is indented too little is not skipped in silence."""
-    with pytest.raises(UnreadableEnvironment, match="is beside spack:, expected it below spack:"):
-        read_environment(f"spack:\n  specs: [hdf5]\n{section}\n".encode(), "/e/spack.yaml")
-
-
-def test_a_row_may_refer_to_a_list_with_a_matrix() -> None:
-    """The inner matrix is below `definitions:`, where Spack allows it."""
-    lists = [{"inner": [{"matrix": [["@1"], ["+x", "~x"]]}]}]
-    environment = {"definitions": lists, "specs": [{"matrix": [["a"], ["$inner"]]}]}
-    assert read(environment) == ["a@1 +x", "a@1 ~x"]
-
-
-def test_specs_between_groups_and_the_default_group_repeat() -> None:
-    """Only a named group is defined once; `default` is the name of the specs without a group."""
-    groups = [
-        {"group": "a", "specs": ["x"]},
-        "y",
-        {"group": "default", "specs": ["z"]},
-        {"group": "default", "specs": ["w"]},
-    ]
-    assert read({"specs": groups}) == ["x", "y", "z", "w"]
-
-
 def test_the_fault_is_at_the_key() -> None:
     """The line is that of the key, in the environment and in an included file."""
     text = b"spack:\n  specs: [a]\n  package:\n    all: {}\n"

@@ -7,18 +7,16 @@ from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import pytest
 from datasette.app import Datasette
 
 from spack_cache_db.build import build
-from spack_cache_db.cli import server as cli_server
 from spack_cache_db.query.database import Lookups, read_lookups
+from spack_cache_db.serve.datasette_app import site_settings
 from spack_cache_db.site.answers import Answer, Request, Site, SiteSettings
 from spack_cache_db.site.routes import respond, route_of
-from spack_cache_db.site.workers import execute
-from spack_cache_db.site.workers.worker import open_site
+from spack_cache_db.site.sandbox import sql_functions, statements
 from tests.many import build_many
 from tests.metadata import METADATA
 from tests.paths import ROOT
@@ -29,22 +27,6 @@ from tests.site.cache import write_pages
 IS_065 = hasattr(Datasette, "metadata")
 SQL = "/spack-cache" if IS_065 else "/spack-cache/-/query"
 """Where SQL is asked; from the first, 1.0 leads to the second."""
-
-
-_POOLS: WeakKeyDictionary[Any, execute.Pool] = WeakKeyDictionary()
-
-
-@pytest.fixture
-def real_workers() -> None:
-    """Has the test start worker processes, as a server does."""
-
-
-@pytest.fixture(autouse=True)
-def tasks_of_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs the tasks of workers in this process, unless the test needs real workers."""
-    if "real_workers" not in request.fixturenames:
-        monkeypatch.setattr(execute, "HAS_PROCESSES", False)
-        monkeypatch.setattr(execute, "_pools", _POOLS)
 
 
 @pytest.fixture(scope="session")
@@ -71,18 +53,26 @@ def lookups(conn: sqlite3.Connection) -> Lookups:
     return read_lookups(conn)
 
 
+def open_site(file: Path) -> Site:
+    """Return the site over a file, on a connection as Datasette's plugin prepares it."""
+    conn = sqlite3.connect(f"{file.as_uri()}?immutable=1", uri=True)
+    conn.text_factory = lambda text: str(text, "utf-8", "replace")
+    statements.restrict(conn)
+    sql_functions.register(conn)
+    statements.authorize(conn)
+    return Site(SiteSettings(templates=(str(ROOT / "templates"),)), conn)
+
+
 @pytest.fixture(scope="session")
 def own_site(database: Path) -> Iterator[Site]:
-    """The site as a worker process has it."""
-    found = open_site(
-        SiteSettings(f"{database.as_uri()}?immutable=1", templates=(str(ROOT / "templates"),))
-    )
+    """The site over the built file."""
+    found = open_site(database)
     yield found
     found.conn.close()
 
 
 def asked_of(found: Site, address: str) -> Answer:
-    """Return the whole answer to an address that a worker gives, all of its parts together."""
+    """Return the whole answer to an address, all of its parts together."""
     path, _, query = address.partition("?")
     number = route_of(path)
     assert number is not None
@@ -119,7 +109,7 @@ def site(
         template_dir=str(templates),
         plugins_dir=str(ROOT / "plugins"),
         static_mounts=[("static", str(ROOT / "static"))],
-        settings={**cli_server.site_settings(), **changes},
+        settings={**site_settings(), **changes},
         cors=cors,
         **({} if IS_065 else {"config": config}),
     )

@@ -1,6 +1,5 @@
 """site.allowances: what other plugins may do here; without a configuration it is nothing."""
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,22 +13,23 @@ from datasette.utils.asgi import Response
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.server import free_port
-from spack_cache_db.cli.server import SiteOptions, served
-from spack_cache_db.cli.server import datasette as cli_datasette
+from spack_cache_db.serve.datasette_app import SiteOptions, datasette_of
 from spack_cache_db.site.allowances import Allowances, read_allowances
 from spack_cache_db.site.plugin import hook
 from tests.paths import ROOT
 from tests.processes import completed
-from tests.serving import running
+from tests.serving import serving
 from tests.site.addresses import get
 from tests.site.conftest import IS_065, SQL, metadata, site
 
 pytestmark = pytest.mark.slow
 
-OPEN = {"open_paths": ["/-/mine", "/mine"], "csp": {"script-src": ["'unsafe-eval'"]}}
+OPEN = {"open_paths": ["/-/wrapped"], "csp": {"script-src": ["'unsafe-eval'"]}}
 DOUBLED = f"{SQL}.json?sql=select+twice(21)+as+answer&_shape=array"
-PLUGINS = ("vega", "search-all", "auth-passwords", "jellyfish")
+PLUGINS = (
+    *("auth-passwords", "block-robots", "copyable", "jellyfish", "schema-versions", "search-all"),
+    "vega",
+)
 SECRET_HASH = (
     "pbkdf2_sha256$480000$8754f7dbddf2a3b256957b42855910ba"
     "$FvQEHWMolaahZgSaNQB5/268tIsOTC0ZY225xngCZ2s="
@@ -52,7 +52,10 @@ class Mine:
             await request.post_vars()
             return Response.text(request.method)
 
-        return [(r"^/-/mine(/more)?$", page), (r"^/mine$", page)]
+        async def broken() -> None:
+            raise TypeError("a bug of the plugin")
+
+        return [(r"^/-/mine(/more)?$", page), (r"^/mine$", page), (r"^/mine/broken$", broken)]
 
     @hook
     def prepare_connection(self, conn: Any) -> None:
@@ -82,20 +85,34 @@ def allowing(database: Path, config: object) -> Any:
 
 @pytest.mark.asyncio
 @pytest.mark.usefixtures("mine")
-async def test_open_paths_and_sources_are_allowed_and_no_others(database: Path) -> None:
-    """Open paths take every method and are not cached; the policy of Datasette's pages is wider."""
-    closed, served = allowing(database, {}), allowing(database, OPEN)
-    assert (await get(closed, "/-/mine")).status_code == 404
-    assert (await closed.client.post("/mine")).status_code == 405
-    assert (await get(closed, DOUBLED)).status_code == 400
+async def test_what_a_plugin_registers_is_open_and_datasettes_tools_are_not(database: Path) -> None:
+    """A plugin's pages take every method and are not cached, and SQL may use its functions."""
+    served = allowing(database, {})
     for path in ("/-/mine", "/-/mine/more", "/mine"):
         for method in ("GET", "POST"):
             answer = await served.client.request(method, path)
             assert (answer.status_code, answer.text) == (200, method), path
             assert answer.headers["cache-control"] == "no-store"
-    for path in ("/-/miner", "/-/threads", "/-/actor"):
+    assert (await get(served, DOUBLED)).json() == [{"answer": 42}]
+    for path in ("/-/miner", "/-/threads", "/-/actor", "/-/wrapped"):
         assert (await get(served, path)).status_code == 404
     assert (await served.client.post("/spack-cache")).status_code == 405
+
+
+@pytest.mark.asyncio
+@pytest.mark.usefixtures("mine")
+async def test_a_fault_of_a_plugin_is_not_one_of_the_address(database: Path) -> None:
+    """Its exception is an error of the server, with one line of log."""
+    answer = await get(allowing(database, {}), "/mine/broken")
+
+    assert answer.status_code == 500
+    assert "unexpected error" in answer.text
+
+
+@pytest.mark.asyncio
+async def test_sources_are_allowed_and_no_others(database: Path) -> None:
+    """The policy of Datasette's pages is wider, and that of our own pages is not."""
+    served = allowing(database, OPEN)
     tables = (await get(served, "/spack-cache/packages")).headers["content-security-policy"]
     home = (await get(served, "/")).headers["content-security-policy"]
     assert "script-src 'self' 'unsafe-inline' 'unsafe-eval';" in tables
@@ -113,8 +130,8 @@ async def test_open_paths_and_sources_are_allowed_and_no_others(database: Path) 
         ({"open_paths": ["/"]}, "open_paths"),
         ({"csp": ["x"]}, "object.*csp"),
         ({"csp": {"img-src": ["a; script-src *"]}}, "img-src.*semicolons"),
-        ({"sql_functions": [1]}, "str.*sql_functions"),
-        ({"sql_in_server": "yes"}, "bool.*sql_in_server"),
+        ({"stale_days": "x"}, "stale_days"),
+        ({"sql_functions": ["twice"]}, "no key is called 'sql_functions'"),
     ],
 )
 def test_a_wrong_configuration_is_told(config: object, said: str) -> None:
@@ -141,38 +158,43 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.skipif(not IS_065, reason="auth-passwords and search-all are for Datasette 0.65")
-def test_real_plugins_work_as_documented(database: Path, plugins: Path, tmp_path: Path) -> None:
-    """With the documented configuration, vega, search-all, passwords and jellyfish work."""
+def test_real_plugins_work_as_documented(
+    database: Path, plugins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the documented configuration, pages, forms, SQL functions and charts work in `serve`."""
     text = (ROOT / "docs" / "site-reference.md").read_text(encoding="utf-8")
     config = tmp_path / "metadata.yml"
     config.write_text(text.split("```yaml\n")[1].split("```")[0] + PASSWORDS, encoding="utf-8")
-    port = free_port()
-    command = [sys.executable, "-m", "datasette", "-i", str(database), "-m", str(config)]
-    environment = {**os.environ, "PYTHONPATH": f"{plugins}:{ROOT / 'builder'}"}
-    environment["STAFF_PASSWORD_HASH"] = SECRET_HASH
-    with running([*command, "-p", str(port)], port, env=environment) as server:
+    monkeypatch.setenv("PYTHONPATH", f"{plugins}:{ROOT / 'builder'}")
+    monkeypatch.setenv("STAFF_PASSWORD_HASH", SECRET_HASH)
+    with serving(database, "--metadata", str(config), temporary=tmp_path) as server:
         ask = httpx.Client(base_url=server.address, timeout=60, verify=False)
         loaded = {each["name"] for each in ask.get("/-/plugins.json").json()}
         table = ask.get("/spack-cache/packages")
-        fuzzy = ask.get(
-            "/spack-cache.json",
-            params={"sql": "select levenshtein_distance('hdf5', 'hdf')", "_shape": "arrays"},
-        )
-        login = ask.get("/-/login")
-        token = login.text.split('name="csrftoken" value="')[1].split('"')[0]
-        form = {"username": "staff", "password": "secret", "csrftoken": token}
-        entered = ask.post("/-/login", data=form)
+        params = {"sql": "select levenshtein_distance('hdf5', 'hdf')", "_shape": "arrays"}
+        fuzzy = ask.get("/spack-cache.json", params=params)
 
         assert {f"datasette-{each}" for each in PLUGINS} <= loaded
         assert "/-/static-plugins/datasette_vega/" in table.text
         assert "'unsafe-eval'" in table.headers["content-security-policy"]
         assert '<a href="/-/search">' in table.text
-        assert ask.get("/-/search?q=hdf5").status_code == 200
+        for path in ("/-/search?q=hdf5", "/-/schema-versions", "/package/hdf5"):
+            assert ask.get(path).status_code == 200
+        copied = ask.get("/spack-cache/packages.copyable?_table_format=github&_raw=1")
+        assert "| hdf5 " in copied.text
         assert fuzzy.json()["rows"] == [[1]]
-        assert (login.status_code, entered.status_code) == (200, 302)
-        assert "ds_actor" in entered.cookies
-        assert ask.get("/package/hdf5").status_code == 200
         assert ask.get("/-/threads").status_code == 404
+
+        # Log in and out again; any process knows the login of another one.
+        for form, path in (
+            ({"username": "staff", "password": "secret"}, "/-/login"),
+            ({}, "/-/logout"),
+        ):
+            page = ask.get(path).text
+            token = page.split('name="csrftoken" value="')[1].split('"')[0]
+            assert ask.post(path, data={**form, "csrftoken": token}).status_code == 302
+            menus = {"Log out" in ask.get("/about").text for _ in range(8)}
+            assert menus == {path == "/-/login"}
 
 
 @pytest.mark.asyncio(loop_scope="session")
@@ -181,11 +203,9 @@ async def test_only_named_origins_show_the_site_in_a_frame(
     path: str, database: Path, datasette: Any
 ) -> None:
     """Nobody may, unless an origin is allowed: then it may, with every page, and nobody else."""
-    with served(database) as file:
-        allowing = cli_datasette(
-            file, SiteOptions(embedding=["https://a.example", "http://[::1]:8000"])
-        )
-        closed, open_to = [(await each.client.get(path)).headers for each in (datasette, allowing)]
+    options = SiteOptions(embedding=["https://a.example", "http://[::1]:8000"])
+    allowing = datasette_of(database, {}, options)
+    closed, open_to = [(await each.client.get(path)).headers for each in (datasette, allowing)]
     policies = [each["content-security-policy"] for each in (closed, open_to)]
 
     assert "frame-ancestors 'none'" in policies[0]

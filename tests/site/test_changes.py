@@ -12,13 +12,11 @@ from spack_cache_db.build import build
 from spack_cache_db.query.changes import compare, diff
 from spack_cache_db.query.database import connected, read_lookups
 from spack_cache_db.schema import CHANGE_WORDS
-from spack_cache_db.site.answers import SiteSettings
 from spack_cache_db.site.pages import changes
-from spack_cache_db.site.workers.worker import open_site
 from tests.commands import run
 from tests.pagetexts import page, spec, spec_hash, write
 from tests.site.addresses import get
-from tests.site.conftest import asked_of, site
+from tests.site.conftest import asked_of, open_site, site
 
 pytestmark = pytest.mark.slow
 
@@ -161,7 +159,7 @@ def test_what_is_too_much_for_data_is_told(
 ) -> None:
     """Of too many changes no part is given, but how many there are; one package has its own."""
     monkeypatch.setattr(changes, "MOST_LISTED", 1)
-    found = open_site(SiteSettings(planted.as_uri()))
+    found = open_site(planted)
     whole, one = (
         asked_of(found, f"/diff/{OLD}...{NEW}.{form}{query}") for query in ("", "?package=rebuilt")
     )

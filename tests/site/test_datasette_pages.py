@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from benchmarks.server import free_port
-from spack_cache_db.cli.server import site_settings
 from spack_cache_db.schema import VIEWS
+from spack_cache_db.serve.datasette_app import site_settings
 from tests.metadata import QUERIES
 from tests.paths import ROOT
 from tests.processes import PATIENCE

@@ -14,11 +14,11 @@ from spack_cache_db.build import sqlite_file
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.database import read_lookups
+from spack_cache_db.site import own_pages
 from spack_cache_db.site.pages.filters import EVERYWHERE, Filters, Narrowing
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.search import Search, SearchPage
 from spack_cache_db.site.sandbox import sql_functions, statements
-from spack_cache_db.site.workers import execute
 from tests.pagetexts import spec_hash
 from tests.site.conftest import SQL, site
 
@@ -102,7 +102,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def served(large: Path) -> Iterator[Any]:
     """The site over that file, with time enough on the slowest of machines."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(execute, "PAGE_SECONDS", 60.0)
+        patch.setattr(own_pages, "PAGE_SECONDS", 60.0)
         yield site(large, immutable=False, sql_time_limit_ms=60_000)
 
 

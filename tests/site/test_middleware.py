@@ -145,7 +145,7 @@ async def test_cookies_of_backslashes_are_not_read(datasette: Any) -> None:
     async def send(_: Any) -> None:
         pass
 
-    for cookie in (b"a=1", b'a="' + b"\\" * 30_000 + b'"', b'a="\\1"'):
+    for cookie in (b"a=1", b'a="' + b"\\" * 9_000 + b'"', b'a="\\1"'):
         scope = {"type": "http", "method": "GET", "path": "/", "query_string": b""}
         await guard(datasette, app, {**scope, "headers": [(b"cookie", cookie)]}, receive, send)
     assert seen == [b"a=1", None, None]

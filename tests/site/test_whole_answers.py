@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.site import own_pages
-from spack_cache_db.site.workers import execute
+from spack_cache_db.site.own_pages import run_page
 from tests.site.conftest import SQL
 
 pytestmark = pytest.mark.slow
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 def patience() -> Iterator[None]:
     """Time enough for our own pages on the slowest of machines: these tests are about rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(execute, "PAGE_SECONDS", 60.0)
+        patch.setattr(own_pages, "PAGE_SECONDS", 60.0)
         yield
 
 
@@ -147,9 +147,9 @@ async def test_rows_that_end_early_break_the_connection(
         calls.append(1)
         if len(calls) == 2:
             raise MemoryError
-        return await execute.ask(*arguments)
+        return await run_page(*arguments)
 
-    monkeypatch.setattr(own_pages, "ask", failing)
+    monkeypatch.setattr(own_pages, "run_page", failing)
     scope = {"type": "http", "method": "GET", "headers": [], "http_version": "1.1"}
     path = {"path": "/find.json", "raw_path": b"/find.json", "query_string": b"q=*"}
     await app({**scope, **path}, receive, keep)

@@ -58,6 +58,15 @@ COMMANDS: Mapping[str, Command] = {
 }
 
 
+OPTIONAL_PACKAGES = frozenset(
+    (
+        *("a2wsgi", "datasette", "gunicorn", "httpx", "httpx_auth", "msgspec", "numpy"),
+        *("sqlite_utils", "uvicorn", "zstandard"),
+    )
+)
+"""The packages of the extras, by the names of their modules."""
+
+
 class _Commands(click.Group):
     """Imports a command when it is called, and turns errors into messages.
 
@@ -129,6 +138,10 @@ def _missing_extra(name: str | None, error: Exception) -> str | None:
     command = COMMANDS.get(name or "")
     if not isinstance(error, ModuleNotFoundError) or command is None or command.extra is None:
         return None
+    # A plugin of the site's owner may need a module that no extra has.
+    package = (error.name or "").partition(".")[0]
+    if package not in OPTIONAL_PACKAGES:
+        return f"{name} loads a plugin that needs {error.name}, which is not installed"
     return f"{name} needs {error.name}, which is not installed; install the extra `{command.extra}`"
 
 

@@ -6,7 +6,8 @@ import errno
 import signal
 import socket
 import sys
-from ipaddress import ip_network
+from collections.abc import Sequence
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,10 @@ from spack_cache_db.cli.output import fail, say
 from spack_cache_db.errors import BuilderError, printable, reason
 from spack_cache_db.site import is_origin, site_folder
 
-_BACKLOG = 2048
+_BACKLOG = 256
+"""Connections that the system keeps for the processes."""
+_UNUSED_SECONDS = 30
+"""Time for which the system keeps a connection without a request."""
 
 
 @click.command()
@@ -60,22 +64,33 @@ _BACKLOG = 2048
     "--workers",
     type=click.IntRange(1),
     metavar="N",
-    default=1,
-    show_default=True,
-    help="Number of server processes; one that hangs or dies is replaced.",
+    help="Number of processes, each for one request at a time.  [default: two per core, 4 to 8]",
 )
+@value_option(
+    "--allow-host",
+    "NAME",
+    "Name that browsers may call this server by, besides localhost. Repeatable.",
+    multiple=True,
+)
+@value_option(
+    "--stale",
+    "DAYS",
+    "Report a database older than this at /-/health.json with status 503.",
+    type=click.FloatRange(min=0, min_open=True),
+)
+@click.option("--access-log/--no-access-log", help="Write a line of log for each request.")
 def serve(
-    file: Path, host: str, port: int, proxy: str | None, workers: int, **options: Any
+    file: Path, host: str, port: int, proxy: str | None, workers: int | None, **options: Any
 ) -> None:
     """Serve a database with Datasette, read-only.
 
-    If a build replaces FILE, the server shows the old content until it gets SIGHUP or is restarted.
-    SIGHUP ends a server that was started in a terminal.
+    If another database is moved to FILE, the next request shows it.
 
     Example: spack-cache-db serve dist/spack-cache.db --port 8001
     """
-    # Importing uvicorn takes longer than checking the options.
-    from spack_cache_db.cli.server import SiteOptions, Supervisor, read_metadata
+    # Importing Datasette takes longer than checking the options.
+    from spack_cache_db.serve.datasette_app import SiteOptions, read_metadata
+    from spack_cache_db.serve.server import Server, ServerOptions, default_workers
 
     click.echo(printable(f"Loading {file} ..."), err=True)
     for origin in options["allow_embedding"]:
@@ -92,16 +107,35 @@ def serve(
         settings=[*options["setting"], *([("base_url", base_url)] if base_url is not None else [])],
         plugins_dir=options["plugins_dir"],
         embedding=options["allow_embedding"],
+        stale_days=options["stale"],
     )
     for number in (signal.SIGINT, signal.SIGTERM):
         # Until the server processes run: they handle signals themselves.
         signal.signal(number, lambda *_: sys.exit(0))
-    with listen(host, port) as listener:
-        supervisor = Supervisor(file.absolute(), site_options, listener, workers, proxy)
-        say(f"Serving {file} on {address_of(listener)} until interrupted (Ctrl-C).")
-        supervisor.run()
-    if supervisor.has_failed:
-        sys.exit(2)
+    listener = listen(host, port)
+    server_options = ServerOptions(
+        workers=workers or default_workers(),
+        hosts=_allowed_hosts(listener, options["allow_host"], proxy),
+        proxy=proxy,
+        access_log=options["access_log"],
+    )
+    server = Server(file, site_options, server_options, listener)
+    say(f"Serving {file} on {address_of(listener)} until interrupted (Ctrl-C).")
+    sys.stdout.flush()
+    server.run()
+
+
+def _allowed_hosts(
+    listener: socket.socket, names: Sequence[str], proxy: str | None
+) -> frozenset[str] | None:
+    """Return the names that the header `Host` may have; None for any.
+
+    A server for other machines has a name that only its owner knows, and a proxy sends its own.
+    """
+    is_local = ip_address(listener.getsockname()[0]).is_loopback
+    if not names and (not is_local or proxy is not None):
+        return None
+    return frozenset(name.lower() for name in names)
 
 
 def _are_addresses(text: str) -> bool:
@@ -128,9 +162,9 @@ def listen(host: str, port: int) -> socket.socket:
         # Prefer IPv4 if a name has both kinds of address.
         family, *_, address = min(addresses, key=lambda info: info[0] != socket.AF_INET)
         listener = socket.create_server(address, family=family, backlog=_BACKLOG)
-        # asyncio sets this only on sockets created with the TCP protocol number, unlike this one;
-        # without it, responses in several parts wait for 40 ms.
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if hasattr(socket, "TCP_DEFER_ACCEPT"):
+            # Browsers open connections before they need them. A process should not wait for those.
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, _UNUSED_SECONDS)
         return listener
     except (OSError, ValueError) as error:
         advice = "use an address of this machine: 127.0.0.1, or 0.0.0.0 for all of them"

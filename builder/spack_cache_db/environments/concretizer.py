@@ -18,8 +18,6 @@ from spack_cache_db.environments import Surroundings
 from spack_cache_db.environments.externals import spec_at
 from spack_cache_db.environments.includes import resolved_path
 from spack_cache_db.environments.known_keys import (
-    KEYS_OF_A_DIRECTION,
-    KEYS_OF_A_MIRROR,
     KEYS_OF_A_SOURCE,
     KEYS_OF_CONCRETIZER,
     KEYS_OF_REUSE,
@@ -186,12 +184,9 @@ class ReuseReader:
             if not isinstance(entry, yaml.MappingNode):
                 continue
             entries = entries_of(entry, "a mirror")
-            # A misspelt filter would let binaries in that Spack leaves out.
-            unknown_keys(entry, KEYS_OF_A_MIRROR)
             # The values below `fetch` replace those of the mirror.
             fetch = entries.get("fetch")
             if isinstance(fetch, yaml.MappingNode):
-                unknown_keys(fetch, KEYS_OF_A_DIRECTION)
                 entries = entries | entries_of(fetch, "a mirror")
             elif fetch is not None:
                 entries = entries | {"url": fetch}

@@ -38,12 +38,7 @@ from spack_cache_db.bounded_yaml import (
     text_of,
 )
 from spack_cache_db.environments import TOP_KEYS, Surroundings, decoded
-from spack_cache_db.environments.known_keys import (
-    KEYS_OF_AN_INCLUDE,
-    SECTIONS_OF_SPACK,
-    refuse_unknown_keys,
-    unknown_keys,
-)
+from spack_cache_db.environments.known_keys import SECTIONS_OF_SPACK, unknown_keys
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.intersection import implies
 from spack_cache_db.spack.lexer import QuerySyntaxError
@@ -61,6 +56,10 @@ MOST_CHARACTERS = 1000
 """Longest condition that is evaluated."""
 
 _LOCKFILE = "spack.lock"
+_INCLUDE_KEYS = {
+    *("path", "when", "optional", "name", "sha256", "git", "branch", "commit", "tag", "paths"),
+    *("path_override_env_var", "prefer_modify", "backwards_compat"),
+}
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]*://")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
@@ -145,7 +144,8 @@ class _Includes:
         configuration, is_optional = self.configuration, False
         if isinstance(node, yaml.MappingNode):
             entries = entries_of(node, "an include")
-            refuse_unknown_keys(node, KEYS_OF_AN_INCLUDE, "path: and when")
+            if unknown := entries.keys() - _INCLUDE_KEYS:
+                raise fault_at(node, f"{min(unknown)}: is an unknown key, expected path: and when:")
             if "optional" in entries:
                 optional = text_of(entries["optional"], "true or false")
                 is_optional = optional.lower() in ("true", "yes")

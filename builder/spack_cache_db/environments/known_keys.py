@@ -1,8 +1,7 @@
 """The keys that Spack knows in a `spack.yaml`.
 
 The lists are those of Spack 1.2 (`schema/env.py`, `schema/merged.py`, `schema/packages.py`,
-`schema/concretizer.py`, `schema/mirrors.py`, `schema/include.py`, `schema/toolchains.py`,
-`schema/spec_list.py`), and names of older versions that files still have. A key that is similar
+`schema/concretizer.py`), and names of older versions that files still have. A key that is similar
 to a known one is misspelt, and a fault, because a misspelt requirement must not be skipped in
 silence. Other unknown keys are those of tools and other versions of Spack; they get a note.
 """
@@ -43,30 +42,6 @@ splice static_analysis targets timeout unify
 KEYS_OF_CONCRETIZER = frozenset((*_OF_CONCRETIZER.split(), "enable_node_namespace"))
 KEYS_OF_REUSE = frozenset(("exclude", "from", "include", "roots"))
 KEYS_OF_A_SOURCE = frozenset(("exclude", "include", "path", "type"))
-
-KEYS_OF_A_MATRIX = frozenset(("exclude", "matrix"))
-KEYS_OF_A_GROUP = KEYS_OF_A_MATRIX | {"explicit", "group", "needs", "override", "specs"}
-_OF_AN_INCLUDE = """
-backwards_compat branch commit git name optional path path_override_env_var paths prefer_modify
-sha256 tag when
-"""
-KEYS_OF_AN_INCLUDE = frozenset(_OF_AN_INCLUDE.split())
-KEYS_OF_A_TOOLCHAIN = frozenset(("spec", "when"))
-_OF_A_DIRECTION = """
-access_pair access_token access_token_variable endpoint_url exclude_binary include_binary profile
-url view
-"""
-KEYS_OF_A_DIRECTION = frozenset(_OF_A_DIRECTION.split())
-"""The keys below `fetch:` and `push:` of a mirror; `access_token` in files of Spack 0.22."""
-
-KEYS_OF_A_MIRROR = KEYS_OF_A_DIRECTION | {
-    "autopush",
-    "binary",
-    "fetch",
-    "push",
-    "signed",
-    "source",
-}
 
 SIMILAR = 0.75
 """Least similarity of a misspelt key to a known one, as `difflib` computes it."""

@@ -14,15 +14,7 @@ from typing import NamedTuple
 
 import yaml
 
-from spack_cache_db.bounded_yaml import (
-    compose,
-    entries_of,
-    fault_at,
-    is_nothing,
-    items_of,
-    key_of,
-    text_of,
-)
+from spack_cache_db.bounded_yaml import compose, entries_of, fault_at, is_nothing, items_of, text_of
 from spack_cache_db.environments import (
     NOWHERE,
     TOP_KEYS,
@@ -45,13 +37,7 @@ from spack_cache_db.environments.includes import (
     resolved_path,
     sections_of,
 )
-from spack_cache_db.environments.known_keys import (
-    KEYS_OF_A_GROUP,
-    SECTIONS_OF_SPACK,
-    note_on_unknown_keys,
-    refuse_unknown_keys,
-    unknown_keys,
-)
+from spack_cache_db.environments.known_keys import note_on_unknown_keys
 from spack_cache_db.environments.lockfile import read_lock_file
 from spack_cache_db.environments.requirements import (
     PackagesSection,
@@ -69,8 +55,7 @@ from spack_cache_db.spack.parser import legacy_reading
 MOST_PACKAGES = 100_000
 """Maximum of entries in `packages:` of all groups, each with those of the environment."""
 
-DEFAULT_GROUP = "default"
-"""The name of the specs without a group, which a group may repeat."""
+_GROUP_KEYS = {"group", "specs", "matrix", "exclude", "needs", "explicit", "override"}
 
 
 def read_manifest(
@@ -84,7 +69,6 @@ def read_manifest(
         entries = {} if top is None else entries_of(top, "an environment")
         section = next((entries[key] for key in TOP_KEYS if key in entries), None)
         if section is not None:
-            _refuse_outer_sections(top)
             environment = _SpackYaml(section, path, limits, surroundings, faults).specs()
         elif top is not None and "packages" in entries and "specs" not in entries:
             environment = _SpackYaml(top, path, limits, surroundings, faults).packages()
@@ -92,15 +76,6 @@ def read_manifest(
             raise LineFault(1, "has no key spack:, expected a spack.yaml, or one spec on each line")
     faults.raise_any()
     return environment
-
-
-def _refuse_outer_sections(top: yaml.Node | None) -> None:
-    """Raise `LineFault` if a section of Spack is beside `spack:` and not below it."""
-    pairs = top.value if isinstance(top, yaml.MappingNode) else []
-    for key_node, _ in pairs:
-        key, _ = key_of(key_node)
-        if key in SECTIONS_OF_SPACK:
-            raise fault_at(key_node, f"{key}: is beside spack:, expected it below spack:")
 
 
 class _SpecGroup(NamedTuple):
@@ -216,7 +191,6 @@ class _SpackYaml:
             return
         node = self._section["specs"]
         alone: list[yaml.Node] = []
-        names: set[str] = set()
         for item in items_of(node, "specs"):
             entries = entries_of(item, "a spec") if isinstance(item, yaml.MappingNode) else {}
             if not entries.keys() & {"group", "specs", "override"}:
@@ -224,13 +198,9 @@ class _SpackYaml:
                 continue
             yield _SpecGroup(_list(alone, node))
             alone = []
-            refuse_unknown_keys(item, KEYS_OF_A_GROUP, "specs")
-            group = self._group(entries, item)
-            # Spack 1.2 `environment/environment.py` refuses a second group of one name.
-            if group.name in names:
-                raise fault_at(item, f"a second group {group.name}, expected one")
-            names |= {group.name} - {"", DEFAULT_GROUP}
-            yield group
+            if unknown := entries.keys() - _GROUP_KEYS:
+                raise fault_at(item, f"{min(unknown)}: is an unknown key, expected specs:")
+            yield self._group(entries, item)
         yield _SpecGroup(_list(alone, node))
 
     def _group(self, entries: dict[str, yaml.Node], node: yaml.Node) -> _SpecGroup:
@@ -238,9 +208,6 @@ class _SpackYaml:
         override = None
         if "override" in entries:
             override = entries_of(entries["override"], "packages")
-            self._configuration.unknown += unknown_keys(entries["override"], SECTIONS_OF_SPACK)
-        if "specs" in entries and "matrix" in entries:
-            raise fault_at(node, "this group has specs: and matrix:, expected one of them")
         if "specs" in entries:
             return _SpecGroup(entries["specs"], name, override)
         if "matrix" not in entries:

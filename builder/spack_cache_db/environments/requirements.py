@@ -40,7 +40,6 @@ from spack_cache_db.environments.externals import external_meets, read_externals
 from spack_cache_db.environments.known_keys import (
     KEYS_OF_A_PACKAGE,
     KEYS_OF_A_REQUIREMENT,
-    KEYS_OF_A_TOOLCHAIN,
     note_on_unknown_keys,
     refuse_unknown_keys,
     unknown_keys,
@@ -239,7 +238,6 @@ def _parts(node: yaml.Node, parse: Parser) -> Iterator[SpecQuery]:
         return
     for item in items_of(node, "specs"):
         entries = entries_of(item, "an entry of a toolchain")
-        unknown_keys(item, KEYS_OF_A_TOOLCHAIN)
         if "spec" not in entries:
             raise fault_at(item, "expected the key spec:")
         query = _direct_query(entries["spec"], parse)

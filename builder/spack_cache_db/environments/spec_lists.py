@@ -23,7 +23,6 @@ from spack_cache_db.bounded_yaml import (
     text_of,
 )
 from spack_cache_db.environments import Limits, UserSpec, read_spec, too_long
-from spack_cache_db.environments.known_keys import KEYS_OF_A_MATRIX, refuse_unknown_keys
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
@@ -178,22 +177,16 @@ class SpecLists:
 
     def _matrix(self, node: yaml.Node) -> tuple[Item, ...]:
         """Return a matrix, empty if one of its rows is."""
-        entries = entries_of(node, "a spec or a matrix")
-        line = line_of(node)
-        # A spec with a space after its colon is a mapping with one strange key.
-        if not entries.keys() <= KEYS_OF_A_MATRIX:
-            advice = quoting_advice(node)
-            if advice:
-                raise LineFault(line, advice)
-            refuse_unknown_keys(node, KEYS_OF_A_MATRIX, "matrix: and exclude")
-        if "matrix" not in entries:
-            raise LineFault(line, "this is not a matrix, expected matrix: and exclude:")
+        entries, line = entries_of(node, "a spec or a matrix"), line_of(node)
+        unknown = entries.keys() - {"matrix", "exclude"}
+        if unknown or "matrix" not in entries:
+            problem = f"{min(unknown)}: is an unknown key" if unknown else "this is not a matrix"
+            advice = quoting_advice(node) if unknown else ""
+            raise LineFault(line, advice or f"{problem}, expected matrix: and exclude:")
         row_nodes = items_of(entries["matrix"], "rows")
         if len(row_nodes) > MOST_ROWS:
             message = f"this matrix has {len(row_nodes):,} rows, expected at most {MOST_ROWS}"
             raise LineFault(line, message)
-        for row in row_nodes:
-            _refuse_inner_matrix(row)
         rows = tuple(self.items(row) for row in row_nodes)
         exclude = items_of(entries["exclude"], "specs") if "exclude" in entries else []
         if len(exclude) > MOST_EXCLUDED:
@@ -266,20 +259,6 @@ class SpecLists:
             message = too_long(len(query.text), self._longest)
             return UserSpec(f"{query.text[:40]}…", first.line, error=message)
         return UserSpec(query.text, first.line, query)
-
-
-def _refuse_inner_matrix(row: yaml.Node) -> None:
-    """Raise `LineFault` if a row has a matrix, which Spack's `schema/spec_list.py` refuses.
-
-    A reference such as `$compilers` to a list with a matrix is allowed.
-    """
-    for item in items_of(row, "specs"):
-        if isinstance(item, yaml.MappingNode) and "matrix" in entries_of(item, "a spec"):
-            message = (
-                "this row of a matrix has a matrix, expected specs:"
-                " write the inner one below definitions:, and its name as $name in the row"
-            )
-            raise fault_at(item, message)
 
 
 def _required(spec: UserSpec) -> SpecQuery:

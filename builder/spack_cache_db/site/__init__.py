@@ -2,7 +2,7 @@
 
 `plugin` has the hooks that Datasette calls, and lists what wraps a request. `routes` maps each
 address to a function that returns an answer, and `pages` reads the records that these show.
-`workers` runs pages and visitors' SQL in separate processes, within the limits of `sandbox`.
+`sandbox` has the limits of visitors' SQL. `serve` runs all of it in processes that can be ended.
 """
 
 from __future__ import annotations

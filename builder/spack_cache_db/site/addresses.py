@@ -1,6 +1,6 @@
 """Names and fields in addresses: other spellings are redirected, unknown fields are refused.
 
-These functions run in worker processes, for our own pages and for Datasette's tables and queries.
+For our own pages and for Datasette's tables and queries.
 """
 
 from __future__ import annotations

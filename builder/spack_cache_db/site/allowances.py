@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import msgspec
 from datasette.utils import StartupError
 
 from spack_cache_db.site import is_origin
@@ -24,9 +25,8 @@ class Allowances:
 
     open_paths: tuple[str, ...] = ()
     csp: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    sql_functions: frozenset[str] = frozenset()
-    sql_in_server: bool = False
     embedding: tuple[str, ...] = ()
+    stale_days: float | None = None
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for a path, source or origin that would allow more than it says."""
@@ -58,13 +58,22 @@ class Allowances:
 _read: WeakKeyDictionary[Any, Allowances] = WeakKeyDictionary()
 
 
-def allowances_of(datasette: Any, embedding: Sequence[str] = ()) -> Allowances:
-    """Return the allowances in the configuration of a Datasette, read once, with more origins."""
-    if datasette not in _read or embedding:
+def allowances_of(datasette: Any) -> Allowances:
+    """Return the allowances in the configuration of a Datasette, read once."""
+    if datasette not in _read:
         config = datasette.plugin_config(NAME)
-        allowed = read_allowances(config) if config else Allowances()
-        _read[datasette] = replace(allowed, embedding=(*allowed.embedding, *embedding))
+        _read[datasette] = read_allowances(config) if config else Allowances()
     return _read[datasette]
+
+
+def add_allowances(datasette: Any, embedding: Sequence[str], stale_days: float | None) -> None:
+    """Add options of the command line to the allowances of a Datasette."""
+    allowed = allowances_of(datasette)
+    _read[datasette] = replace(
+        allowed,
+        embedding=(*allowed.embedding, *embedding),
+        stale_days=stale_days or allowed.stale_days,
+    )
 
 
 def read_allowances(config: object) -> Allowances:
@@ -73,8 +82,6 @@ def read_allowances(config: object) -> Allowances:
     Raises:
         StartupError: a key is unknown or has a wrong value; the message names the key.
     """
-    import msgspec  # Missing in Pyodide.
-
     keys = Allowances.__dataclass_fields__
     try:
         for key in msgspec.convert(config, dict[str, object]).keys() - keys.keys():

@@ -1,4 +1,4 @@
-"""Requests for our own pages and their answers, as they go to worker processes and back.
+"""Requests for our own pages and their answers.
 
 A page is a function of a site and a request: `package(site, request)` returns an `Answer` with the
 bytes to send. This module does not use Datasette, which only passes both on.
@@ -40,17 +40,7 @@ STRICT = (
 """The content security policy of our own pages, which have neither scripts nor styles inside."""
 
 
-class Kind(NamedTuple):
-    """A kind of request, with the number of its processes and their niceness."""
-
-    name: str
-    processes: int
-    niceness: int = 0
-
-
-PAGES, SEARCH = Kind("pages", 4), Kind("search", 5)
-DATA, STREAMS = Kind("data", 6, niceness=5), Kind("streams", 1, niceness=5)
-"""Visitors' SQL has lower priority than the server and pages."""
+NO_PAGE = "There is no such page here."
 
 
 class BadAddress(Exception):
@@ -128,10 +118,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class SiteSettings:
-    """Settings that a worker needs besides the database; templates call it `urls` for its methods.
+    """What pages need besides the database; templates call it `urls` for its methods.
 
     Attributes:
-        uri: the address of the database file, for SQLite.
+        name: the name of the database.
         route: the name of the database, encoded for addresses.
         templates: folders of templates, those of the owner first.
         metadata: the texts of the whole site's metadata, such as title, license and source.
@@ -139,7 +129,6 @@ class SiteSettings:
         file: the path of the database, beside which its inspect file lies.
     """
 
-    uri: str
     name: str = "spack-cache"
     route: str = "spack-cache"
     base_url: str = "/"
@@ -162,7 +151,7 @@ class SiteSettings:
 
 @dataclass(frozen=True)
 class Site:
-    """A database with its settings; a worker process keeps one for its whole life."""
+    """A connection to a database, with the site's settings; what it has read is kept."""
 
     settings: SiteSettings
     conn: sqlite3.Connection

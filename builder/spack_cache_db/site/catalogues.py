@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,12 @@ from spack_cache_db.bounded_yaml import METADATA_BOUNDS, load
 from spack_cache_db.database_file import check_header
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.database import connected, descriptions, filled_tables, read_lookups
-from spack_cache_db.site import site_folder
+from spack_cache_db.site import site_folder, versions
 from spack_cache_db.site.answers import BadAddress, SiteSettings
 from spack_cache_db.site.pages.site_facts import NO_FACTS, SiteFacts, read_site_facts
+
+INHERITED = frozenset(("source", "source_url", "license", "license_url"))
+"""The facts of a database that its tables show as well."""
 
 
 class Metadata(dict[str, Any]):
@@ -83,13 +85,7 @@ async def ensure(datasette: Any, actor: Any, action: str, database: str) -> None
 
     Our pages show the catalogue as a whole: the `allow` of a single table does not apply to them.
     """
-    if hasattr(datasette, "ensure_permissions"):
-        # Datasette 0.65: the first rule that decides wins, as on its own pages.
-        checks = dict.fromkeys(((action, database), ("view-database", database), "view-instance"))
-        await datasette.ensure_permissions(actor, [*checks])
-        return
-    resource = import_module("datasette.resources").DatabaseResource(database=database)
-    await datasette.ensure_permission(action=action, resource=resource, actor=actor)
+    await versions.ensure_permission(datasette, actor, action, database)
 
 
 async def may_view(datasette: Any, actor: Any, database: str) -> bool:
@@ -125,10 +121,7 @@ def describe(datasette: Any) -> SiteFacts:
     text = (site_folder() / "metadata.yml").read_text(encoding="utf-8")
     (ours,) = load(text, METADATA_BOUNDS)["databases"].values()
     metadata, facts = datasette._metadata_local, NO_FACTS
-    targets = [metadata]
-    if hasattr(datasette, "config"):
-        datasette.config = datasette.config or {}
-        targets.append(datasette.config)
+    targets = versions.metadata_targets(datasette)
     for database in catalogues(datasette):
         origin, tables, filled = {}, {}, set[str]()
         # The pages of a damaged database report the error.
@@ -150,17 +143,21 @@ def describe(datasette: Any) -> SiteFacts:
                 for name, query in merged["queries"].items()
                 if not isinstance(query, dict) or query.get("needs", "releases") in filled
             }
+            # Datasette 0.65 adds these when it shows the page of a table, and then the pages of its
+            # rows have them, too. All processes should show the same.
+            for table in merged["tables"].values():
+                for key in INHERITED:
+                    if value := merged.get(key) or metadata.get(key):
+                        table.setdefault(key, value)
             databases[database.name] = Metadata(merged)
     return facts
 
 
 def settings_of(datasette: Any, database: Any) -> SiteSettings:
-    """Return the settings that worker processes need to make pages about a database."""
-    mode = "mode=ro" if database.is_mutable else "immutable=1"
+    """Return what pages about a database need besides it."""
     folders = (datasette.template_dir, site_folder() / "templates")
     metadata = datasette._metadata_local.items()
     return SiteSettings(
-        uri=f"{Path(database.path).resolve().as_uri()}?{mode}",
         name=database.name,
         route=str(tilde_encode(database.route)),
         base_url=datasette.setting("base_url"),

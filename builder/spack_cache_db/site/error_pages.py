@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import errno
 import sqlite3
-import sys
-import traceback
 from collections.abc import Collection
 from typing import Any
 
 from datasette.database import QueryInterrupted
 
 from spack_cache_db.database_file import is_interrupted
-from spack_cache_db.site.answers import Answer, data, refused
-from spack_cache_db.site.middleware import NO_PAGE
-from spack_cache_db.site.own_pages import is_own_page
+from spack_cache_db.site.answers import NO_PAGE, Answer, data, refused
+from spack_cache_db.site.log import LONGEST, log, log_error
+from spack_cache_db.site.own_pages import PAGE_SECONDS, is_own_page
+from spack_cache_db.site.plugin_routes import is_of_plugin
 from spack_cache_db.site.sandbox.statements import TOO_MUCH
-from spack_cache_db.site.workers.execute import PAGE_SECONDS
-from spack_cache_db.site.workers.worker import NO_MEMORY
 
 RETRY_AFTER_SECONDS = 5
+NO_MEMORY = "the query needs more memory than this server gives to one"
 UNKNOWN = "An unexpected error occurred; the server's log has the details."
 UNREADABLE = (
     "This address is not valid: check the parameters after the ?, the key of the row and the"
@@ -46,7 +44,7 @@ INTERRUPTED = (
 _SQL_FIELDS = {"sql", "_where"}
 # Raised when a visitor's value is not the number, JSON or name that the code expects.
 _VALUE_ERRORS = (ValueError, TypeError, LookupError, RecursionError, AssertionError)
-_SQL_ERRORS = (sqlite3.OperationalError, sqlite3.ProgrammingError)
+_SQL_ERRORS = (sqlite3.OperationalError, sqlite3.ProgrammingError, sqlite3.IntegrityError)
 _NO_FILE = (errno.ENAMETOOLONG, errno.ENOTDIR)
 
 
@@ -57,7 +55,8 @@ def failure_of(
 
     Datasette's exceptions have a status; others may reveal details of the machine in their text.
     Datasette uses 500 for some invalid addresses and does not check others: on its pages, these
-    exceptions count as faults of the address, while on our own pages they are bugs.
+    exceptions count as faults of the address, while on our own pages and those of plugins they are
+    bugs.
     """
     status, title = getattr(exception, "status", None), getattr(exception, "title", None)
     sentence = str(getattr(exception, "message", None) or exception)
@@ -90,14 +89,14 @@ def failure_of(
 
 async def answer_error(datasette: Any, request: Any, exception: Exception) -> Answer:
     """Return the answer to a request that failed."""
-    is_own = is_own_page(request.path)
+    is_own = is_own_page(request.path) or is_of_plugin(datasette, request.path)
     limit = datasette.setting("sql_time_limit_ms")
     status, title, sentence = failure_of(exception, limit, [*request.args], is_own=is_own)
     if status == 500:
-        traceback.print_exception(exception, file=sys.stderr)
+        log_error(request.full_path, exception)
     elif isinstance(exception, _VALUE_ERRORS):
         # In case it is a bug of Datasette's after all.
-        print(f"{request.path[:200]!r}: {exception!r:.500}", file=sys.stderr)
+        log(f"{request.full_path[:LONGEST]!r}: {exception!r:.500}")
     form = request.path.rpartition(".")[2]
     if form in ("csv", "json"):
         answer = refused(sentence, form, status, title)

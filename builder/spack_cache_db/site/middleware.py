@@ -5,7 +5,6 @@ Datasette sends none of these on most of its pages, and the site must be safe wi
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -14,14 +13,25 @@ from typing import Any
 from urllib.parse import quote_plus, unquote_plus
 
 from datasette.plugins import pm
-from datasette.utils import asgi, await_me_maybe, tilde_decode
+from datasette.utils import asgi, await_me_maybe, tilde_decode, tilde_encode
 
 from spack_cache_db.site.addresses import check_data
 from spack_cache_db.site.allowances import allowances_of
-from spack_cache_db.site.answers import PAGES, STRICT, Answer, BadAddress, Request, refused
+from spack_cache_db.site.answers import (
+    NO_PAGE,
+    STRICT,
+    Answer,
+    BadAddress,
+    Request,
+    refused,
+)
 from spack_cache_db.site.catalogues import may_view, metadata_of, name_of
+from spack_cache_db.site.error_pages import answer_error
+from spack_cache_db.site.own_pages import run_page
+from spack_cache_db.site.plugin_routes import is_of_plugin
+from spack_cache_db.site.routes import route_of
+from spack_cache_db.site.sandbox.execution import refusal
 from spack_cache_db.site.sandbox.statements import PAGE_ROWS
-from spack_cache_db.site.workers.execute import BusyError, ask, refusal
 
 Scope = dict[str, Any]
 Message = dict[str, Any]
@@ -34,23 +44,32 @@ MOST_FIELDS = {"": 100, "_facet": 10, "_sort": 2}
 """Most fields whose names begin with these words; each may cost a statement or a link."""
 LONGEST_SQL = 8_000
 """Characters of a statement; Datasette's regular expressions take time quadratic in its length."""
-MOST_BODY = 4_000_000
-"""Size limit of a form in bytes; a lockfile of a thousand specs has two million."""
-NO_PAGE = "There is no such page here."
+MOST_BODY = 1_000_000
+"""Size limit of a form in bytes; a lockfile of five hundred specs has as many."""
+MOST_HEADERS = 16_000
+"""Characters of all headers together."""
+LONGEST_NAME = 200
+"""Characters of a name in a path; Spack's longest has fifty."""
 OPEN_TOOLS = re.compile(
-    r"/-/(?:(?:static|static-plugins)/.+|(?:versions|metadata|settings|plugins|jump)(?:\.json)?)"
+    r"/-/(?:(?:static|static-plugins)/.+|(?:versions|metadata|settings|plugins|jump)(?:\.json)?"
+    r"|health\.json|logout)"
     r"|/[^/]+/-/(?:query(?:\.\w+)?|query/parameters|queries(?:\.json)?|schema(?:\.\w+)?)"
     r"|/[^/]+/[^/]+/-/(?:schema(?:\.\w+)?|definition|count)"
 )
 """The open addresses below a `/-/` of the instance, a database, a table or a query.
 
-The others are debugging tools, forms that write, and information about the machine. Those of
-databases and tables are in Datasette 1.0 only.
+Datasette's others are debugging tools, forms that write, and information about the machine. Those
+of databases and tables are in Datasette 1.0 only. Addresses of plugins are open (`is_of_plugin`).
 """
 _DATA = re.compile(r"/([^/]+)/([^/.]+)(?:\.\w+)?")
 """A table, view or canned query."""
 READING_POSTS = re.compile(r"/[^/]+/[^/]+/-/count|/cover(?:\.(?:json|csv))?")
 """Addresses that only read with POST: Datasette 1.0's "count all", and environments."""
+LOGOUT = "/-/logout"
+"""Datasette's form that ends a login; it has a token against forged requests."""
+_NAMES_END = re.compile(r"/|\.\.\.")
+_ESCAPED = re.compile(r"(?:~[0-9A-Fa-f]{2})+|~")
+"""Datasette's escapes in paths ("tilde encoding")."""
 
 # Datasette's own pages carry scripts and styles in the page.
 _DATASETTE = re.sub("((?:script|style)-src 'self')", r"\1 'unsafe-inline'", STRICT)
@@ -76,19 +95,26 @@ _CORS = {
 async def guard(datasette: Any, app: App, scope: Scope, receive: Receive, send: Send) -> None:
     """Refuse a request, or answer it with the headers of this module."""
     path = str(scope["path"])
-    is_open = allowances_of(datasette).opens(path)
-    methods = f"GET, HEAD, OPTIONS{', POST' if READING_POSTS.fullmatch(path) else ''}"
+    is_open = allowances_of(datasette).opens(path) or is_of_plugin(datasette, path)
+    is_posted = READING_POSTS.fullmatch(path) is not None or path == LOGOUT
+    methods = f"GET, HEAD, OPTIONS{', POST' if is_posted else ''}"
+    is_head = scope["method"] == "HEAD"
+    has_begun = False
 
     async def complete(message: Message) -> None:
+        nonlocal has_begun
         if message["type"] == "http.response.start":
+            has_begun = True
             message = {**message, "headers": completed(datasette, message, is_open=is_open)}
+        elif is_head:
+            message = {**message, "body": b""}
         await send(message)
 
     if scope["method"] == "OPTIONS":
         await Answer(b"", 204, (("allow", methods),)).asgi_send(complete)
         return
     try:
-        check(scope, is_open=is_open)
+        check(scope, is_open=is_open, is_posted=is_posted)
         has_sql = datasette.setting("default_allow_sql")
         query = bounded(path, scope["query_string"], has_sql=has_sql)
     except BadAddress as error:
@@ -100,26 +126,38 @@ async def guard(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
     # Python before 3.11.10 and 3.12.6 takes time quadratic in the number of a cookie's backslashes
     # (CVE-2024-7592). Cookies of plugins have none.
     headers = [pair for pair in scope["headers"] if pair[0] != b"cookie" or b"\\" not in pair[1]]
-    await app({**scope, "query_string": query, "headers": headers}, receive, complete)
+    scope = {**scope, "query_string": query, "headers": headers}
+    try:
+        await app(scope, receive, complete)
+    except Exception as error:
+        # Datasette answers its own errors (`error_pages`); this one is of a wrapper.
+        if has_begun:
+            raise
+        request = asgi.Request(scope, receive)
+        await (await answer_error(datasette, request, error)).asgi_send(complete)
 
 
-def check(scope: Scope, *, is_open: bool) -> None:
+def check(scope: Scope, *, is_open: bool, is_posted: bool) -> None:
     """Check the method, the address and the size of a request.
 
     Raises:
         BadAddress: the site does not answer such requests.
     """
     path, query, headers = scope["path"], scope["query_string"], dict(scope["headers"])
-    is_reading = scope["method"] == "POST" and READING_POSTS.fullmatch(path)
+    is_reading = scope["method"] == "POST" and is_posted
     if scope["method"] not in ("GET", "HEAD") and not is_open and not is_reading:
         raise BadAddress("This site is read-only: only GET and HEAD are answered.", 405)
+    if not path.startswith("/"):
+        raise BadAddress("The target of a request is a path that begins with a slash.")
     if b"%00" in query or b"\0" in query:
         raise BadAddress("The address has a NUL character (%00), which no name or statement has.")
     if len(query) + len(path) > LONGEST_ADDRESS:
         raise BadAddress(f"The address is longer than {LONGEST_ADDRESS:,} characters.", 414)
+    if sum(len(name) + len(text) for name, text in scope["headers"]) > MOST_HEADERS:
+        raise BadAddress(f"The headers have more than {MOST_HEADERS:,} characters.", 431)
     # No name contains NUL, and a redirect to a path with two slashes leads to another host.
     is_closed = "/-/" in path and not is_open and not OPEN_TOOLS.fullmatch(path)
-    if is_closed or "\0" in path or path.startswith(("//", "/\\")):
+    if is_closed or "\0" in path or path.startswith(("//", "/\\")) or not is_usual(path):
         raise BadAddress(NO_PAGE, 404)
     if b"transfer-encoding" in headers:
         # Each chunk costs a message, and with two lengths, proxies and servers may disagree about
@@ -127,6 +165,19 @@ def check(scope: Scope, *, is_open: bool) -> None:
         raise BadAddress("The request has a body but no Content-Length.", 411)
     if int(headers.get(b"content-length", 0)) > MOST_BODY:
         raise BadAddress(f"The form has more than {MOST_BODY:,} bytes.", 413)
+
+
+def is_usual(path: str) -> bool:
+    """Return whether a path has only names of usual length, and Datasette's only escapes for them.
+
+    Datasette would read `/spack~2Dcache.db` as `/spack-cache.db`, and a proxy would not.
+    """
+    if any(len(name) > LONGEST_NAME for name in _NAMES_END.split(path)):
+        return False
+    if route_of(path) is not None:
+        return True
+    escapes = _ESCAPED.findall(path)
+    return all(tilde_encode(tilde_decode(escape)) == escape for escape in escapes)
 
 
 def bounded(path: str, query: bytes, *, has_sql: bool = True) -> bytes:
@@ -199,9 +250,9 @@ async def check_addresses(
         canned = metadata_of(datasette, database).get("queries", {}).get(name)
         # Those of the owner, which have no group, take any fields.
         fields = canned.get("params") if isinstance(canned, dict) and "group" in canned else None
-        # Without a worker, Datasette cannot answer either, and says why.
-        with suppress(BusyError, sqlite3.Error):
-            answer = await ask(datasette, PAGES, check_data, Request(path, query), name, fields)
+        # If SQLite fails, Datasette cannot answer either, and says why.
+        with suppress(sqlite3.Error):
+            answer = await run_page(datasette, check_data, Request(path, query), name, fields)
             is_wrong = answer.status != 200
             if is_wrong and await may_view(datasette, await _actor_of(datasette, scope), database):
                 await answer.asgi_send(send)
@@ -215,27 +266,6 @@ async def _actor_of(datasette: Any, scope: Scope) -> Any:
     for result in pm.hook.actor_from_request(datasette=datasette, request=request):
         actor = actor or await await_me_maybe(result)
     return actor
-
-
-async def cancelled(_: Any, app: App, scope: Scope, receive: Receive, send: Send) -> None:
-    """Pass on a request with its whole body, and cancel it if its client disconnects."""
-    messages: asyncio.Queue[Message] = asyncio.Queue()
-    is_whole = False
-    while not is_whole:
-        message = await receive()
-        messages.put_nowait(message)
-        is_whole = not message.get("more_body")
-    # After the body, the application waits for a message that never comes.
-    work = asyncio.ensure_future(app(scope, messages.get, send))
-    leaving = asyncio.ensure_future(receive())
-    try:
-        # uvicorn reports a disconnect after a complete response, too.
-        await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        work.cancel()
-        leaving.cancel()
-        with suppress(asyncio.CancelledError):
-            await work
 
 
 async def below_base(datasette: Any, app: App, scope: Scope, receive: Receive, send: Send) -> None:

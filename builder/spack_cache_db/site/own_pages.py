@@ -1,9 +1,9 @@
-"""Serves our own pages: a worker process makes the bytes, and recent answers are kept."""
+"""Serves our own pages: Datasette's handlers of the addresses in `routes`."""
 
 from __future__ import annotations
 
 import re
-import sys
+import sqlite3
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -12,35 +12,22 @@ from weakref import WeakKeyDictionary
 from datasette.plugins import pm
 from datasette.utils import await_me_maybe
 
-from spack_cache_db.site.answers import Answer, Link, Request, refused
-from spack_cache_db.site.catalogues import ensure, may_view, published
+from spack_cache_db.site.answers import Answer, Link, Request, Site, refused
+from spack_cache_db.site.catalogues import ensure, may_view, published, settings_of
 from spack_cache_db.site.download import DOWNLOAD, download
+from spack_cache_db.site.log import log_error
 from spack_cache_db.site.routes import ROUTES, respond, route_of
-from spack_cache_db.site.workers.execute import ask
+from spack_cache_db.site.sandbox.statements import time_limit
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 NO_FORM = f"expected a form ({FORM_TYPE}) with the field q: curl --data-urlencode q@spack.yaml"
+PAGE_SECONDS = 2.0
+"""Longest processor time of the statements of one of our own pages."""
 
 Handler = Callable[..., Awaitable[None]]
 
-
-class KeptAnswers(dict[Request, Answer]):
-    """The answers to requests; if they exceed the size limit, all of them go."""
-
-    def __init__(self, size_limit: int = 32_000_000) -> None:
-        self._size_limit, self._size = size_limit, 0
-
-    def keep(self, request: Request, answer: Answer) -> None:
-        """Add an answer."""
-        self[request] = answer
-        self._size += len(answer.body) + len(request.path) + len(request.query) + 1_000
-        if self._size > self._size_limit:
-            self.clear()
-            self._size = 0
-
-
-_kept: WeakKeyDictionary[Any, KeptAnswers] = WeakKeyDictionary()
-"""Answers by Datasette's database."""
+_sites: WeakKeyDictionary[Any, dict[sqlite3.Connection, Site]] = WeakKeyDictionary()
+"""The sites of each of Datasette's databases, one for each connection to it."""
 
 
 def handler_of(number: int) -> Handler:
@@ -55,14 +42,14 @@ def handler_of(number: int) -> Handler:
                 return
             form = (await request.post_body()).decode("latin-1")
         page_request = await _page_request(datasette, request, form)
-        answer = await _answer(datasette, number, page_request)
+        answer = await run_page(datasette, respond, number, page_request)
         await answer.asgi_send(send)
         while answer.following is not None:
             part = replace(page_request, first=answer.following)
             try:
-                answer = await _answer(datasette, number, part)
+                answer = await run_page(datasette, respond, number, part)
             except Exception as error:
-                print(f"the rows of a search end early: {error!r:.500}", file=sys.stderr)
+                log_error(request.full_path, error)
                 # Without a last message, the server closes the connection.
                 return
             if answer.status != 200:
@@ -73,27 +60,31 @@ def handler_of(number: int) -> Handler:
     return handler
 
 
-async def _answer(datasette: Any, number: int, request: Request) -> Answer:
-    """Return the answer of a route, from a worker or from the kept answers."""
+async def run_page(datasette: Any, page: Callable[..., Answer], *arguments: Any) -> Answer:
+    """Return what `page(site, *arguments)` returns, on a connection of the published database."""
     database = published(datasette)
-    answers = _kept.setdefault(database, KeptAnswers())
-    if (answer := answers.get(request)) is not None:
-        return answer
-    answer = await ask(datasette, ROUTES[number].kind, respond, number, request)
-    is_whole = answer.status == 200 and answer.following is None
-    if is_whole and request.form is None and not database.is_mutable:
-        answers.keep(request, answer)
+    sites = _sites.setdefault(database, {})
+
+    def run(conn: sqlite3.Connection) -> Answer:
+        if conn not in sites:
+            sites[conn] = Site(settings_of(datasette, database), conn)
+        with time_limit(conn, PAGE_SECONDS):
+            return page(sites[conn], *arguments)
+
+    answer: Answer = await database.execute_fn(run)
     return answer
 
 
 async def _page_request(datasette: Any, request: Any, form: str | None) -> Request:
-    """Return the request for a worker that corresponds to one of Datasette's."""
+    """Return the request for a page that corresponds to one of Datasette's."""
     actor = request.actor
     menu = [
         Link(str(entry["href"]), str(entry["label"]))
         for entries in pm.hook.menu_links(datasette=datasette, actor=actor, request=request)
         for entry in await await_me_maybe(entries) or ()
     ]
+    if actor:
+        menu.append(Link(datasette.urls.logout(), "Log out"))
     databases = [
         Link(datasette.urls.database(name), name)
         for name in (datasette.databases if request.path == "/about" else ())

@@ -27,12 +27,13 @@ from spack_cache_db.site.addresses import KINDS, NAMES
 from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.answers import link_to, links_to
 from spack_cache_db.site.catalogues import is_site
+from spack_cache_db.site.download import open_files
 from spack_cache_db.site.error_pages import answer_error
+from spack_cache_db.site.health import HEALTH, health
 from spack_cache_db.site.own_pages import PAGES
-from spack_cache_db.site.sandbox import sql_functions
+from spack_cache_db.site.sandbox import execution, sql_functions
 from spack_cache_db.site.sandbox.statements import authorize, restrict
 from spack_cache_db.site.whole_answers import whole
-from spack_cache_db.site.workers import execute
 from spack_cache_db.spack.lexer import is_hash
 
 hook = HookimplMarker("datasette")
@@ -90,14 +91,14 @@ def in_order(records: Iterable[Any], names: Iterable[str] = _ORDER) -> list[Any]
 
 @hook
 def startup(datasette: Any) -> None:
-    """Send visitors' SQL to worker processes, and report databases that have no pages."""
+    """Limit the results of statements, and report databases that have no pages."""
     if not is_site(datasette):
         return
     for database in datasette.databases.values():
         if database.path and (fault := catalogues.fault_of(str(database.path))):
             print(f"Not shown by the site's pages: {fault}", file=sys.stderr)
-    if not allowances_of(datasette).sql_in_server:
-        execute.use_workers(datasette)
+    execution.limit_statements(datasette)
+    open_files(datasette)
 
 
 @hook
@@ -105,7 +106,7 @@ def register_routes(datasette: Any) -> tuple[tuple[str, Callable[..., Any]], ...
     """Add our pages before Datasette's own, so that `/` is ours."""
     if not is_site(datasette):
         return ()
-    return ((STATIC, asgi_static(site_folder() / "static")), *PAGES)
+    return ((STATIC, asgi_static(site_folder() / "static")), (HEALTH, health), *PAGES)
 
 
 @hook
@@ -124,7 +125,7 @@ def render_cell(
     return link_to(datasette.urls, page, value)
 
 
-@hook
+@hook(trylast=True)
 def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) -> None:
     """Add our SQL functions, limits and authorizer to a connection.
 
@@ -138,8 +139,7 @@ def prepare_connection(conn: sqlite3.Connection, database: str, datasette: Any) 
         restrict(conn, may_attach=database == "_memory" and datasette.crossdb)
     if not database.startswith("_"):
         sql_functions.register(conn)
-        functions = allowances_of(datasette).sql_functions
-        authorize(conn, frozenset(map(str.lower, functions)))
+        authorize(conn)
 
 
 @hook(optionalhook=True)
@@ -168,13 +168,10 @@ def asgi_wrapper(datasette: Any) -> Callable[[middleware.App], middleware.App]:
 
 
 WRAPPERS: tuple[Callable[..., Awaitable[None]], ...] = (
-    # Rows of a table are complete, errors in CSV get an error status, and the statements of a
-    # request share one budget.
+    # Rows of a table are complete, and errors in CSV get an error status.
     whole,
     # Unknown fields and names in addresses of tables and canned queries are refused.
     middleware.check_addresses,
-    # A request whose client leaves is cancelled.
-    middleware.cancelled,
     # Requests are checked before their bodies are read; headers are added.
     middleware.guard,
     # The base is cut off the path.

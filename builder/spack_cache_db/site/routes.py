@@ -1,7 +1,7 @@
 """The addresses of our own pages, and the function that answers each.
 
-These functions run in worker processes. They take the site and a request, read records with the
-functions of `pages`, and return an `Answer`.
+These functions take the site and a request, read records with the functions of `pages`, and return
+an `Answer`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from spack_cache_db.query.gone import gone_of_package
 from spack_cache_db.query.names import UnknownNameError, close_names, known_name, spec_in
 from spack_cache_db.query.packages import newest_binary, read_package
 from spack_cache_db.site.addresses import check_fields, respelled
-from spack_cache_db.site.answers import PAGES, SEARCH, Answer, Kind, Request, Site, data, refused
+from spack_cache_db.site.answers import Answer, Request, Site, data, refused
 from spack_cache_db.site.pages import changes, overviews, spec
 from spack_cache_db.site.pages.feeds import Topic, load_feed
 from spack_cache_db.site.pages.filters import (
@@ -58,7 +58,6 @@ class Route(NamedTuple):
     pattern: str
     handler: Callable[..., Answer]
     fields: tuple[str, ...] = ()
-    kind: Kind = PAGES
 
 
 def respond(site: Site, number: int, request: Request) -> Answer:
@@ -363,14 +362,14 @@ _NARROWING, _SIDES, _LIST = Narrowing.names(), changes.Sides.names(), ("q", "sor
 _COVERAGE = overviews.CoverageFilters.names()
 ROUTES: tuple[Route, ...] = (
     Route(r"^/$", home),
-    Route(r"^/find$", find, ("q", *_NARROWING, "page", "open"), SEARCH),
-    Route(r"^/find\.(?P<form>json|csv)$", find_rows, ("q", *_NARROWING), SEARCH),
-    Route(rf"^/cover{_FORMS}", cover, ("q", *_NARROWING), SEARCH),
-    Route(r"^/(?P<of>feed|find)\.atom$", changes_feed, Topic.names(), SEARCH),
+    Route(r"^/find$", find, ("q", *_NARROWING, "page", "open")),
+    Route(r"^/find\.(?P<form>json|csv)$", find_rows, ("q", *_NARROWING)),
+    Route(rf"^/cover{_FORMS}", cover, ("q", *_NARROWING)),
+    Route(r"^/(?P<of>feed|find)\.atom$", changes_feed, Topic.names()),
     Route(r"^/badge/(?P<package>.+)\.svg$", badge),
-    Route(rf"^/(?P<subject>coverage)/{_RELEASE}$", overview, _COVERAGE, SEARCH),
+    Route(rf"^/(?P<subject>coverage)/{_RELEASE}$", overview, _COVERAGE),
     Route(r"^/diff$", compare, _SIDES),
-    Route(rf"^/diff/(?P<old>.+?)\.\.\.(?P<new>.+?){_FORMS}", comparison, _SIDES, SEARCH),
+    Route(rf"^/diff/(?P<old>.+?)\.\.\.(?P<new>.+?){_FORMS}", comparison, _SIDES),
     Route(rf"^/package/{_PACKAGE}\.json$", package_json),
     Route(rf"^/package/{_PACKAGE}$", package, (*Filters.names(), *_NARROWING)),
     Route(r"^/spec/(?P<hash>[^/]+)$", binary, (*_NARROWING, "page")),

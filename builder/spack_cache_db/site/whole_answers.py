@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,12 +18,13 @@ from datasette import Request
 from spack_cache_db.site.answers import refused
 from spack_cache_db.site.middleware import App, Message, Receive, Scope, Send
 from spack_cache_db.site.own_pages import is_own_page
-from spack_cache_db.site.workers.execute import refusal, set_budget
+from spack_cache_db.site.sandbox.execution import Reading, begin_reading, refusal
 
 SHAPES = {"array": (b"[", b"]"), "arrayfirst": (b"[", b"]"), "object": (b"{", b"}")}
 """Shapes of JSON that contain only rows, with their brackets."""
 PIECE_BYTES = 64 * 1024
-"""Amount of CSV that is sent at once."""
+PIECE_SECONDS = 1.0
+"""Amount of CSV that is sent at once, and the longest time until it is sent."""
 NO_ROWS = "The rows cannot be shown: open the same address without .csv to see the reason."
 
 _DATA = re.compile(r"/(?!-/).+\.(json|csv)")
@@ -48,9 +50,10 @@ async def whole(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
     elif wants_all and form == "json" and shape in SHAPES:
         query = b"_size=max&" + query
 
-    limit = datasette.sql_time_limit_ms / 1000
     scope = {**scope, "query_string": query}
-    set_budget(query, limit, is_page=form is None, takes_all=form == "csv" or shape in SHAPES)
+    is_stream = b"&_stream=" in b"&" + query
+    takes_all = form == "csv" or shape in SHAPES
+    begin_reading(Reading(is_page=form is None, takes_all=takes_all, is_stream=is_stream))
     if form != "json" or scope["method"] != "GET":
         await app(scope, receive, CsvGuard(send).send if form == "csv" else send)
         return
@@ -67,7 +70,7 @@ async def whole(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
     headers = [header for header in start["headers"] if header[0] != b"link"]
     await send({**start, "headers": headers})
     rows = opening
-    set_budget(b"_stream=on&" + query, limit, is_page=False, takes_all=True)
+    begin_reading(Reading(takes_all=True, is_stream=True))
     while following is not None:
         rows += body.strip().removeprefix(opening).removesuffix(closing)
         await send({"type": "http.response.body", "body": rows, "more_body": True})
@@ -102,6 +105,7 @@ class CsvGuard:
         self._send = send
         self._start: Message | None = None
         self._rows = bytearray()
+        self._sent = time.monotonic()
         self._is_csv = self._has_failed = False
 
     async def send(self, message: Message) -> None:
@@ -119,8 +123,10 @@ class CsvGuard:
             self._has_failed = True
         elif message["type"] == "http.response.body" and not self._has_failed:
             self._rows += body
-            if len(self._rows) >= PIECE_BYTES or not message.get("more_body"):
+            is_due = time.monotonic() > self._sent + PIECE_SECONDS
+            if is_due or len(self._rows) >= PIECE_BYTES or not message.get("more_body"):
                 if self._start is not None:
                     await self._send(self._start)
                 await self._send({**message, "body": bytes(self._rows)})
                 self._start, self._rows = None, bytearray()
+                self._sent = time.monotonic()

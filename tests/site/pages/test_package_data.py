@@ -12,14 +12,11 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.packages import behind
-from spack_cache_db.site.answers import SiteSettings
 from spack_cache_db.site.pages.lists import ListFilters, load_packages
-from spack_cache_db.site.workers.worker import open_site
 from tests.package_data import REAL, described, published, write_packages
 from tests.pagetexts import SAMPLES, page, spec, write
-from tests.paths import ROOT
 from tests.site.addresses import get
-from tests.site.conftest import asked_of, site
+from tests.site.conftest import asked_of, open_site, site
 
 RECIPES = "https://packages.spack.io/package.html?name="
 
@@ -224,7 +221,7 @@ def test_most_comes_first(file: Path) -> None:
     assert counts == sorted(counts, reverse=True)
     asked = ListFilters(missing="1", q="p1", sort="name")
     assert [row["name"] for row in load_packages(lookups, asked).in_order()] == ["p10", "p11"]
-    own_site = open_site(SiteSettings(file.as_uri(), templates=(str(ROOT / "templates"),)))
+    own_site = open_site(file)
     page, text = (
         asked_of(own_site, f"/packages{form}{asked.address()}").body for form in ("", ".csv")
     )
@@ -235,7 +232,7 @@ def test_most_comes_first(file: Path) -> None:
 
 def test_what_cannot_be_compared_is_told(file: Path, samples_file: Path) -> None:
     """Without package data, and where nothing could be both."""
-    found_site = open_site(SiteSettings(file.as_uri()))
+    found_site = open_site(file)
     for other in ("behind", "lacks"):
         refused = asked_of(found_site, f"/packages.json?missing=1&{other}=x86_64").body
         expected = f"missing and {other} exclude each other: ask for one of them."

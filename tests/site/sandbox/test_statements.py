@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.schema import FULL_TEXT, TABLES, VIEWS
-from spack_cache_db.site.answers import Site, SiteSettings
 from spack_cache_db.site.sandbox.sql_functions import MOST_KEPT, register
 from spack_cache_db.site.sandbox.statements import (
     FUNCTIONS,
@@ -25,8 +24,8 @@ from spack_cache_db.site.sandbox.statements import (
     escape_fts,
     run_part,
     run_statement,
+    time_limit,
 )
-from spack_cache_db.site.workers.worker import run_on, run_task
 
 
 @pytest.fixture
@@ -150,11 +149,10 @@ def empty() -> Iterator[sqlite3.Connection]:
 )
 def test_a_large_result_is_refused(empty: sqlite3.Connection, sql: str) -> None:
     """Bytes, cells, names that each row repeats, and text that JSON makes longer are counted."""
-    name, message, _ = run_task(
-        Site(SiteSettings(""), empty), run_on, (run_statement, sql, {}, None), 9
-    )
+    with pytest.raises(sqlite3.OperationalError) as caught:
+        run_statement(empty, sql, {}, None)
 
-    assert (name, message) == ("OperationalError", [TOO_MUCH])
+    assert caught.value.args == (TOO_MUCH,)
 
 
 SORTED = "SELECT x, x % 7 AS y FROM n ORDER BY y, x"
@@ -187,9 +185,8 @@ def test_a_part_that_was_ended_begins_anew(empty: sqlite3.Connection) -> None:
     sql = f"{NUMBERS.format(' LIMIT 100000')}SELECT x FROM n WHERE x < 5 OR x = 50000 OR x > 99000"
     later = f"{sql} limit 3 offset 3"
     assert run_part(empty, f"{sql} limit 4", {}, None).rows == [(1,), (2,), (3,), (4,)]
-    ended = run_task(Site(SiteSettings(""), empty), run_on, (run_part, later, {}, None), 0)
-    assert ended[:2] == ("OperationalError", ["interrupted"])
-    empty.set_progress_handler(None, 0)
+    with pytest.raises(sqlite3.OperationalError, match="interrupted"), time_limit(empty, 0):
+        run_part(empty, later, {}, None)
     assert run_part(empty, later, {}, None).rows == [(4,), (50000,), (99001,)]
 
 

@@ -17,7 +17,7 @@ from spack_cache_db.query.configurations import configurations_of_listed
 from spack_cache_db.query.database import Lookups, check_time, read_lookups
 from spack_cache_db.query.records import question_of
 from spack_cache_db.query.selection import configuration_ids
-from spack_cache_db.site.sandbox.statements import SqlValue
+from spack_cache_db.site.sandbox.statements import SqlValue, escape_fts
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
@@ -48,6 +48,7 @@ class _Answer(NamedTuple):
 def register(conn: sqlite3.Connection) -> None:
     """Add our functions to a connection to a published database."""
     functions = SpecFunctions(conn)
+    conn.create_function("escape_fts", 1, escape_fts, deterministic=True)
     conn.create_function("spec_match", 2, functions.match, deterministic=True)
     conn.create_function("spec_error", 1, functions.error, deterministic=True)
 

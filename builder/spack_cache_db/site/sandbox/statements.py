@@ -6,7 +6,7 @@ statements, and `pragma_database_list` the paths of files. SQLite calls the auth
 compiles a statement, so a refused statement never runs.
 
 The limits bound the memory of a single step, and the cells and characters of a result, which
-determine the cost of its page. `workers` limits the time.
+determine the cost of its page.
 """
 
 from __future__ import annotations
@@ -14,15 +14,21 @@ from __future__ import annotations
 import difflib
 import re
 import sqlite3
+import time
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
 SqlValue = str | bytes | int | float | None
 Params = Mapping[str, SqlValue] | Sequence[SqlValue]
 
+STEPS = 1_000
+"""Instructions of SQLite's virtual machine between two checks of the time, as in Datasette."""
+CLOCK_TIMES = 2
+"""Longest time by the clock, in multiples of the processor time."""
 MOST_BEGUN = 2
 """Limit of suspended statements: each may keep sorted rows in memory."""
 
@@ -123,8 +129,8 @@ _QUOTED = re.compile(r'\s+|(".*?")')
 class Rows(NamedTuple):
     """The result of a statement; `is_cut` is set if more rows exist."""
 
-    columns: list[str]
-    rows: Sequence[tuple[SqlValue, ...]]
+    description: Any
+    rows: Sequence[Any]
     is_cut: bool
 
 
@@ -154,13 +160,12 @@ def restrict(conn: sqlite3.Connection, *, may_attach: bool = False) -> None:
             conn.setconfig(getattr(sqlite3, name), value)  # type: ignore[attr-defined,unused-ignore]
 
 
-def authorize(conn: sqlite3.Connection, more: frozenset[str] = frozenset()) -> None:
+def authorize(conn: sqlite3.Connection) -> None:
     """Restrict a connection to the allowed functions, pragmas and tables.
 
-    Args:
-        more: allowed functions of other plugins, in lower case.
+    Functions that Datasette's plugins have added to the connection are allowed.
     """
-    functions = FUNCTIONS | more
+    functions = FUNCTIONS | (_function_names(conn) - _own_function_names())
     tables = {row[0].lower() for row in conn.execute(TABLE_NAMES)}
     modules = module_names(conn)
     readable = tables | TABLE_FUNCTIONS | {f"pragma_{name}" for name in PRAGMAS} | {"sqlite_master"}
@@ -196,15 +201,52 @@ def module_names(conn: sqlite3.Connection) -> frozenset[str]:
         return _OLD_MODULES
 
 
+def _function_names(conn: sqlite3.Connection) -> set[str]:
+    """Return the names of all functions; SQLite before 3.30 does not list them."""
+    try:
+        rows = conn.execute("SELECT name FROM pragma_function_list")
+        return {name.lower() for (name,) in rows}
+    except sqlite3.OperationalError:
+        return set()
+
+
+@cache
+def _own_function_names() -> frozenset[str]:
+    """Return the names of all functions of SQLite itself."""
+    conn = sqlite3.connect(":memory:")
+    names = frozenset(_function_names(conn))
+    conn.close()
+    return names
+
+
 def escape_fts(query: str) -> str:
     """Return a search with all words quoted, like Datasette's SQL function of this name.
 
-    Importing Datasette's would load all of Datasette into every worker.
+    For a search without words, Datasette's returns an empty text, which is an error in a search.
     """
     balanced = query + '"' if query.count('"') % 2 else query
     words = [word for word in _QUOTED.split(balanced) if word and word != '""']
-    # The empty phrase matches no row, while an empty search would be an error.
+    # The empty phrase matches no row.
     return " ".join(word if word.startswith('"') else f'"{word}"' for word in words) or '""'
+
+
+@contextmanager
+def time_limit(conn: sqlite3.Connection, seconds: float) -> Iterator[None]:
+    """Interrupt statements after so many seconds of this thread's processor time.
+
+    On a busy machine, that takes longer by the clock; `CLOCK_TIMES` is the limit of that.
+    """
+    end_of_work = time.thread_time() + seconds
+    end_by_clock = time.monotonic() + CLOCK_TIMES * seconds
+
+    def is_over() -> bool:
+        return time.thread_time() > end_of_work or time.monotonic() > end_by_clock
+
+    conn.set_progress_handler(is_over, STEPS)
+    try:
+        yield
+    finally:
+        conn.set_progress_handler(None, STEPS)
 
 
 def run_statement(
@@ -262,7 +304,7 @@ def run_part(conn: sqlite3.Connection, sql: str, params: Params, *limits: Any) -
     return result
 
 
-_begun: OrderedDict[Hashable, tuple[Sequence[tuple[SqlValue, ...]], sqlite3.Cursor]] = OrderedDict()
+_begun: OrderedDict[Hashable, tuple[Sequence[Any], sqlite3.Cursor]] = OrderedDict()
 """Suspended statements, by the number of their next row, with that row if it was read."""
 
 
@@ -285,24 +327,24 @@ def _executed(conn: sqlite3.Connection, sql: str, params: Params) -> sqlite3.Cur
 
 def _bounded(
     cursor: sqlite3.Cursor,
-    result: Iterable[tuple[SqlValue, ...]],
+    result: Iterable[Any],
     most_rows: int | None = None,
 ) -> Rows:
     """Return the rows of a result within the limits."""
-    columns = [description[0] for description in cursor.description or ()]
-    rows: list[tuple[SqlValue, ...]] = []
+    description = cursor.description or ()
+    rows: list[Any] = []
     size = cells = 0
     # JSON and HTML repeat the names in each row.
-    names = sum(map(_size, columns))
+    names = sum(_size(column[0]) for column in description)
     for row in result:
         size += names + sum(map(_size, row))
         cells += len(row)
         if len(rows) == most_rows:
-            return Rows(columns, rows, is_cut=True)
+            return Rows(description, rows, is_cut=True)
         if size > RESULT_BYTES or cells > RESULT_CELLS:
             raise sqlite3.OperationalError(TOO_MUCH)
         rows.append(row)
-    return Rows(columns, rows, is_cut=False)
+    return Rows(description, rows, is_cut=False)
 
 
 def _size(value: SqlValue) -> int:

@@ -1,0 +1,291 @@
+"""Answers one request after the other in a server process, with the Datasette of `Served`."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import resource
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import unquote
+
+from a2wsgi import ASGIMiddleware
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+from spack_cache_db.serve.served import Identity, Served
+from spack_cache_db.site.answers import Answer, refused
+from spack_cache_db.site.log import log_error
+
+Environ = dict[str, Any]
+StartResponse = Callable[..., Any]
+
+MOST_WAITING = 50
+"""Connections that may wait for a process; with more, the next one is refused at once."""
+REQUEST_CPU_SECONDS = 60
+"""Longest processor time of one request, a stream of a whole table included."""
+RETRY_AFTER_SECONDS = 5
+BUSY = "The server is busy: try again soon."
+NOT_WHOLE = "The database is being replaced: try again soon."
+SLOW = "This page took too long and was stopped. Ask for less, or try again later."
+OTHER_HOST = "This server is not called {!r}; its owner can allow the name with --allow-host."
+NO_PATH = "The target of the request is not a path in ASCII that begins with a slash."
+BROKEN = "An unexpected error occurred; the server's log has the details."
+PLAIN_HEADERS = (("x-content-type-options", "nosniff"), ("x-frame-options", "DENY"))
+"""Headers of responses that the site does not make; `refused` adds others."""
+_UNACKED = slice(24, 28)
+"""The length of the queue in `struct tcp_info` of a listening socket (Linux, `tcp.h`)."""
+
+
+class Process:
+    """What this process shows the one that started it: that it is alive, and what it answers."""
+
+    def __init__(self, notify: Callable[[], None], shared: Any) -> None:
+        self.notify = notify
+        self._shared = shared
+
+    def begin(self, environ: Environ) -> None:
+        """Note the request that is answered from now on, and give it its processor time."""
+        self.notify()
+        request = f"{environ['REQUEST_METHOD']} {environ.get('RAW_URI', '')}".encode()
+        write_note(self._shared, request)
+        used = int(sum(resource.getrusage(resource.RUSAGE_SELF)[:2]))
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        # The shipped systemd unit forbids it.
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_CPU, (used + REQUEST_CPU_SECONDS, hard))
+
+    def end(self) -> None:
+        """Note that no request is being answered."""
+        write_note(self._shared, b"")
+
+    @contextmanager
+    def kept_alive(self) -> Iterator[None]:
+        """Tell the other process that this one is alive, as long as the context lasts."""
+        is_done = threading.Event()
+
+        def tell() -> None:
+            while not is_done.wait(1):
+                self.notify()
+
+        thread = threading.Thread(target=tell, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_done.set()
+            thread.join()
+
+
+_NOTE = struct.Struct("dH")
+NOTE_BYTES = 1024
+
+
+def write_note(shared: Any, request: bytes) -> None:
+    """Write the beginning of a request, and the time, into memory that processes share."""
+    text = request[: NOTE_BYTES - _NOTE.size]
+    shared[: _NOTE.size] = _NOTE.pack(time.time(), len(text))
+    shared[_NOTE.size : _NOTE.size + len(text)] = text
+
+
+def read_note(shared: Any) -> tuple[str, float]:
+    """Return the request that a process was answering, empty if none, and since when."""
+    began, size = _NOTE.unpack(shared[: _NOTE.size])
+    text = bytes(shared[_NOTE.size : _NOTE.size + size]).decode("latin-1")
+    return text, began
+
+
+class Application:
+    """The WSGI application of gunicorn: a Datasette behind the rules of a server.
+
+    Args:
+        served: the database.
+        listener: the socket on which requests arrive.
+        hosts: names that the header `Host` may have, besides those of this machine itself; None
+            for any.
+        proxy: the address or network of a proxy whose `X-Forwarded-` headers are trusted.
+        announce: called when this process has opened a new database.
+    """
+
+    def __init__(
+        self,
+        served: Served,
+        listener: socket.socket,
+        hosts: frozenset[str] | None,
+        proxy: str | None,
+        announce: Callable[[Identity | None], None],
+    ) -> None:
+        self._served = served
+        self._listener = listener
+        self._hosts = hosts
+        self._announce = announce
+        self._proxy = proxy
+        self._task: asyncio.Task[None] | None = None
+        self._is_whole = False
+        self._living: Any = None
+        self._life: asyncio.Future[None] | None = None
+
+    def join(self, process: Process) -> None:
+        """Begin to answer in a process; a thread of it runs the event loop of Datasette."""
+        self._process = process
+        app: Any = self._datasette
+        if self._proxy is not None:
+            app = ProxyHeadersMiddleware(app, trusted_hosts=self._proxy)
+        self._middleware: Any = ASGIMiddleware(app)
+        self._served.while_opening = process.kept_alive
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterator[bytes]:
+        """Yield the parts of a response."""
+        has_begun = False
+        is_ended = False
+
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+            nonlocal has_begun
+            has_begun = True
+            return start_response(status, headers)
+
+        self._process.begin(environ)
+        try:
+            answer = self._refusal(environ)
+            if answer is not None:
+                yield _sent(answer, start)
+                return
+            # a2wsgi expects UTF-8; Datasette reads the path as it was sent (`_datasette`).
+            path = unquote(environ["RAW_URI"].partition("?")[0])
+            environ["PATH_INFO"] = path.encode("utf-8", "replace").decode("latin-1")
+            self._is_whole = False
+            for part in self._middleware(environ, start):
+                self._process.notify()
+                yield part
+            if not self._is_whole:
+                # The connection is closed, so that nobody takes a part of the rows for all.
+                raise ConnectionResetError(errno.ECONNRESET, "the response is not complete")
+        except SystemExit:
+            # gunicorn's signal to a process whose request takes too long.
+            is_ended = True
+            if has_begun:
+                raise
+            yield _sent(_unavailable(SLOW), start)
+        except OSError:
+            # gunicorn closes the connection.
+            raise
+        except Exception as error:
+            log_error(environ.get("RAW_URI", ""), error)
+            if has_begun:
+                raise
+            yield _sent(refused(BROKEN, None, 500), start)
+        finally:
+            # The client may have left before the end.
+            if self._task is not None:
+                self._middleware.loop.call_soon_threadsafe(self._task.cancel)
+            if not is_ended:
+                self._process.end()
+
+    def _refusal(self, environ: Environ) -> Answer | None:
+        """Return the response to a request that Datasette does not get; None if it gets it."""
+        # An address as in `GET http://host/path` would be another path for Datasette.
+        target = environ.get("RAW_URI", "")
+        is_options = target == "*" and environ["REQUEST_METHOD"] == "OPTIONS"
+        if not (target.startswith("/") or is_options) or not target.isascii():
+            return refused(NO_PATH, None)
+        host = host_of(environ.get("HTTP_HOST", ""))
+        if not is_known_host(host, self._hosts):
+            return refused(OTHER_HOST.format(host[:200]), None, 421)
+        if waiting(self._listener) > MOST_WAITING:
+            return _unavailable(BUSY)
+        if self._served.refresh():
+            self._announce(self._served.identity)
+        if self._served.app is None:
+            return _unavailable(NOT_WHOLE)
+        return None
+
+    async def _datasette(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        """Answer one request, with the path as it was sent, which a2wsgi leaves out."""
+        self._task = asyncio.current_task()
+        target = scope["wsgi_environ"]["RAW_URI"]
+        raw_path = target.partition("?")[0].encode("ascii")
+
+        async def watched(message: dict[str, Any]) -> None:
+            if message["type"] == "http.response.body" and not message.get("more_body"):
+                self._is_whole = True
+            await send(message)
+
+        app = self._served.app
+        if app is not self._living:
+            await self._begin_life(app)
+        await app({**scope, "raw_path": raw_path}, receive, watched)
+
+    async def _begin_life(self, app: Any) -> None:
+        """Tell an application that it starts (ASGI's lifespan), which plugins may wait for."""
+        if self._life is not None:
+            self._life.cancel()
+        has_started = asyncio.Event()
+        messages = [{"type": "lifespan.startup"}]
+
+        async def receive() -> dict[str, Any]:
+            if not messages:
+                await asyncio.Event().wait()
+            return messages.pop()
+
+        async def send(_: dict[str, Any]) -> None:
+            has_started.set()
+
+        scope = {"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}
+        self._life = asyncio.ensure_future(app(scope, receive, send))
+        start = asyncio.ensure_future(has_started.wait())
+        # An application that knows no lifespan raises an exception.
+        await asyncio.wait((self._life, start), return_when=asyncio.FIRST_COMPLETED)
+        start.cancel()
+        self._living = app
+
+
+def _sent(answer: Answer, start: StartResponse) -> bytes:
+    """Begin a response, and return its body."""
+    status = f"{answer.status} {HTTPStatus(answer.status).phrase}"
+    headers = [*answer.headers, ("cache-control", "no-store"), *PLAIN_HEADERS]
+    start(status, headers)
+    return answer.body
+
+
+def _unavailable(sentence: str) -> Answer:
+    answer = refused(sentence, None, 503)
+    return answer._replace(headers=(*answer.headers, ("retry-after", str(RETRY_AFTER_SECONDS))))
+
+
+def waiting(listener: socket.socket) -> int:
+    """Return the number of connections that wait for a process; 0 if the system does not say."""
+    if not hasattr(socket, "TCP_INFO") or listener.family == socket.AF_UNIX:
+        return 0
+    try:
+        status = listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _UNACKED.stop)
+    except OSError:
+        return 0
+    return int.from_bytes(status[_UNACKED], sys.byteorder)
+
+
+def host_of(header: str) -> str:
+    """Return the name or address in a header `Host`, without the port."""
+    if header.startswith("["):
+        return header[1:].partition("]")[0]
+    return header.partition(":")[0].lower().removesuffix(".")
+
+
+def is_known_host(host: str, hosts: frozenset[str] | None) -> bool:
+    """Return whether a name means this machine itself, or is one of `hosts`; None allows all.
+
+    Otherwise a website could have its own name resolved to this machine, and read this server in
+    the browser of someone who may (DNS rebinding).
+    """
+    if hosts is None or host in hosts or host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,204 @@
+"""The database that a process serves. A new one at its path is noticed before each request."""
+
+from __future__ import annotations
+
+import asyncio
+import mmap
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from enum import Enum
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spack_cache_db.build.sqlite_file import current_inspection
+from spack_cache_db.database_file import open_database
+from spack_cache_db.errors import DatabaseError
+from spack_cache_db.serve.datasette_app import SiteDatasette, SiteOptions, datasette_of
+from spack_cache_db.site.log import log
+
+SETTLED_SECONDS = 2.0
+"""A file that is overwritten in place is not read before it has been unchanged for so long."""
+
+
+OVERWRITTEN = (
+    "is overwritten in place; requests get status 503 until it is whole. Write another file and"
+    " move it here instead"
+)
+MISSING = "there is no such file any more; the open one is served on"
+
+_DIGEST_BYTES = 32
+
+
+class Identity(NamedTuple):
+    """What changes when a file is replaced or overwritten."""
+
+    device: int
+    inode: int
+    size: int
+    time_ns: int
+
+    @property
+    def file(self) -> tuple[int, int]:
+        """What changes only when a file is replaced."""
+        return self.device, self.inode
+
+
+class Event(Enum):
+    """What can happen to the file of a database."""
+
+    MISSING = "missing"
+    OVERWRITTEN = "overwritten"
+    REFUSED = "refused"
+
+
+def identity_of(path: Path) -> Identity | None:
+    """Return the identity of the file at a path; None if there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An open database, and the Datasette that serves it."""
+
+    identity: Identity
+    datasette: SiteDatasette
+    app: Any
+
+
+class Served:
+    """The database at a path, and the Datasette that serves it in this process.
+
+    Attributes:
+        path: the absolute path.
+        app: the ASGI application; None while the database is being overwritten.
+        while_opening: returns a context for the seconds in which a new database is opened.
+
+    Raises:
+        DatabaseError: the file is not a database of `build`, is damaged, or its pages fail.
+    """
+
+    def __init__(self, path: Path, options: SiteOptions) -> None:
+        self.path = path.absolute()
+        self.while_opening: Callable[[], AbstractContextManager[None]] = nullcontext
+        self._options = options
+        self._refused: Identity | None = None
+        self._logged = {event: mmap.mmap(-1, _DIGEST_BYTES) for event in Event}
+        opened = _opened(self.path, options)
+        self._opened: Opened | None = opened
+        self._file = opened.identity.file
+
+    @property
+    def app(self) -> Any:
+        """The ASGI application; None while the database is being overwritten."""
+        return self._opened.app if self._opened else None
+
+    @property
+    def datasette(self) -> SiteDatasette:
+        """The Datasette over the open database."""
+        assert self._opened is not None
+        return self._opened.datasette
+
+    @property
+    def identity(self) -> Identity | None:
+        """The identity of the open database; None while it is being overwritten."""
+        return self._opened.identity if self._opened else None
+
+    def refresh(self) -> bool:
+        """Open the file at the path if it is another one; return whether it was opened.
+
+        A file that cannot be served is reported once, and the old one is served on. If the old one
+        itself was overwritten, it is closed.
+        """
+        identity = identity_of(self.path)
+        if identity is None:
+            self._log_once(Event.MISSING, MISSING)
+            return False
+        if identity in (self.identity, self._refused):
+            return False
+        if identity.file == self._file:
+            # The content has changed below the open connections.
+            self._close()
+            age = time.time() - identity.time_ns / 1e9
+            if 0 <= age < SETTLED_SECONDS:
+                self._log_once(Event.OVERWRITTEN, OVERWRITTEN)
+                return False
+        return self._replace(identity)
+
+    def _replace(self, identity: Identity) -> bool:
+        try:
+            with self.while_opening():
+                opened = _opened(self.path, self._options)
+        except DatabaseError as error:
+            self._refused = identity
+            old = "the old content is served on" if self._opened else "all requests get status 503"
+            self._log_once(Event.REFUSED, f"the new file is refused, and {old}: {error}")
+            return False
+        self._close()
+        self._opened = opened
+        self._file = opened.identity.file
+        self._refused = None
+        for note in self._logged.values():
+            note[:] = bytes(_DIGEST_BYTES)
+        return True
+
+    def _close(self) -> None:
+        if self._opened is not None:
+            self._opened.datasette.close_database()
+            self._opened = None
+
+    def _log_once(self, event: Event, text: str) -> None:
+        """Write a line unless it was the last one about such an event, from any process."""
+        digest = sha256(text.encode()).digest()
+        if self._logged[event][:] != digest:
+            self._logged[event][:] = digest
+            log(f"{self.path}: {text}")
+
+
+def _opened(path: Path, options: SiteOptions) -> Opened:
+    """Return the opened database of a path, after its first page was made.
+
+    Raises:
+        DatabaseError: see `Served`.
+    """
+    identity = identity_of(path)
+    open_database(path).close()
+    # Datasette does not notice that inspect data belong to another file.
+    datasette = datasette_of(path, current_inspection(path), options)
+    app = datasette.app()
+    status = asyncio.run(_first_status(app))
+    if identity is None or identity != identity_of(path):
+        raise DatabaseError(f"{path}: it changes while it is opened")
+    if status >= 500:
+        raise DatabaseError(f"{path}: its first page fails with status {status}")
+    return Opened(identity, datasette, app)
+
+
+async def _first_status(app: Any) -> int:
+    """Return the status of `/`. Making it opens the database, and reads what each page needs."""
+    statuses = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "scheme": "http",
+        "path": "/",
+        "raw_path": b"/",
+        "query_string": b"",
+        "headers": [(b"host", b"localhost")],
+    }
+    await app(scope, receive, send)
+    return int(statuses[0]) if statuses else 500

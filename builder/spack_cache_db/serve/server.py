@@ -1,0 +1,188 @@
+"""Starts gunicorn: its settings, the limits of its processes, and the log.
+
+gunicorn starts a process for each worker, and ends one whose request lasts longer than
+`PAGE_SECONDS`. A worker is a fork of this process, which has opened the database and made its first
+page, so that it starts within milliseconds.
+"""
+
+from __future__ import annotations
+
+import logging
+import mmap
+import os
+import resource
+import signal
+import socket
+import struct
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gunicorn.app.base import BaseApplication
+from gunicorn.glogging import Logger
+
+from spack_cache_db.serve.application import NOTE_BYTES, Application, Process, read_note
+from spack_cache_db.serve.datasette_app import SiteOptions
+from spack_cache_db.serve.served import Identity, Served
+from spack_cache_db.site.log import log
+from spack_cache_db.site.sandbox.statements import bound_heap
+
+PAGE_SECONDS = 5
+"""Longest time between two parts of a response; gunicorn looks once a second."""
+GRACE_SECONDS = 3
+"""Seconds that unfinished responses get after a signal to end."""
+MOST_REQUESTS = 2_000
+"""Requests of one process; a new one frees the memory that the old one has kept."""
+BOUNDS = {
+    "RLIMIT_DATA": 320 << 20,
+    "RLIMIT_FSIZE": 256 << 20,
+    "RLIMIT_CORE": 0,
+    "RLIMIT_NOFILE": 256,
+}
+"""Limits of a process, by their names in the module `resource`; SQLite sorts in files."""
+OOM_SCORE = "500"
+"""`oom_score_adj`: if memory runs out, Linux ends a worker before the process that starts them."""
+ACCESS_LINE = '%(t)s %({x-forwarded-for}i)s %(h)s "%(r)s" %(s)s %(M)sms %(B)s'
+"""Time, visitor behind a proxy, address, request, status, milliseconds, bytes."""
+
+_IDENTITY = struct.Struct("QQQQ")
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """Options of `serve` for the processes.
+
+    Attributes:
+        workers: the number of processes.
+        hosts: see `Application`.
+        proxy: see `Application`.
+        access_log: whether each request is a line of the log.
+    """
+
+    workers: int
+    hosts: frozenset[str] | None = None
+    proxy: str | None = None
+    access_log: bool = False
+
+
+def default_workers() -> int:
+    """Return the number of processes for this machine: some may be busy with one visitor."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(max(2 * (cores or 1), 4), 8)
+
+
+class Server(BaseApplication):  # type: ignore[misc]
+    """gunicorn with a database.
+
+    Raises:
+        DatabaseError: the database cannot be served, or Datasette refuses the options.
+    """
+
+    def __init__(
+        self,
+        database: Path,
+        site: SiteOptions,
+        options: ServerOptions,
+        listener: socket.socket,
+    ) -> None:
+        bound_heap()
+        self._options = options
+        self._listener = listener
+        self._announced = mmap.mmap(-1, _IDENTITY.size)
+        self._had_terminal = sys.stdin is not None and sys.stdin.isatty()
+        self._served = Served(database, site)
+        self._application = Application(
+            self._served, listener, options.hosts, options.proxy, self._announce
+        )
+        super().__init__()
+
+    def load_config(self) -> None:
+        """Set gunicorn's settings (docs.gunicorn.org/en/stable/settings.html)."""
+        settings: dict[str, Any] = {
+            # gunicorn closes it.
+            "bind": [f"fd://{os.dup(self._listener.fileno())}"],
+            "workers": self._options.workers,
+            "worker_class": "sync",
+            "timeout": PAGE_SECONDS,
+            "graceful_timeout": GRACE_SECONDS,
+            "max_requests": MOST_REQUESTS,
+            "max_requests_jitter": MOST_REQUESTS // 4,
+            "preload_app": True,
+            "control_socket_disable": True,
+            # The address of a form can be long; the site has its own limits (`middleware`).
+            "limit_request_line": 0,
+            "limit_request_field_size": 16_000,
+            "forwarded_allow_ips": "",
+            "proc_name": "spack-cache-db",
+            "loglevel": "warning",
+            "logger_class": Log,
+            "accesslog": "-" if self._options.access_log else None,
+            "access_log_format": ACCESS_LINE,
+            "pre_fork": self._before_fork,
+            "post_worker_init": self._after_fork,
+            "child_exit": self._after_end,
+        }
+        for name, value in settings.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Application:
+        """Return the WSGI application."""
+        return self._application
+
+    def reload(self) -> None:
+        """Open a new database, after SIGHUP; gunicorn then replaces all processes.
+
+        A process that has noticed a new database sends the signal. If the terminal of this process
+        has been closed, the server ends.
+        """
+        if self._had_terminal and not os.isatty(0):
+            raise StopIteration
+        self._served.refresh()
+
+    def _announce(self, identity: Identity | None) -> None:
+        """Have the parent of this process open the new database; one process is enough."""
+        note = _IDENTITY.pack(*identity) if identity else b""
+        if note and self._announced[:] != note:
+            self._announced[:] = note
+            with suppress(ProcessLookupError):
+                os.kill(os.getppid(), signal.SIGHUP)
+
+    def _before_fork(self, _: Any, worker: Any) -> None:
+        worker.shared = mmap.mmap(-1, NOTE_BYTES)
+
+    def _after_fork(self, worker: Any) -> None:
+        limit_process()
+        self._application.join(Process(worker.notify, worker.shared))
+
+    def _after_end(self, _: Any, worker: Any) -> None:
+        """Write a line if a process has ended while it answered a request."""
+        request, began = read_note(worker.shared)
+        worker.shared.close()
+        if request:
+            log(f"ended process {worker.pid} after {time.time() - began:.1f} s: {request}")
+
+
+class Log(Logger):  # type: ignore[misc]
+    """gunicorn's log, on standard error."""
+
+    def setup(self, cfg: Any) -> None:
+        """Write the access log to standard error as well."""
+        super().setup(cfg)
+        for handler in self.access_log.handlers:
+            if isinstance(handler, logging.StreamHandler):
+                handler.setStream(sys.stderr)
+
+    def critical(self, *_: Any, **__: Any) -> None:
+        """Leave out that a process took too long: `_after_end` writes that, with the request."""
+
+
+def limit_process() -> None:
+    """Apply the limits of this process, as far as the system allows it."""
+    for name, limit in BOUNDS.items():
+        with suppress(OSError, ValueError):
+            resource.setrlimit(getattr(resource, name), (limit, limit))
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(OOM_SCORE, encoding="ascii")

@@ -1,0 +1,82 @@
+"""`/-/health.json`: whether the database answers, and how old its data are.
+
+For containers, proxies and monitors: the status is 200, or 503 if a monitor should report it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from spack_cache_db.database_file import looked_at
+from spack_cache_db.query import json_text
+from spack_cache_db.query.database import select
+from spack_cache_db.schema import AS_OF, SCHEMA_VERSION
+from spack_cache_db.site.allowances import allowances_of
+from spack_cache_db.site.answers import Answer, data
+from spack_cache_db.site.catalogues import published
+from spack_cache_db.site.sandbox.statements import time_limit
+
+HEALTH = r"^/-/health\.json$"
+FACTS = """
+SELECT (SELECT count(*) FROM specs),
+    coalesce(
+        (SELECT value FROM origin WHERE name = :as_of),
+        (SELECT max(date) FROM releases)
+    )
+"""
+_QUERY_SECONDS = 1.0
+_DAY = 86_400
+
+
+async def health(datasette: Any, send: Any) -> None:
+    """Send the state of the published database."""
+    answer = await _state(datasette)
+    await answer._replace(headers=(*answer.headers, ("cache-control", "no-store"))).asgi_send(send)
+
+
+async def _state(datasette: Any) -> Answer:
+    database = published(datasette)
+
+    def read(conn: sqlite3.Connection) -> tuple[Any, ...]:
+        with time_limit(conn, _QUERY_SECONDS):
+            (facts,) = select(conn, FACTS, as_of=AS_OF)
+        return facts
+
+    try:
+        specs, as_of = await database.execute_fn(read)
+    except sqlite3.Error as error:
+        problem = f"the database does not answer: {error}"
+        return data(json_text({"ok": False, "problem": problem}), "json", status=503)
+    looked = looked_at(Path(database.path))
+    age = _days_since(as_of)
+    look_age = _days_since(looked)
+    # A source may have had nothing new for long; what counts is that somebody looked.
+    newest = age if look_age is None else look_age
+    most_days = allowances_of(datasette).stale_days
+    is_stale = most_days is not None and (newest is None or newest > most_days)
+    state = {
+        "ok": not is_stale,
+        "problem": f"no build has looked for {most_days:g} days" if is_stale else None,
+        "schema_version": SCHEMA_VERSION,
+        "sha256": database.hash,
+        "specs": specs,
+        "as_of": as_of,
+        "age_days": age,
+        "looked_at": looked,
+        "look_age_days": look_age,
+    }
+    return data(json_text(state), "json", status=503 if is_stale else 200)
+
+
+def _days_since(text: str | None) -> float | None:
+    """Return the age of a date or time in days; None if it is unknown."""
+    try:
+        time = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    return round((datetime.now(UTC) - time).total_seconds() / _DAY, 2)

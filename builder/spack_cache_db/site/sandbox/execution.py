@@ -1,0 +1,104 @@
+"""Runs the statements of Datasette's pages within the limits of `statements`.
+
+Datasette cuts a result after `max_returned_rows`. HTML and JSON objects say so. Other forms get all
+rows, or an error if there are too many.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from datasette.database import QueryInterrupted, Results
+
+from spack_cache_db.database_file import is_interrupted
+from spack_cache_db.site.sandbox import statements
+
+
+@dataclass
+class Reading:
+    """How the response to a request uses the rows of its statements.
+
+    Attributes:
+        is_page: whether the response is HTML.
+        takes_all: whether the form of the response cannot say that rows are missing.
+        is_stream: whether the statements read one part of a table after the other.
+        refusal: the message of SQLite if it refused a statement of the request.
+    """
+
+    is_page: bool = False
+    takes_all: bool = False
+    is_stream: bool = False
+    refusal: str = ""
+
+
+_reading: ContextVar[Reading] = ContextVar("reading", default=Reading())  # noqa: B039
+
+
+def begin_reading(reading: Reading) -> None:
+    """Set how this request uses rows; its statements are those of the same task."""
+    _reading.set(reading)
+
+
+def refusal() -> str:
+    """Return SQLite's message if it refused a statement of the request, else an empty text."""
+    return _reading.get().refusal
+
+
+def limit_statements(datasette: Any) -> None:
+    """Run all statements of Datasette with `execute`, for each database that has a file."""
+    for database in datasette.databases.values():
+        if database.path:
+            database.execute = partial(execute, datasette, database)
+
+
+async def execute(
+    datasette: Any,
+    database: Any,
+    sql: str,
+    params: Any = None,
+    truncate: bool = False,
+    custom_time_limit: int | None = None,
+    page_size: int | None = None,
+    log_sql_errors: bool = True,
+) -> Any:
+    """Run a statement as `Database.execute` of Datasette does, within our limits.
+
+    Raises:
+        QueryInterrupted: the statement took too long.
+        sqlite3.Error: SQLite refused the statement, or its result is too large.
+        MemoryError: the statement needs more memory than SQLite may use.
+    """
+    reading = _reading.get()
+    longest = datasette.sql_time_limit_ms
+    milliseconds = min(custom_time_limit or longest, longest)
+
+    # A page of that size asks for one row more, to know whether there is a next page.
+    most_rows = int(datasette.max_returned_rows)
+    if most_rows == (page_size or datasette.page_size):
+        most_rows += 1
+    is_cut = truncate and not reading.takes_all
+    # Datasette gives the same options for a query and for a table without `_size` in its address.
+    is_shown = reading.is_page and truncate and page_size is None
+
+    values: Any = {} if params is None else params
+    call = statements.run_part if reading.is_stream else statements.run_statement
+    limits = (most_rows if is_cut else None, datasette.page_size if is_shown else None)
+
+    def run(conn: sqlite3.Connection) -> statements.Rows:
+        with statements.time_limit(conn, milliseconds / 1000):
+            return call(conn, sql, values, *limits)
+
+    try:
+        result = await database.execute_fn(run)
+    except (sqlite3.Error, MemoryError) as error:
+        if is_interrupted(error):
+            shown = dict(values) if isinstance(values, Mapping) else values
+            raise QueryInterrupted(error, sql, shown) from None
+        reading.refusal = str(error)
+        raise
+    return Results(result.rows, result.is_cut, result.description)

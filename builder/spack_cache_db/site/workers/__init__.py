@@ -1,1 +1,0 @@
-"""Worker processes, which run visitors' statements and make pages, within bounds."""

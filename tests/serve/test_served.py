@@ -1,0 +1,188 @@
+"""The database of a server process: what it refuses, and how it notices another file."""
+
+import asyncio
+import json
+import os
+import shutil
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+from spack_cache_db.build import build
+from spack_cache_db.database_file import inspect_path
+from spack_cache_db.errors import DatabaseError
+from spack_cache_db.serve.datasette_app import SiteOptions
+from spack_cache_db.serve.served import SETTLED_SECONDS, Served
+from tests.pagetexts import page, write
+
+
+def built(folder: Path, name: str) -> Path:
+    """Return a database with one package of this name."""
+    file = folder / f"{name}.db"
+    build([str(write(folder / f"pages-{name}", one=page(name)))], file)
+    return file
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """The database with the package `old-one`."""
+    return built(tmp_path, "old-one")
+
+
+@pytest.fixture
+def new(tmp_path: Path) -> Path:
+    """The database with the package `new-one`."""
+    return built(tmp_path, "new-one")
+
+
+@pytest.fixture
+def served(old: Path, tmp_path: Path) -> Served:
+    """A copy of the old one that is served."""
+    file = tmp_path / "served.db"
+    shutil.copy(old, file)
+    return Served(file, SiteOptions())
+
+
+def get(served: Served, path: str, **headers: str) -> httpx.Response:
+    """Return the response of the Datasette that is served."""
+    response: httpx.Response = asyncio.run(served.datasette.client.get(path, headers=headers))
+    return response
+
+
+def has(served: Served, name: str) -> bool:
+    """Return whether a package has a page."""
+    return get(served, f"/package/{name}").status_code == 200
+
+
+def settle(file: Path) -> None:
+    """Pretend that a file was written some time ago."""
+    written = time.time() - SETTLED_SECONDS - 1
+    os.utime(file, (written, written))
+
+
+def test_a_stale_inspect_file_is_not_believed(old: Path) -> None:
+    """An inspect file of another database is replaced by what this one really holds."""
+    inspected = json.loads(inspect_path(old).read_text(encoding="utf-8"))
+    inspected["spack-cache"]["hash"] = "0" * 64
+    inspected["spack-cache"]["tables"]["specs"]["count"] = 999
+    inspect_path(old).write_text(json.dumps(inspected), encoding="utf-8")
+    counts = Served(old, SiteOptions()).datasette.get_database("spack-cache").cached_table_counts
+
+    assert counts["specs"] == 1
+
+
+def test_a_file_that_is_moved_there_is_opened(
+    served: Served, new: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The next request has the new content, once; nothing is said."""
+    assert has(served, "old-one")
+    assert not served.refresh()
+    new.replace(served.path)
+    assert served.refresh()
+    assert not served.refresh()
+
+    assert has(served, "new-one")
+    assert not has(served, "old-one")
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("content", [b"", b"no database", None])
+def test_another_file_is_refused_once(
+    content: bytes | None, served: Served, new: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What cannot be served, or a missing file, is one line of log, and the old one is shown."""
+    bad = served.path.with_name("bad")
+    bad.write_bytes(new.read_bytes()[:-3000] if content is None else content)
+    bad.replace(served.path)
+    for _ in range(3):
+        assert not served.refresh()
+        assert has(served, "old-one")
+    served.path.unlink()
+    for _ in range(3):
+        assert not served.refresh()
+        assert has(served, "old-one")
+    refused, missing = capfd.readouterr().err.splitlines()
+    assert "the new file is refused, and the old content is served on" in refused
+    assert "there is no such file any more" in missing
+
+    new.replace(served.path)
+    assert served.refresh()
+    assert has(served, "new-one")
+
+
+def test_a_file_that_is_overwritten_is_closed_until_it_is_whole(
+    served: Served, new: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Neither the old content nor a part of the new one is shown; one line says why."""
+    whole = new.read_bytes()
+    for end in (4096, 8192, len(whole)):
+        served.path.write_bytes(whole[:end])
+        assert not served.refresh()
+        assert served.app is None
+    served.path.write_bytes(whole[:8192])
+    settle(served.path)
+    assert not served.refresh()
+    assert served.app is None
+    served.path.write_bytes(whole)
+    settle(served.path)
+    assert served.refresh()
+
+    assert has(served, "new-one")
+    overwritten, refused = capfd.readouterr().err.splitlines()
+    assert "overwritten in place" in overwritten
+    assert "all requests get status 503" in refused
+
+
+def test_a_range_is_of_the_file_of_its_tag(served: Served, new: Path) -> None:
+    """Even between the move and the next look, a download has the bytes that it was tagged for."""
+    old = served.path.read_bytes()
+    first = get(served, "/spack-cache.db", Range="bytes=0-99")
+    new.replace(served.path)
+    headers = {"Range": "bytes=100-", "If-Range": first.headers["etag"]}
+    rest = get(served, "/spack-cache.db", **headers)
+    assert first.content + rest.content == old
+    served.refresh()
+    whole = get(served, "/spack-cache.db", **headers)
+
+    assert (rest.status_code, whole.status_code) == (206, 200)
+    assert whole.content == served.path.read_bytes()
+
+
+def refusal(file: Path) -> str:
+    """Return why a file is not served."""
+    with pytest.raises(DatabaseError) as caught:
+        Served(file, SiteOptions())
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("start", "new", "message"),
+    [
+        (-3000, b"", "is damaged: "),
+        (10_000, b"\xff" * 9_000, "is damaged: "),
+        (100, bytes(3996), "is damaged: "),
+        (0, b"something else", "expected a file made by build"),
+    ],
+)
+def test_a_damaged_file_is_refused(
+    start: int, new: bytes, message: str, samples_file: Path, tmp_path: Path
+) -> None:
+    """A file that is cut off, overwritten, or of another kind is refused before it is served."""
+    data, copy = samples_file.read_bytes(), tmp_path / "damaged.db"
+    copy.write_bytes(data[:start] + new + (data[start + len(new) :] if start > 0 else b""))
+    assert message in refusal(copy)
+
+
+def test_a_file_without_a_table_is_refused(samples_file: Path, tmp_path: Path) -> None:
+    """A missing table, a folder and a missing file are reported as they are."""
+    copy = Path(shutil.copy(samples_file, tmp_path))
+    with closing(sqlite3.connect(copy)) as connection:
+        connection.execute("DROP TABLE listings")
+    assert refusal(copy).endswith(", or build it again")
+    assert refusal(tmp_path).endswith(": is a folder, expected a regular file")
+    assert "no such file; build one with: " in refusal(tmp_path / "missing.db")
