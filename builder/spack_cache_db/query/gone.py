@@ -13,7 +13,11 @@ from spack_cache_db.query.configurations import HASH_BEGINS, IN_STACK
 from spack_cache_db.query.database import Lookups, select, select_in
 from spack_cache_db.query.selection import configuration_ids
 
-HAS_GONE = "SELECT EXISTS (SELECT 1 FROM specs WHERE is_gone)"
+# Most databases have no copies, and many specs.
+HAS_GONE = """
+SELECT EXISTS (SELECT 1 FROM releases WHERE is_copy)
+  AND EXISTS (SELECT 1 FROM specs WHERE is_gone)
+"""
 OF_CONFIGURATIONS = f"""
 SELECT specs.id, specs.configuration, specs.last_seen
 FROM json_each(:ids) AS wanted

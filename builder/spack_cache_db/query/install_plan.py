@@ -19,6 +19,7 @@ from spack_cache_db.query.proposal import propose_among
 from spack_cache_db.query.proposal_rule import build_words
 from spack_cache_db.query.records import question_of
 from spack_cache_db.query.selection import ResultSet, counted_part, matching
+from spack_cache_db.records import Configuration
 from spack_cache_db.spack.parser import parser_of
 
 EXAMPLES = ("hdf5", "py-numpy", "zlib-ng", "zlib", "cmake")
@@ -222,6 +223,14 @@ def choose_example(lookups: Lookups, release: Release) -> Chosen | None:
         chosen = choose(lookups, matching(lookups, (of_package, of_release)))
         return chosen if chosen is not None and chosen.commands.commands else None
     return None
+
+
+def plan_of_spec(
+    lookups: Lookups, spec: int, configuration: Configuration, release: str | None = None
+) -> InstallPlan | None:
+    """Return how to install or load one spec, given by id; None if nothing ever listed it."""
+    chosen = _chosen(lookups, spec, build_words(configuration), None, release)
+    return None if chosen is None else chosen.plan
 
 
 def _lost(lookups: Lookups, results: ResultSet) -> Chosen | None:

@@ -127,6 +127,15 @@ def binary(site: Site, request: Request, hash: str) -> Answer:
     return site.page(request, "candidates.html", prefix=hash, candidates=specs)
 
 
+def binary_json(site: Site, request: Request, hash: str) -> Answer:
+    """Return `/spec/<hash>.json`: a binary, and how to install it."""
+    record = spec.spec_record(site.lookups, hash, request.args.get("release"))
+    if record is None:
+        message = f"no spec in this database has the hash {hash!r}: give all 32 characters"
+        return refused(message, "json", 404)
+    return data(json_text(record), "json")
+
+
 OVERVIEWS: dict[str, tuple[Callable[..., dict[str, Any]], str]] = {
     "release": (overviews.load_release, "build_listings"),
     "stack": (overviews.load_stack, "spec_stacks"),
@@ -372,6 +381,7 @@ ROUTES: tuple[Route, ...] = (
     Route(rf"^/diff/(?P<old>.+?)\.\.\.(?P<new>.+?){_FORMS}", comparison, _SIDES),
     Route(rf"^/package/{_PACKAGE}\.json$", package_json),
     Route(rf"^/package/{_PACKAGE}$", package, (*Filters.names(), *_NARROWING)),
+    Route(r"^/spec/(?P<hash>[^/]+)\.json$", binary_json, ("release",)),
     Route(r"^/spec/(?P<hash>[^/]+)$", binary, (*_NARROWING, "page")),
     Route(rf"^/(?P<subject>release)/{_RELEASE}$", overview),
     Route(rf"^/(?P<subject>stack)/{_STACK}$", overview),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.commands import run
 from tests.forms import every_form
 from tests.histories import FIRST
 from tests.indexes import hash_of
@@ -185,6 +186,24 @@ async def test_data_and_badges_name_lost_binaries(served: Any) -> None:
     assert ">gone from its mirror<" in (await get(served, "/badge/solo.svg")).text
     feed = (await get(served, "/feed.atom?package=solo")).text
     assert "site-2026-11-02: 0 added, 2 removed" in feed
+
+
+@pytest.mark.asyncio
+async def test_the_json_of_a_binary_has_the_facts_of_its_box(served: Any, forms: Path) -> None:
+    """By the names of `find --hashes --json` and of `find --install --json`."""
+    for package in BOXES:
+        record = json.loads((await get(served, f"/spec/{hash_of(package)}.json")).text)
+        found = json.loads(run("find", package, "--hashes", "--install", "--json", forms).stdout)
+        (row,) = found["found"]
+        shared = record.keys() & row.keys()
+        assert {"package", "hash", "releases", "last_seen", "is_gone"} <= shared
+        assert {key: record[key] for key in shared} == {key: row[key] for key in shared}
+        assert record["kind"] == "binary"
+        assert {**found["install"], "reason": None} == record["install"]
+    gone = json.loads((await get(served, f"/spec/{hash_of('solo')}.json")).text)
+    assert (gone["kind"], gone["is_gone"], gone["install"]["commands"]) == ("gone", True, [])
+    refused = await get(served, f"/spec/{hash_of('nothing')}.json")
+    assert refused.status_code == 404
 
 
 @pytest.mark.asyncio

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from spack_cache_db.query.commands import Commands
 from spack_cache_db.query.comparison import differences
@@ -28,6 +29,7 @@ from spack_cache_db.query.graph import (
     trees_of,
 )
 from spack_cache_db.query.install_commands import closures_in, mirror_commands
+from spack_cache_db.query.install_plan import plan_of_spec
 from spack_cache_db.query.load_commands import installations_of
 from spack_cache_db.records import INSTALLED, Configuration
 from spack_cache_db.site.pages.configurations import MOST_NODES, ComparedSpec, compared_specs
@@ -74,6 +76,35 @@ class SpecPage:
 def is_hash_prefix(text: str) -> bool:
     """Return whether a text can be a hash or the start of one."""
     return re.fullmatch("[a-z2-7]{7,32}", text) is not None
+
+
+def spec_record(
+    lookups: Lookups, dag_hash: str, release: str | None = None
+) -> dict[str, Any] | None:
+    """Return the object of `/spec/<hash>.json`; None if no spec has this full hash.
+
+    Its keys are those of `find --hashes --json`, and `install` is that of `find --install --json`.
+    """
+    stored = stored_spec(lookups.conn, dag_hash)
+    if stored is None:
+        return None
+    (counted,) = configurations_by_id(lookups, [stored.configuration])
+    configuration = counted.configuration
+    releases = [listing.release for listing in listings_of(lookups.conn, dag_hash)]
+    chosen = release if release in releases else None
+    node = read_nodes(lookups.conn, [stored.id])[stored.id]
+    plan = plan_of_spec(lookups, stored.id, configuration, chosen)
+    return {
+        **configuration._asdict(),
+        "hash": dag_hash,
+        "kind": node.kind,
+        "releases": releases,
+        "stacks": stored.stacks,
+        "first_seen": stored.first_seen,
+        "last_seen": stored.last_seen,
+        "is_gone": node.is_gone,
+        "install": None if plan is None else plan.as_dict(),
+    }
 
 
 def load_spec(
