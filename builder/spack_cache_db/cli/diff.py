@@ -57,7 +57,8 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
 
     Configurations in both releases are grown (gained hashes), shrunk (lost hashes) or rebuilt
     (both). If FILE was built from indexes or mirrors, the report names the dependencies that
-    caused the rebuilds.
+    caused the rebuilds. Between two installations, or two stacks of a release, nothing is removed
+    or added: the report says which side has what.
 
     Exit status: 0 if nothing changed, 1 if something did or neither side has a binary, 2 for
     an error.
@@ -135,8 +136,9 @@ def _cases(databases: DatabaseDiff) -> Iterator[Case]:
             for row in configurations:
                 name = " ".join((row.configuration.summary, *row.configuration.variants))
                 counts = f"{row.specs.removed:,} of its binaries removed, {row.specs.kept:,} kept"
-                is_lost = change in ("removed", "shrunk")
-                yield Case(release, name, failure=f"{change}: {counts}" if is_lost else "")
+                failure = f"{change}: {counts}" if change in ("removed", "shrunk") else ""
+                # Beside each other, neither side has lost anything.
+                yield Case(release, name, failure="" if release_diff.place else failure)
     lost = {*databases.names.removed}
     for name, text in _only_in_one(databases):
         yield Case(name, f"the release {name}", failure=text if name in lost else "")
@@ -150,17 +152,20 @@ def _sections(release_diff: Diff) -> Iterator[tuple[str, list[str]]]:
                 getattr(delta, change)
                 for delta in (release_diff.packages, release_diff.versions, release_diff.stacks)
             )
-            yield from _section(f"Packages {change}", len(packages), packages)
+            word = release_diff.words[change]
+            yield from _section(f"Packages {word}", len(packages), packages)
             groups = grouped(versions).items()
             lines = [f"{package} {', '.join(names)}" for package, names in groups]
-            yield from _section(f"Versions {change}", len(versions), lines)
-            yield from _section(f"Stacks {change}", len(stacks), stacks)
+            yield from _section(f"Versions {word}", len(versions), lines)
+            yield from _section(f"Stacks {word}", len(stacks), stacks)
         counts = Counter(row.configuration.package for row in configurations)
         lines = [f"{name}: {counted(count, 'configuration')}" for name, count in counts.items()]
-        yield from _section(f"Configurations {change}", len(configurations), lines)
+        title = f"Configurations {release_diff.words[change]}"
+        yield from _section(title, len(configurations), lines)
     causes = release_diff.causes or ()
     lines = [f"{cause}: {counted(cause.configurations, 'configuration')}" for cause in causes]
-    yield from _section("Causes of rebuilds", len(lines), lines)
+    title = "Dependencies that differ" if release_diff.place else "Causes of rebuilds"
+    yield from _section(title, len(lines), lines)
 
 
 def _section(title: str, total: int, lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -81,6 +81,8 @@ class Diff(NotebookTable):
         specs: all hashes, counted.
         causes: why configurations were rebuilt, as far as dependencies are recorded; None if there
             were too many to compare.
+        place: the word before a side that exists beside the other, `on` for installations and `in`
+            for stacks; empty if `new` follows `old`, so that something was removed and added.
     """
 
     old: str
@@ -94,6 +96,20 @@ class Diff(NotebookTable):
     stacks: Delta[str]
     specs: Amount
     causes: tuple[Cause, ...] | None
+    place: str = ""
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The words for people for each change: `removed`, or `only on derecho`."""
+        if not self.place:
+            return {change: change for change in CHANGE_WORDS}
+        return {
+            "removed": f"only {self.place} {self.old}",
+            "added": f"only {self.place} {self.new}",
+            "grown": f"with more {self.place} {self.new}",
+            "shrunk": f"with fewer {self.place} {self.new}",
+            "rebuilt": "with other hashes",
+        }
 
     @property
     def is_empty(self) -> bool:
@@ -113,6 +129,15 @@ class Diff(NotebookTable):
         kept, added, removed = self.specs
         if self.is_empty:
             return f"{self.new} has the same {kept:,} binaries as {self.old}."
+        if self.place:
+            words = self.words
+            return (
+                f"{counted(removed, 'binary', 'binaries')} {words['removed']}, {added:,}"
+                f" {words['added']}, {kept:,} {self.place} both; of the configurations"
+                f" {self.place} both, {len(self.grown):,} {words['grown']},"
+                f" {len(self.shrunk):,} {words['shrunk']} and {len(self.rebuilt):,}"
+                f" {words['rebuilt']}."
+            )
         return (
             f"From {self.old} to {self.new}, {counted(removed, 'binary', 'binaries')} "
             f"{'was' if removed == 1 else 'were'} removed, {added:,} added and {kept:,} kept; "
@@ -313,6 +338,7 @@ class Changes:
     versions: Delta[tuple[str, str]]
     stacks: Delta[str]
     specs: Amount
+    place: str = ""
 
     @property
     def by_change(self) -> dict[str, list[int]]:
@@ -337,6 +363,7 @@ class Changes:
             stacks=self.stacks,
             specs=self.specs,
             causes=self.causes(most_explained),
+            place=self.place,
         )
 
     def configurations(self) -> dict[str, tuple[ChangedConfiguration, ...]]:
@@ -374,7 +401,22 @@ def compare(
     sides = [_side(lookups, text, stack) for text in (old, new)]
     scope = scope_of(lookups, **narrowing)
     texts = [":".join(condition.text for condition in side) for side in sides]
-    return _changes(Numbering(lookups), texts, *(_listed(lookups, side, scope) for side in sides))
+    before, after = (_listed(lookups, side, scope) for side in sides)
+    changes = _changes(Numbering(lookups), texts, before, after)
+    return replace(changes, place=_place(lookups, texts))
+
+
+def _place(lookups: Lookups, sides: Sequence[str]) -> str:
+    """Return the word before sides that exist beside each other; empty for an older and a newer.
+
+    Nothing is removed between two machines, or between two stacks of one release.
+    """
+    kinds = {release.name: release.kind for release in lookups.releases.values()}
+    releases = [side if side in kinds else side.rpartition(":")[0] for side in sides]
+    if releases[0] == releases[1]:
+        return "" if sides[0] == sides[1] else "in"
+    is_installed = any(kinds.get(release) == "installed" for release in releases)
+    return "on" if is_installed else ""
 
 
 def _changes(
