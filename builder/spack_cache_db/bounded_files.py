@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
+from spack_cache_db.arguments import wrong
 from spack_cache_db.errors import ArgumentError, OutputError, reason
 
 LARGE = 2**20
@@ -176,7 +177,7 @@ def checked_paths(paths: object) -> list[str]:
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
     if isinstance(paths, bytes) or not isinstance(paths, Iterable):
-        raise _wrong_type("paths", paths, "a path or several, str or Path")
+        raise wrong("paths", paths, "a path or several, str or Path")
     checked = [_checked_path("a path", path) for path in paths]
     if not checked:
         raise ArgumentError("paths is empty, expected at least one file or folder")
@@ -194,8 +195,4 @@ def checked_file(name: str, file: object, description: str = "a file made by bui
 def _checked_path(name: str, value: object) -> str:
     if isinstance(value, str | os.PathLike) and isinstance(path := os.fspath(value), str):
         return path
-    raise _wrong_type(name, value, "str or Path")
-
-
-def _wrong_type(name: str, value: object, expected: str) -> ArgumentError:
-    return ArgumentError(f"{name} is {value!r:.60} ({type(value).__name__}), expected {expected}")
+    raise wrong(name, value, "str or Path")

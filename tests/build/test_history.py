@@ -242,5 +242,5 @@ def test_a_day_that_is_none_is_refused(day: str, tmp_path: Path) -> None:
     result = run("build", tmp_path, "-o", tmp_path / "x.db", "--snapshot", day)
     message = f"Error: snapshot is {day!r}, expected a day such as 2026-11-25\n"
     assert (result.exit_code, result.stderr) == (2, message)
-    with pytest.raises(ArgumentError, match="keep_snapshots is 0, expected a number from 1"):
+    with pytest.raises(ArgumentError, match="keep_snapshots is 0, expected a whole number from 1"):
         build(tmp_path, tmp_path / "x.db", snapshot="2026-11-25", keep_snapshots=0)

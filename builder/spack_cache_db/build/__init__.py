@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
+from spack_cache_db.arguments import checked, checked_with, texts
 from spack_cache_db.bounded_files import DEFAULT_MAX_PAGE_SIZE, AnyPath, checked_file, checked_paths
 from spack_cache_db.errors import ArgumentError, Fault
 from spack_cache_db.records import is_name
@@ -89,12 +90,9 @@ class Input(NamedTuple):
         day = None if snapshot is None else str(snapshot)
         if day is not None:
             _require_day(day)
-        if keep_snapshots is not None and keep_snapshots < 1:
-            raise ArgumentError(f"keep_snapshots is {keep_snapshots}, expected a number from 1")
         if keep_snapshots is not None and day is None:
             expected = "expected a day of today's sources as well: --snapshot DATE (snapshot=)"
             raise ArgumentError(f"keep_snapshots is {keep_snapshots}, {expected}")
-        dropped = (drop,) if isinstance(drop, str) else tuple(drop)
         trees = tuple((name, checked_paths(path)[0]) for name, path in installations)
         names = [(key, options.get(key)) for key in ("release", "stack")]
         for kind, name in (*names, *(("installation", name) for name, _ in trees)):
@@ -110,7 +108,7 @@ class Input(NamedTuple):
         lists = (path if isinstance(path, tuple) else (None, path) for path in modules)
         return cls(
             checked_paths(paths) if paths or not trees else [],
-            snapshots=Snapshots(day, keep_snapshots, dropped),
+            snapshots=Snapshots(day, keep_snapshots, texts("drop", drop)),
             installations=trees,
             modules=tuple((release, checked_paths(path)[0]) for release, path in lists),
             recipes=recipes or {},
@@ -173,6 +171,7 @@ class Report:
         return {**asdict(self), "faults": faults, "snapshots": self.snapshots._asdict()}
 
 
+@checked
 def build(
     paths: AnyPath | Iterable[AnyPath],
     output: AnyPath,
@@ -260,6 +259,7 @@ def build(
     return pipeline.build(inputs, file, keep_going=keep_going, force=force)
 
 
+@checked_with(ReadOptions.__annotations__)
 def check(
     paths: AnyPath | Iterable[AnyPath], **options: Unpack[ReadOptions]
 ) -> tuple[tuple[Fault, ...], tuple[Fault, ...]]:

@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Unpack
 
 from spack_cache_db import schema
+from spack_cache_db.arguments import checked_with
 from spack_cache_db.bounded_files import AnyPath, checked_file, sha256_of
 from spack_cache_db.build import Input, ReadOptions
 from spack_cache_db.database_file import damage_as_error, open_database
@@ -100,6 +101,7 @@ class Verification:
         return asdict(self) | texts
 
 
+@checked_with(ReadOptions.__annotations__)
 def verify(
     file: AnyPath, paths: AnyPath | Iterable[AnyPath], **options: Unpack[ReadOptions]
 ) -> Verification:

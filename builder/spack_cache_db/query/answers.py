@@ -10,7 +10,8 @@ from dataclasses import dataclass, fields, replace
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from spack_cache_db.errors import ArgumentError, counted
+from spack_cache_db.arguments import checked
+from spack_cache_db.errors import counted
 from spack_cache_db.query import NotebookTable, Rows
 from spack_cache_db.query.comparison import distinctions
 from spack_cache_db.query.conditions import (
@@ -152,7 +153,12 @@ class FoundList(list[Found], NotebookTable):
         """The rows that `find --csv` prints."""
         return found_rows(self, hashes=False)
 
+    def as_dict(self) -> list[dict[str, Any]]:
+        """Return the list that `find --json` prints."""
+        return [found.as_dict() for found in self]
 
+
+@checked
 def find(
     db: Database,
     query: str,
@@ -189,15 +195,13 @@ def find(
         all others.
 
     Raises:
-        ArgumentError: a path or limit has a wrong type.
+        ArgumentError: an argument has a wrong type, or the limit is negative.
         QuerySyntaxError: the query is not a spec; its text has a caret under the place.
         UnsupportedQuery: the database cannot answer the query; its text says why.
         UnknownNameError: the database has no such release or stack, archspec no such host.
         UnknownSpackVersion: `spack` is not a version.
         DatabaseError: the database was not made by this builder.
     """
-    if limit is not None and (not isinstance(limit, int) or limit < 0):
-        raise ArgumentError(f"limit is {limit!r}, expected a whole number from 0")
     parsed = parser_of(spack)(query)
     with opened(db) as lookups:
         names = {"release": release, "stack": stack, "host": host, "os": os, "platform": platform}
@@ -281,6 +285,7 @@ class Binary(Presence):
         return words | _where(self, _PRESENCE)
 
 
+@checked
 def binaries(
     db: Database, *, release: str | None = None, stack: str | None = None
 ) -> Iterator[Binary]:
@@ -294,7 +299,7 @@ def binaries(
         stack: only binaries in this stack; with `release`, in this stack of the release.
 
     Raises:
-        ArgumentError: a path or limit has a wrong type.
+        ArgumentError: an argument has a wrong type.
         UnknownNameError: the database has no such release or stack.
         DatabaseError: the database was not made by this builder.
     """
@@ -375,7 +380,11 @@ class History(NotebookTable):
     @property
     def rows(self) -> Rows:
         """The rows that `history --json` and `history --csv` print."""
-        return Rows(_COLUMNS, [row.as_dict() for row in self.releases])
+        return Rows(_COLUMNS, self.as_dict())
+
+    def as_dict(self) -> list[dict[str, Any]]:
+        """Return the list that `history --json` prints."""
+        return [row.as_dict() for row in self.releases]
 
     @property
     def first_seen(self) -> str | None:
@@ -388,6 +397,7 @@ class History(NotebookTable):
         return max((row.date for row in self.present if row.date), default=None)
 
 
+@checked
 def history(
     db: Database, spec: str, *, stack: str | None = None, host: str | None = None
 ) -> History:
@@ -400,7 +410,7 @@ def history(
         host: only specs that run on a machine of this CPU target, such as `zen3`.
 
     Raises:
-        ArgumentError: a path or limit has a wrong type.
+        ArgumentError: an argument has a wrong type.
         QuerySyntaxError: the text is not a spec; its text has a caret under the place.
         UnsupportedQuery: the database cannot answer the query; its text says why.
         UnknownNameError: the database has no such stack, archspec no such host.

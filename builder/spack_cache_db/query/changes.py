@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from spack_cache_db.arguments import checked
 from spack_cache_db.errors import counted
 from spack_cache_db.query import NotebookTable, Rows
 from spack_cache_db.query.comparison import Cause, Numbering, causes_of_rebuilds
@@ -211,6 +212,7 @@ class DatabaseDiff:
         return Rows(("release", "change", *Configuration._fields, *Amount._fields), records)
 
 
+@checked
 def diff(
     db: Database,
     old: str,
@@ -236,7 +238,7 @@ def diff(
         The difference: "added" is in `new` only, "removed" is in `old` only.
 
     Raises:
-        ArgumentError: a path or limit has a wrong type.
+        ArgumentError: an argument has a wrong type.
         UnknownNameError: the database has no such release, stack, package or target.
         DatabaseError: the database was not made by this builder.
     """

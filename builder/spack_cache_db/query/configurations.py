@@ -11,7 +11,7 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -226,6 +226,10 @@ class FoundSpec(Presence):
     prefix: str | None = None
     modules: tuple[str, ...] = ()
     module_tree: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the spec as an object of JSON, without the fields of its configuration."""
+        return asdict(self)
 
 
 def configurations_of_package(lookups: Lookups, package: int) -> list[Counted]:

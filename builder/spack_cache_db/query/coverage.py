@@ -11,6 +11,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import NamedTuple
 
+from spack_cache_db.arguments import checked
 from spack_cache_db.bounded_files import AnyPath, checked_file
 from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.environments import ALL, Environment, UserSpec
@@ -23,6 +24,7 @@ from spack_cache_db.query.database import (
     Lookups,
     has_records,
     json_pieces,
+    name_of,
     opened,
     select,
     select_ids,
@@ -53,6 +55,7 @@ ALL_OLD = (
 )
 
 
+@checked
 def cover(
     db: Database,
     environment: AnyPath | Iterable[str],
@@ -80,7 +83,7 @@ def cover(
         baseline: an older database: specs that had a binary in it and have none now are `lost`.
 
     Raises:
-        ArgumentError: a path or limit has a wrong type.
+        ArgumentError: an argument has a wrong type.
         UnreadableEnvironment: the environment cannot be read.
         UnknownNameError: a database has no such release or stack, archspec no such host.
         UnknownSpackVersion: `spack` is not a version.
@@ -111,7 +114,7 @@ def opened_baseline(
 ) -> Iterator[Baseline | None]:
     """Open the baseline of `cover`, if there is one; raises `UnknownNameError` as `scope_of`."""
     with opened(db) if db is not None else nullcontext() as lookups:
-        path = str(getattr(db, "path", db))
+        path = name_of(db) if db is not None else ""
         try:
             scope = scope_of(lookups, **names) if lookups else ()
         except UnknownNameError as error:

@@ -20,6 +20,7 @@ from threading import RLock
 from typing import Any, Self, TypeVar, cast
 
 from spack_cache_db import schema
+from spack_cache_db.arguments import checked
 from spack_cache_db.bounded_files import AnyPath, checked_file
 from spack_cache_db.database_file import damage_as_error, looked_at, open_database, stored_json
 from spack_cache_db.query import NotebookTable, Rows, grouped
@@ -352,8 +353,22 @@ def opened(db: Database) -> Iterator[Lookups]:
         yield read_lookups(conn)
 
 
+def name_of(db: Database) -> str:
+    """Return the path of a database for messages; that of a database in memory is in words."""
+    if isinstance(db, OpenFile):
+        return str(db.path)
+    if not isinstance(db, sqlite3.Connection):
+        return str(checked_file("db", db))
+    _, _, path = db.execute("PRAGMA database_list").fetchone()
+    return path or "a database in memory"
+
+
 class Info(dict[str, Any], NotebookTable):
     """The content and origin of a database, as plain values by name."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the object that `info --json` prints."""
+        return dict(self)
 
     @property
     def rows(self) -> Rows:
@@ -361,6 +376,7 @@ class Info(dict[str, Any], NotebookTable):
         return Rows(("name", "value"), [{"name": name, "value": self[name]} for name in self])
 
 
+@checked
 def info(file: AnyPath) -> Info:
     """Return the content and origin of a database, as plain values.
 

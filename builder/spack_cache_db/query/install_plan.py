@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from spack_cache_db.arguments import checked
 from spack_cache_db.query.closure import Closure
 from spack_cache_db.query.commands import Commands
 from spack_cache_db.query.conditions import Condition, Word, asked
@@ -260,6 +261,7 @@ def _release_name(lookups: Lookups, results: ResultSet) -> str | None:
     return None if release is None else lookups.releases[release].name
 
 
+@checked
 def install_plan(
     db: Database,
     query: str,
@@ -287,6 +289,7 @@ def install_plan(
         explicit: only a spec that a user installed by name.
 
     Raises:
+        ArgumentError: an argument has a wrong type.
         QuerySyntaxError: the query is not a spec; its text has a caret under the place.
         UnsupportedQuery: the database cannot answer the query; its text says why.
         UnknownNameError: the database has no such release or stack, archspec no such host.

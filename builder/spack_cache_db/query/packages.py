@@ -13,6 +13,7 @@ from math import log1p
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from spack_cache_db.arguments import checked
 from spack_cache_db.bounded_files import AnyPath
 from spack_cache_db.errors import DatabaseError, printable
 from spack_cache_db.query.conditions import Conditions
@@ -249,6 +250,7 @@ class PackageData:
         }
 
 
+@checked
 def package_data(db: Database, name: str) -> PackageData | None:
     """Return the package data of a package, and its number of binaries.
 
@@ -260,6 +262,7 @@ def package_data(db: Database, name: str) -> PackageData | None:
         None if the database has neither a binary nor package data of it.
 
     Raises:
+        ArgumentError: an argument has a wrong type.
         DatabaseError: the database was not made by this builder.
     """
     with opened(db) as lookups:
@@ -419,6 +422,7 @@ class PackageStatus(NamedTuple):
         return self._asdict()
 
 
+@checked
 def behind(
     db: Database, *, release: str | None = None, stack: str | None = None
 ) -> list[PackageStatus]:
@@ -430,6 +434,7 @@ def behind(
         stack: only binaries in this stack; with `release`, in this stack of the release.
 
     Raises:
+        ArgumentError: an argument has a wrong type.
         UnknownNameError: the database has no such release or stack.
         DatabaseError: the database was not made by this builder, or has no package data.
     """

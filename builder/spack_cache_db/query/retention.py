@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
+from spack_cache_db.arguments import checked, texts
 from spack_cache_db.bounded_files import AnyPath, checked_file
 from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.errors import ArgumentError
@@ -101,6 +102,7 @@ class Retention:
         return Rows(RetainedBinary._fields, [binary._asdict() for binary in self.binaries])
 
 
+@checked
 def retention(
     db: Database,
     environments: Iterable[AnyPath] = (),
@@ -137,7 +139,7 @@ def retention(
         DatabaseError: the database was not made by this builder.
     """
     paths = [checked_file("environments", path) for path in environments]
-    stacks = (keep_stacks,) if isinstance(keep_stacks, str) else tuple(keep_stacks)
+    stacks = texts("keep_stacks", keep_stacks)
     if not (paths or stacks) and newest is None and newer_than is None:
         rules = "environments, newest, newer_than and keep_stacks"
         raise ArgumentError(f"no rule keeps a binary: give one or more of {rules}")
@@ -158,10 +160,6 @@ def retained(
     keep_stacks: Iterable[str] = (),
 ) -> Retention:
     """Return the binaries that the answers for environments, and rules, keep (see `retention`)."""
-    if newest is not None:
-        _require_count("newest", newest, 1)
-    if newer_than is not None and not isinstance(newer_than, str):
-        _require_count("newer_than", newer_than, 0)
     release, stack = (asked(scope, kind) for kind in ("release", "stack"))
     if release is None and lookups.trees() and not lookups.is_installed:
         raise ArgumentError(
@@ -217,13 +215,6 @@ def retained(
         freed_bytes=sum(binary.size or 0 for binary in pruned),
         unknown_sizes=sum(binary.size is None for binary in pruned),
     )
-
-
-def _require_count(name: str, value: object, least: int) -> None:
-    """Raise ArgumentError if an argument is not a whole number from `least` on."""
-    # `True` is an int in Python.
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ArgumentError(f"{name} is {value!r}, expected a whole number from {least}")
 
 
 def _of_newest(lookups: Lookups, specs: Iterable[int], count: int) -> Iterator[int]:

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+from spack_cache_db.arguments import (
+    checked,
+    number,
+    optional_text,
+    switch,
+    texts,
+    whole_number,
+    wrong,
+)
 from spack_cache_db.bounded_files import AnyPath, checked_file
 from spack_cache_db.errors import Fault
 
@@ -37,6 +47,15 @@ class FetchLimits:
     retries: int = 4
     pause: float = 0.5
 
+    def __post_init__(self) -> None:
+        """Raise `ArgumentError` for a limit that lets nothing through, or is not a number."""
+        for name in ("jobs", "max_size", "max_total", "max_mirrors"):
+            whole_number(name, getattr(self, name), 1)
+        whole_number("retries", self.retries, 0)
+        number("timeout", self.timeout, is_more=True)
+        number("deadline", self.deadline, is_more=True)
+        number("pause", self.pause)
+
 
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
@@ -65,6 +84,20 @@ class FetchOptions:
     sizes: bool = False
     package_names: tuple[str, ...] | None = None
 
+    def __post_init__(self) -> None:
+        """Raise `ArgumentError` for an option of a wrong type."""
+        for name in ("release", "stack", "packages"):
+            optional_text(name, getattr(self, name))
+        for name in ("plain_http", "sizes"):
+            switch(name, getattr(self, name))
+        texts("views", self.views)
+        texts("package_names", self.package_names or ())
+        for pair in self.maps:
+            if len(texts("maps", pair)) != 2:
+                raise wrong("one of maps", pair, "a pair of a URL prefix and its replacement")
+        if self.mirrors is not None:
+            checked_file("mirrors", self.mirrors, "a mirrors.yaml")
+
 
 @dataclass(frozen=True, slots=True)
 class FetchReport:
@@ -90,7 +123,14 @@ class FetchReport:
     faults: tuple[Fault, ...]
     notes: tuple[str, ...] = ()
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as plain values, paths and faults as texts."""
+        vanished = [str(path) for path in self.vanished]
+        faults = [str(fault) for fault in self.faults]
+        return {**asdict(self), "vanished": vanished, "faults": faults, "notes": list(self.notes)}
 
+
+@checked
 def fetch(
     urls: str | Iterable[str],
     output: AnyPath,
@@ -108,10 +148,14 @@ def fetch(
         progress: called with bytes received and expected.
 
     Raises:
-        ArgumentError: the output is not a path.
+        ArgumentError: an argument has a wrong type.
         OutputError: the folder cannot be made, or another run writes into it.
     """
     folder = checked_file("output", output, "the folder to write into")
+    if options is not None and not isinstance(options, FetchOptions):
+        raise wrong("options", options, "FetchOptions")
+    if limits is not None and not isinstance(limits, FetchLimits):
+        raise wrong("limits", limits, "FetchLimits")
     from spack_cache_db.sources.fetch.batch import Run
 
     run = Run(folder, options or FetchOptions(), limits or FetchLimits())

@@ -1,0 +1,227 @@
+"""Checks the arguments of the public functions, before anything is read or written.
+
+An argument has one name and one kind in all functions, so one table has the kinds by name. Paths
+and databases are checked where they are opened (`bounded_files`, `query.database`).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from spack_cache_db.errors import ArgumentError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Checker = Callable[[str, Any], Any]
+"""Returns the value of an argument, given its name; raises `ArgumentError` if it has no such kind.
+An iterable becomes a tuple, because it can be read only once."""
+
+
+def checked(function: Callable[P, T]) -> Callable[P, T]:
+    """Return a public function that checks its arguments first, as a decorator.
+
+    Raises (in the function that is returned):
+        ArgumentError: an argument is unknown or missing, or has a wrong type or value.
+    """
+    return _checked(function, ())
+
+
+def checked_with(options: Iterable[str]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Return the decorator `checked` for a function whose `**options` have these names."""
+    return lambda function: _checked(function, tuple(options))
+
+
+def _checked(function: Callable[P, T], options: tuple[str, ...]) -> Callable[P, T]:
+    signature = inspect.signature(function)
+    parameters = signature.parameters.values()
+    named = [one.name for one in parameters if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    known = (*named, *options)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        for name in kwargs:
+            if name not in known:
+                raise ArgumentError(_unknown(function.__name__, name, known))
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentError(f"{function.__name__}: {error}") from None
+        # The options are in a mapping of their own.
+        values = [bound.arguments]
+        values += [value for name, value in bound.arguments.items() if name not in named]
+        for arguments in values:
+            for name in arguments.keys() & CHECKERS.keys():
+                arguments[name] = CHECKERS[name](name, arguments[name])
+        return function(*bound.args, **bound.kwargs)
+
+    return call
+
+
+def _unknown(function: str, name: str, known: Iterable[str]) -> str:
+    """Return the message about an unknown argument, with the name that is meant."""
+    close = get_close_matches(name, list(known), n=1)
+    expected = close[0] if close else f"one of {', '.join(known)}"
+    return f"{function} has no argument {name}, expected {expected}"
+
+
+def wrong(name: str, value: object, expected: str) -> ArgumentError:
+    """Return the error of an argument: its name, its value with the type, and what is expected."""
+    return ArgumentError(f"{name} is {value!r:.60} ({type(value).__name__}), expected {expected}")
+
+
+def text(name: str, value: object) -> str:
+    """Return a text."""
+    if not isinstance(value, str):
+        raise wrong(name, value, "a text")
+    return value
+
+
+def optional_text(name: str, value: object) -> str | None:
+    """Return a text or None."""
+    if value is not None and not isinstance(value, str):
+        raise wrong(name, value, "a text or None")
+    return value
+
+
+def texts(name: str, value: object) -> tuple[str, ...]:
+    """Return texts as a tuple; a single text is one of them."""
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, bytes) or not isinstance(value, Iterable):
+        raise wrong(name, value, "texts")
+    return tuple(text(f"one of {name}", item) for item in value)
+
+
+def switch(name: str, value: object) -> bool:
+    """Return True or False."""
+    if not isinstance(value, bool):
+        raise wrong(name, value, "True or False")
+    return value
+
+
+def whole_number(name: str, value: object, least: int) -> int:
+    """Return a whole number of at least `least`."""
+    # `True` is an int in Python.
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ArgumentError(f"{name} is {value!r:.60}, expected a whole number from {least}")
+    return value
+
+
+def number(name: str, value: object, least: float = 0, *, is_more: bool = False) -> float:
+    """Return a number of at least `least`; with `is_more`, a larger one."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    # A comparison with NaN is false.
+    if is_number and (value > least if is_more else value >= least):  # type: ignore[operator]
+        return value  # type: ignore[return-value]
+    bound = f"above {least:g}" if is_more else f"from {least:g}"
+    raise ArgumentError(f"{name} is {value!r:.60}, expected a number {bound}")
+
+
+def _count_from(least: int) -> Checker:
+    """Return the checker of a whole number."""
+    return lambda name, value: whole_number(name, value, least)
+
+
+def _optional(checker: Checker) -> Checker:
+    """Return the checker that also accepts None."""
+    return lambda name, value: None if value is None else checker(name, value)
+
+
+def _day_or_days(name: str, value: object) -> Any:
+    """Return a day as text, or a number of days."""
+    return value if isinstance(value, str) else whole_number(name, value, 0)
+
+
+def _snapshot(name: str, value: object) -> Any:
+    """Return a day as text or `date`."""
+    # `datetime.date` is not imported for this.
+    if not isinstance(value, str) and not hasattr(value, "isoformat"):
+        raise wrong(name, value, "a day such as 2026-11-25")
+    return value
+
+
+def _environment(name: str, value: object) -> Any:
+    """Return the path of an environment, or specs as a tuple."""
+    if isinstance(value, str) or hasattr(value, "__fspath__"):
+        return value
+    if isinstance(value, bytes) or not isinstance(value, Iterable):
+        raise wrong(name, value, "a path, str or Path, or specs")
+    return texts(name, value)
+
+
+def _paths(name: str, value: object) -> Any:
+    """Return paths as a tuple; a single path is one of them."""
+    if isinstance(value, str) or hasattr(value, "__fspath__"):
+        return (value,)
+    if isinstance(value, bytes) or not isinstance(value, Iterable):
+        raise wrong(name, value, "paths, each str or Path")
+    return tuple(value)
+
+
+def _pairs(name: str, value: object) -> Any:
+    """Return pairs of a release and a path as a tuple."""
+    expected = "pairs of a release and a path"
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise wrong(name, value, expected)
+    pairs = tuple(value)
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise wrong(f"one of {name}", pair, expected)
+        text(f"a release of {name}", pair[0])
+    return pairs
+
+
+def _modules(name: str, value: object) -> Any:
+    """Return paths, or pairs of a release and a path, as a tuple."""
+    modules = _paths(name, value)
+    _pairs(name, [module for module in modules if isinstance(module, tuple)])
+    return modules
+
+
+def _addresses(name: str, value: object) -> Any:
+    """Return a mapping of texts to texts."""
+    if not isinstance(value, Mapping):
+        raise wrong(name, value, "a mapping of namespaces to addresses")
+    for key, address in value.items():
+        text(f"a namespace of {name}", key)
+        text(f"an address of {name}", address)
+    return value
+
+
+def _callable(name: str, value: object) -> Any:
+    if not callable(value):
+        raise wrong(name, value, "a function or None")
+    return value
+
+
+def _executor(name: str, value: object) -> Any:
+    if not callable(getattr(value, "submit", None)):
+        raise wrong(name, value, "a concurrent.futures.Executor or None")
+    return value
+
+
+_OPTIONAL_TEXTS = "first host os package platform release spack stack target"
+
+CHECKERS: Mapping[str, Checker] = {
+    **dict.fromkeys(("name", "new", "old", "query", "spec"), text),
+    **dict.fromkeys(_OPTIONAL_TEXTS.split(), optional_text),
+    **dict.fromkeys(("drop", "keep_stacks", "urls"), texts),
+    **dict.fromkeys(("explicit", "force", "keep_going", "with_hashes", "without_paths"), switch),
+    **dict.fromkeys(("jobs", "max_page_size"), _count_from(1)),
+    **dict.fromkeys(("keep_snapshots", "newest"), _optional(_count_from(1))),
+    "limit": _optional(_count_from(0)),
+    "newer_than": _optional(_day_or_days),
+    "snapshot": _optional(_snapshot),
+    "environment": _environment,
+    "environments": _paths,
+    "installations": _pairs,
+    "modules": _modules,
+    "recipes": _optional(_addresses),
+    "progress": _optional(_callable),
+    "executor": _optional(_executor),
+}
+"""The checker of each argument, by its name."""
