@@ -26,6 +26,13 @@ ORDER BY versions.position DESC, compilers.compiler DESC, configurations.id`;
 const BINARIES = `
 SELECT hash, release_count, last_seen FROM specs WHERE configuration = ?1 AND release_count > 0 AND NOT is_gone
 ORDER BY last_seen IS NOT NULL, last_seen DESC, hash`;
+// Only snapshots that `build --snapshot` made list binaries that the mirror has lost.
+const GONE = `
+SELECT count(*), max(specs.last_seen)
+FROM packages
+CROSS JOIN configurations ON configurations.package = packages.id
+CROSS JOIN specs ON specs.configuration = configurations.id
+WHERE packages.name = ?1 AND specs.is_gone AND EXISTS (SELECT 1 FROM releases WHERE is_copy)`;
 const RELEASES = "SELECT id, name, kind, is_copy FROM releases ORDER BY kind <> 'installed', position";
 const LISTING = "SELECT 1 FROM listings JOIN specs ON specs.id = listings.spec WHERE release = ?1 AND hash = ?2";
 
@@ -162,9 +169,14 @@ const pages = {
 
   package: async (name) => {
     const { rows } = await ask(CONFIGURATIONS, [name]);
-    if (rows.length === 0) return [element("h1", {}, name), element("p", {}, "This build cache has no binary of this package.")];
+    const [[gone, day]] = (await ask(GONE, [name])).rows;
+    if (rows.length === 0) {
+      const lost = gone ? ` The mirror has lost ${counted(gone, "binaries")}, last listed ${day}.` : "";
+      return [element("h1", {}, name), element("p", {}, `This build cache has no binary of this package.${lost}`)];
+    }
     return [
       element("h1", {}, name),
+      gone ? element("p", {}, `${gone.toLocaleString("en")} more that the mirror has lost, last listed ${day}.`) : "",
       table(counted(rows.length, "configurations"), ["Version", "Compiler", "OS", "Target", "Variants", "Binaries"],
         rows.map(([id, ...cells]) => [...cells.slice(0, 5), binaries(name, id, cells[5])])),
     ];

@@ -20,6 +20,7 @@ from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.install_commands import commands_of
 from spack_cache_db.site.static_site import export_static
 from tests.corpus import pages as corpus
+from tests.histories import lost_history
 from tests.programs import needed
 from tests.serving import running
 
@@ -83,6 +84,7 @@ def host(
     program = needed("nginx", "nginx-light")
     folder, port = tmp_path_factory.mktemp("host"), free_port()
     files = {"pages": samples_file, "index": real_index_file, "tree": real_tree_file}
+    files["history"] = lost_history(tmp_path_factory.mktemp("history"))
     for name, file in {**files, "large": large_file}.items():
         export_static(file, folder / "public" / name)
     user = "user root;" if os.geteuid() == 0 else ""
@@ -126,6 +128,22 @@ def test_little_of_the_file_is_read(host: Host, page: Page, large_file: Path) ->
     requests, read = host.sent("large")
     assert read < 1_000_000 < large_file.stat().st_size / 3
     assert requests < 60
+
+
+def test_lost_binaries_are_shown_apart(host: Host, page: Page) -> None:
+    """With the day of their last listing, beside other binaries or alone, as by `find`."""
+    page.goto(f"{host.address}/history/#/package/hdf5")
+    expect(page.get_by_role("table", name="1 configuration")).to_be_visible()
+    expect(page.locator("main")).to_contain_text(
+        "2 more that the mirror has lost, last listed 2026-11-01."
+    )
+    page.goto(f"{host.address}/history/#/package/solo")
+    expect(page.locator("main")).to_contain_text(
+        "The mirror has lost 2 binaries, last listed 2026-11-01."
+    )
+    page.goto(f"{host.address}/history/#/package/netcdf")
+    expect(page.get_by_role("table", name="1 configuration")).to_be_visible()
+    expect(page.locator("main")).not_to_contain_text("lost")
 
 
 @pytest.mark.parametrize("kind", ["pages", "index", "tree"])
