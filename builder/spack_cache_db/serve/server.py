@@ -115,6 +115,8 @@ class Server(BaseApplication):  # type: ignore[misc]
             # The address of a form can be long; the site has its own limits (`middleware`).
             "limit_request_line": 0,
             "limit_request_field_size": 16_000,
+            # The site refuses unknown methods itself, with its headers.
+            "permit_unconventional_http_method": True,
             "forwarded_allow_ips": "",
             "proc_name": "spack-cache-db",
             "loglevel": "warning",
