@@ -5,7 +5,7 @@ from __future__ import annotations
 import copyreg
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -86,6 +86,20 @@ def printable(text: str) -> str:
 def counted(number: int, word: str, words: str | None = None) -> str:
     """Return a number and its word, such as `1 page` and `2,000 pages`."""
     return f"{number:,} {word if number == 1 else words or f'{word}s'}"
+
+
+def series(texts: Sequence[str], most: int) -> str:
+    """Return texts as a part of a sentence, at most `most` of them and the number of the others.
+
+    For example `a`, `a and b`, `a, b and c`, or `a, b and 7 more`.
+    """
+    shown = list(texts[:most])
+    hidden_count = len(texts) - len(shown)
+    if hidden_count:
+        shown.append(f"{hidden_count:,} more")
+    if len(shown) < 2:
+        return "".join(shown)
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def reason(error: BaseException) -> str:

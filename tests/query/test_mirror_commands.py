@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
+from spack_cache_db.errors import series
 from spack_cache_db.query.closure import Closure, External, Member
 from spack_cache_db.query.closure_words import (
+    MOST_NAMED,
     bytes_text,
     external_sentence,
-    series,
     size_words,
 )
 from spack_cache_db.query.install_commands import (
@@ -240,6 +241,6 @@ def test_long_lists_of_names_are_cut() -> None:
     """A sentence names some packages, and counts the others."""
     names = [f"p{number:02}" for number in range(20)]
 
-    assert series(["a"]) == "a"
-    assert series(["a", "b", "c"]) == "a, b and c"
-    assert series(names).endswith("p11 and 8 more")
+    assert series(["a"], MOST_NAMED) == "a"
+    assert series(["a", "b", "c"], MOST_NAMED) == "a, b and c"
+    assert series(names, MOST_NAMED).endswith("p11 and 8 more")

@@ -14,7 +14,7 @@ from spack_cache_db.query.reuse import (
     Selection,
     obstacle_of_closure,
     obstacle_of_spec,
-    series,
+    short_series,
 )
 
 SPECS = range(6)
@@ -88,11 +88,11 @@ def test_one_source_is_enough(sources: list[frozenset[int]]) -> None:
 
 def test_a_series_of_names() -> None:
     """A short list is whole; of a long one, the first three are named."""
-    assert [series("abcdef"[:count]) for count in (0, 1, 2, 3, 4)] == [
+    assert [short_series("abcdef"[:count]) for count in (0, 1, 2, 3, 4)] == [
         "",
         "a",
         "a and b",
         "a, b and c",
         "a, b, c and d",
     ]
-    assert series("abcdef") == "a, b, c and 3 more"
+    assert short_series("abcdef") == "a, b, c and 3 more"

@@ -21,34 +21,51 @@ def joined_files(text: str, name: str) -> dict[str, str]:
 
     `name` is the path of the text, and of a file before the first heading.
     """
-    headings = [*_HEADING.finditer(text)]
+    headings = list(_HEADING.finditer(text))
     if not headings:
         return {}
+    # Each file ends where the next heading begins.
+    files = {}
     before = text[: headings[0].start()]
-    files = {name: before} if before.strip() else {}
-    stops = [heading.start() for heading in headings[1:]] + [len(text)]
-    for heading, stop in zip(headings, stops, strict=True):
-        path = posixpath.join(posixpath.dirname(name), heading["yaml"] or heading["tail"])
-        files[posixpath.normpath(path)] = text[heading.end() : stop]
-    first = next((path for path in files if _ENVIRONMENT.search(files[path])), next(iter(files)))
-    return {first: files.pop(first), **files}
+    if before.strip():
+        files[name] = before
+    ends = [heading.start() for heading in headings[1:]]
+    ends.append(len(text))
+    folder = posixpath.dirname(name)
+    for heading, end in zip(headings, ends, strict=True):
+        path = posixpath.join(folder, heading["yaml"] or heading["tail"])
+        files[posixpath.normpath(path)] = text[heading.end() : end]
+    # The first file with a key such as `spack:` is the environment, or else the first file.
+    for path, content in files.items():
+        if _ENVIRONMENT.search(content):
+            return {path: content, **files}
+    return files
 
 
 def opened(files: Mapping[str, str], path: str) -> bytes | dict[str, bytes] | None:
     """Return the file of a path, the files of a folder, or else the only file of that name.
 
     Files that a visitor drops have names without folders, so that folders are ignored in the end.
+    None if there is no such file, or if several have the name.
     """
     if path in files:
         return files[path].encode()
-    inside = {
-        posixpath.basename(name): text.encode()
-        for name, text in files.items()
-        if posixpath.dirname(name) == path and posixpath.basename(name) in SCOPE_FILES
-    }
-    if inside:
-        return inside
-    name, home = posixpath.basename(path), posixpath.dirname(next(iter(files)))
-    same_names = [other for other in files if posixpath.basename(other) == name]
-    beside = [other for other in same_names if posixpath.dirname(other) == home] or same_names
-    return files[beside[0]].encode() if len(beside) == 1 else None
+
+    # A folder has the files of a scope, such as `packages.yaml`.
+    in_folder = {}
+    for other, text in files.items():
+        folder, name = posixpath.split(other)
+        if folder == path and name in SCOPE_FILES:
+            in_folder[name] = text.encode()
+    if in_folder:
+        return in_folder
+
+    # Of files with the same name, those beside the environment come first.
+    name = posixpath.basename(path)
+    environment = next(iter(files))
+    same_name = [other for other in files if posixpath.basename(other) == name]
+    beside = [
+        other for other in same_name if posixpath.dirname(other) == posixpath.dirname(environment)
+    ]
+    candidates = beside or same_name
+    return files[candidates[0]].encode() if len(candidates) == 1 else None

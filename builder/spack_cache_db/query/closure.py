@@ -76,6 +76,11 @@ class Member(NamedTuple):
     external: External | None
 
     @property
+    def name_and_version(self) -> str:
+        """The package with its version, such as `zlib-ng@2.2.4`; an external may have none."""
+        return f"{self.package}@{self.version}" if self.version else self.package
+
+    @property
     def is_missing(self) -> bool:
         """Whether it needs a binary, and no mirror lists one."""
         return self.external is None and self.release is None

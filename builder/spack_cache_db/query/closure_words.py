@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from spack_cache_db.errors import counted
+from spack_cache_db.errors import counted, series
 from spack_cache_db.query.closure import Closure, Member
 
 MOST_NAMED = 12
-"""Packages that one sentence names."""
+"""Maximum of packages to build that a sentence names."""
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
@@ -29,7 +29,7 @@ def missing_sentence(closure: Closure) -> str | None:
 def builds_sentence(missing: Iterable[Member]) -> str:
     """Return what Spack builds, such as `builds gcc-runtime and zlib-ng from source`."""
     packages = sorted({member.package for member in missing})
-    return f"builds {series(packages)} from source"
+    return f"builds {series(packages, MOST_NAMED)} from source"
 
 
 def external_sentence(member: Member) -> str:
@@ -37,14 +37,13 @@ def external_sentence(member: Member) -> str:
 
     For example `needs openmpi@5.0.10 at /opt/site/openmpi, provided by the system`.
     """
-    name = f"{member.package}@{member.version}" if member.version else member.package
     place = ""
     if member.external is not None:
         if member.external.prefix is not None:
             place += f" at {member.external.prefix}"
         if member.external.modules:
             place += f" (module load {' '.join(member.external.modules)})"
-    return f"needs {name}{place}, provided by the system"
+    return f"needs {member.name_and_version}{place}, provided by the system"
 
 
 def gone_sentence(closure: Closure) -> str:
@@ -65,27 +64,18 @@ def size_words(closures: Sequence[Closure]) -> str | None:
         if closure.size is None:
             return None
         for member in closure.binaries:
+            # All sizes of a closure with a size are known.
             sizes[member.spec] = member.size or 0
     return f"{counted(len(sizes), 'package')}, {bytes_text(sum(sizes.values()))}"
 
 
 def bytes_text(size: int) -> str:
     """Return a number of bytes with three digits, such as `39.2 kB` and `212 MB`."""
+    # The limits are those of rounding: 999.5 would be shown as 1,000, and 99.95 as 100.0.
     value = float(size)
     for unit in UNITS:
         if value < 999.5 or unit == UNITS[-1]:
             break
         value /= 1000
-    digits = 1 if value < 99.95 and unit != UNITS[0] else 0
-    return f"{value:,.{digits}f} {unit}"
-
-
-def series(names: Sequence[str]) -> str:
-    """Return names as a part of a sentence: `a`, `a and b`, `a, b and c`, or `a, b and 7 more`."""
-    shown = list(names)
-    if len(shown) > MOST_NAMED:
-        hidden = len(shown) - MOST_NAMED
-        shown = [*shown[:MOST_NAMED], f"{hidden:,} more"]
-    if len(shown) < 2:
-        return "".join(shown)
-    return f"{', '.join(shown[:-1])} and {shown[-1]}"
+    has_decimal = value < 99.95 and unit != UNITS[0]
+    return f"{value:,.1f} {unit}" if has_decimal else f"{value:,.0f} {unit}"

@@ -192,6 +192,11 @@ def only(conditions: Conditions, *kinds: str) -> Conditions:
     return tuple(condition for condition in conditions if condition.kind in kinds)
 
 
+def within_release(conditions: Conditions, release: int) -> Conditions:
+    """Return conditions with this release instead of theirs; `release` is its id."""
+    return (Condition("release", "", release), *without(conditions, "release"))
+
+
 def readable_variants(texts: Iterable[str], name: str) -> list[Variant]:
     """Return the variants of a name; texts that Spack cannot read as a variant are left out."""
     variants = (readable_variant(text) for text in texts if name in text)

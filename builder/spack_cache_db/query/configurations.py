@@ -52,6 +52,7 @@ IN_STACK = """
 """
 HASHES_AT_ONCE = 4_000
 """Number of hashes in a JSON text below 200 kB, the longest value that the site allows."""
+IDS_OF_HASHES = "SELECT hash, id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))"
 SPEC_COLUMNS = (
     "specs.id, specs.hash, specs.stacks, specs.first_seen, specs.last_seen, specs.is_gone"
 )
@@ -344,6 +345,14 @@ def specs_in_scope(
     for configuration, *spec in _in_scope(conn, ids, conditions, SPEC_COLUMNS, order):
         specs.setdefault(configuration, []).append(Spec._make(spec))
     return specs
+
+
+def ids_of_hashes(conn: sqlite3.Connection, hashes: Iterable[str]) -> dict[str, int]:
+    """Return the ids of specs by their hashes; unknown hashes have no key."""
+    ids: dict[str, int] = {}
+    for piece in json_pieces(hashes, HASHES_AT_ONCE):
+        ids.update(select(conn, IDS_OF_HASHES, hashes=piece))
+    return ids
 
 
 def counts_in_scope(lookups: Lookups, ids: Collection[int], conditions: Conditions) -> Counter[int]:

@@ -7,6 +7,7 @@ import sqlite3
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from spack_cache_db.errors import series
 from spack_cache_db.query.database import select
 from spack_cache_db.query.totals import largest_packages
 from spack_cache_db.releases import PUBLIC_SITE, is_public_mirror
@@ -15,13 +16,20 @@ URLS = """
 SELECT DISTINCT url FROM mirrors JOIN releases ON releases.id = mirrors.release
 WHERE releases.kind <> 'installed' ORDER BY url
 """
-TREES = "SELECT name FROM releases WHERE kind = 'installed' ORDER BY position"
+INSTALLATIONS = "SELECT name FROM releases WHERE kind = 'installed' ORDER BY position"
 PUBLIC = "Spack's public build cache"
 MOST_NAMED = 3
-SEARCHES = {"py-torch": "+cuda", "hdf5": "+mpi"} | dict.fromkeys(
-    ("openmpi", "petsc", "py-numpy", "cmake", "gcc"), ""
-)
-"""Packages, each with a variant, that a first visitor may search for."""
+"""Maximum of installations or hosts that the title and the owner name."""
+SEARCHES = {
+    "py-torch": "+cuda",
+    "hdf5": "+mpi",
+    "openmpi": "",
+    "petsc": "",
+    "py-numpy": "",
+    "cmake": "",
+    "gcc": "",
+}
+"""Packages that a first visitor may search for, some with a variant."""
 MOST_EXAMPLES = 4
 KNOWN_EXAMPLES = """
 SELECT packages.name, json_extract(wanted.value, '$[1]'), EXISTS (
@@ -55,46 +63,61 @@ class Origin:
 
 def read_origin(conn: sqlite3.Connection) -> Origin:
     """Return which build cache a database contains."""
+    # Read the three kinds of sources. Only Spack's public build cache has pages.
     ((has_pages,),) = select(conn, "SELECT EXISTS (SELECT 1 FROM pages)")
-    urls = [url for (url,) in select(conn, URLS)]
-    private = [url for url in urls if not (url and is_public_mirror(url))]
-    has_public = has_pages or len(private) < len(urls)
-    trees = [name for (name,) in select(conn, TREES)]
-    owners = [f"the installation{'s' * (len(trees) > 1)} {_listed(trees)}"] if trees else []
-    if trees and not (has_pages or urls):
+    installations = [name for (name,) in select(conn, INSTALLATIONS)]
+    urls: list[str | None] = [url for (url,) in select(conn, URLS)]
+    private = [url for url in urls if url is None or not is_public_mirror(url)]
+    has_public = bool(has_pages) or len(private) < len(urls)
+    owners = []
+    if installations:
+        noun = "installation" if len(installations) == 1 else "installations"
+        owners.append(f"the {noun} {series(installations, MOST_NAMED)}")
+
+    # A database of installations alone has no build cache.
+    if installations and not has_pages and not urls:
         return Origin("Installed software", owners[0], None, is_public=False)
+
+    # Without a private mirror, it is the public build cache, perhaps beside installations.
     if not private:
-        url = None if trees else PUBLIC_SITE
-        owner = " and ".join([*owners, PUBLIC])
-        return Origin("Spack build cache", owner, url, is_public=not trees)
-    # The host in an address, or all of an address that has none.
-    names = sorted({urlsplit(url).netloc or url for url in private if url})
+        url = None if installations else PUBLIC_SITE
+        owners.append(PUBLIC)
+        is_public = not installations
+        return Origin("Spack build cache", " and ".join(owners), url, is_public=is_public)
+
+    # Private mirrors are named by their hosts, or by the whole address if it has no host.
+    hosts = sorted({urlsplit(url).netloc or url for url in private if url})
     title = "Build cache"
-    owners += [PUBLIC] if has_public else []
-    if names:
-        caches, mirrors = ("cache", "the mirror") if len(names) == 1 else ("caches", "mirrors")
-        title = f"Build {caches} of {_listed(names)}"
-        owners.append(f"{mirrors} at {_listed(names)}")
-    owners += ["a mirror"] if None in private else []
-    is_of_web = len(private) == 1 and not (has_public or trees) and private[0] is not None
-    url = private[0] if is_of_web and private[0].startswith(("http://", "https://")) else None
+    if has_public:
+        owners.append(PUBLIC)
+    if len(hosts) == 1:
+        title = f"Build cache of {hosts[0]}"
+        owners.append(f"the mirror at {hosts[0]}")
+    elif hosts:
+        names = series(hosts, MOST_NAMED)
+        title = f"Build caches of {names}"
+        owners.append(f"mirrors at {names}")
+    if None in private:
+        owners.append("a mirror")
+    url = None
+    if len(private) == 1 and not has_public and not installations:
+        url = _web_address(private[0])
     return Origin(title, " and ".join(owners), url, is_public=False)
 
 
-def _listed(names: list[str]) -> str:
-    """Return names as one text: the first ones, and the number of the others."""
-    if len(names) > MOST_NAMED:
-        names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+def _web_address(url: str | None) -> str | None:
+    """Return an address that a browser opens; None for others, such as `s3://cache`."""
+    is_of_web = url is not None and url.startswith(("http://", "https://"))
+    return url if is_of_web else None
 
 
 def read_examples(conn: sqlite3.Connection) -> tuple[str, ...]:
-    """Return specs that find something, the best known first; none if there is no binary."""
-    examples = {
-        name: f"{name} {variant}" if has_variant else name
-        for name, variant, has_variant in select(
-            conn, KNOWN_EXAMPLES, examples=json.dumps([*SEARCHES.items()])
-        )
-    }
-    largest = {name: name for name, *_ in largest_packages(conn, MOST_EXAMPLES)}
-    return tuple((examples | largest | examples).values())[:MOST_EXAMPLES]
+    """Return specs that find something, the best known first; empty without a binary."""
+    searches = json.dumps(list(SEARCHES.items()))
+    examples = {}
+    for name, variant, has_variant in select(conn, KNOWN_EXAMPLES, examples=searches):
+        examples[name] = f"{name} {variant}" if has_variant else name
+    # If there are too few of them, packages with most binaries follow.
+    for name, _, _ in largest_packages(conn, MOST_EXAMPLES):
+        examples.setdefault(name, name)
+    return tuple(examples.values())[:MOST_EXAMPLES]

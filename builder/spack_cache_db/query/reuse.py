@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from spack_cache_db.errors import series
 from spack_cache_db.query.closure import LIBC, Closure, External, Member
 from spack_cache_db.query.conditions import Verdict
 from spack_cache_db.query.mirrors import Mirror
@@ -231,30 +232,24 @@ def obstacle_of_closure(
 
 def missing_obstacle(closure: Closure) -> Obstacle | None:
     """Return that mirrors lack a part of a closure; None if they list all of it."""
-    missing = [member_text(member) for member in closure.missing]
+    missing = [member.name_and_version for member in closure.missing]
     if not missing:
         return None
-    return Obstacle("incomplete", f"no binary of {series(missing)}, so Spack would build it")
+    return Obstacle("incomplete", f"no binary of {short_series(missing)}, so Spack would build it")
 
 
-def member_text(member: Member) -> str:
-    """Return a member with its version: `zlib-ng@2.2.4`."""
-    return f"{member.package}@{member.version}" if member.version else member.package
-
-
-def series(texts: Sequence[str]) -> str:
-    """Return texts as a part of a sentence; of many, the first and the number of the others."""
-    shown = list(texts)
-    if len(shown) > MOST_NAMED + 1:
-        shown = [*shown[:MOST_NAMED], f"{len(texts) - MOST_NAMED:,} more"]
-    if len(shown) < 2:
-        return "".join(shown)
-    return f"{', '.join(shown[:-1])} and {shown[-1]}"
+def short_series(texts: Sequence[str]) -> str:
+    """Return texts as a part of a sentence: up to four, or three and the number of the others."""
+    # A fourth text is not longer than `1 more`.
+    most = MOST_NAMED
+    if len(texts) == MOST_NAMED + 1:
+        most = len(texts)
+    return series(texts, most)
 
 
 def _never_taken(pool: Pool, dependencies: Sequence[Member]) -> Iterator[Obstacle]:
     for member in dependencies:
-        needed = f"it needs {member_text(member)}, and "
+        needed = f"it needs {member.name_and_version}, and "
         # The C library and other externals have rules of their own.
         if member.external is not None:
             continue
@@ -268,7 +263,7 @@ def _declared_otherwise(pool: Pool, externals: Sequence[Member]) -> Iterator[Obs
     for member in externals:
         declared = pool.externals.get(member.package, ())
         if declared and not _is_declared(pool, member):
-            others = series([f"{external.text}{_place(external)}" for external in declared])
+            others = short_series([f"{external.text}{_place(external)}" for external in declared])
             reason = f"built on the external {_external_text(member)}, but packages: has {others}"
             yield Obstacle("near", reason)
 
@@ -276,7 +271,7 @@ def _declared_otherwise(pool: Pool, externals: Sequence[Member]) -> Iterator[Obs
 def _not_declared(pool: Pool, externals: Sequence[Member]) -> Iterator[Obstacle]:
     missing = [member for member in externals if not _is_declared(pool, member)]
     if missing:
-        texts = series([_external_text(member) for member in missing])
+        texts = short_series([_external_text(member) for member in missing])
         yield Obstacle("unknown", f"only if your configuration declares {texts}")
 
 
@@ -294,7 +289,7 @@ def _is_declared(pool: Pool, member: Member) -> bool:
 
 def _external_text(member: Member) -> str:
     place = "" if member.external is None else _place(member.external)
-    return f"{member_text(member)}{place}"
+    return f"{member.name_and_version}{place}"
 
 
 def _place(external: External | KnownExternal) -> str:
@@ -319,7 +314,7 @@ def _mixed(
             by_language.setdefault(language, {})[compiler.spec] = compiler.text
     for language, names in sorted(by_language.items()):
         if len(names) > 1:
-            used = series(sorted(names.values()))
+            used = short_series(sorted(names.values()))
             return Obstacle("near", f"compiler_mixing: false: {used} compile its {language}")
     return None
 
@@ -334,7 +329,7 @@ def _not_in_pool(pool: Pool, dependencies: Sequence[Member]) -> Iterator[Obstacl
         else:
             reason = _left_out(pool, member.spec)
         if reason:
-            needed = f"it needs {member_text(member)}: with {reason}, {OWN_SOLUTION}"
+            needed = f"it needs {member.name_and_version}: with {reason}, {OWN_SOLUTION}"
             yield Obstacle("unknown", needed)
 
 
@@ -380,7 +375,7 @@ def _withheld(pool: Pool, member: Member, mirror: Mirror, named: Set[str]) -> st
         key = filtered.selection.why_not(member.spec)
         if key:
             key = key.replace("clude", "clude_binary", 1)
-            return f"the mirror {filtered.name} leaves out {member_text(member)} ({key})"
+            return f"the mirror {filtered.name} leaves out {member.name_and_version} ({key})"
     return ""
 
 

@@ -13,8 +13,8 @@ from spack_cache_db.environments.reuse_rules import (
 from spack_cache_db.query import graph
 from spack_cache_db.query.closure import Closure
 from spack_cache_db.query.conditions import UnsupportedQuery, Verdict
-from spack_cache_db.query.configurations import HASHES_AT_ONCE
-from spack_cache_db.query.database import Lookups, json_pieces, select, select_ids
+from spack_cache_db.query.configurations import ids_of_hashes
+from spack_cache_db.query.database import Lookups, select, select_ids
 from spack_cache_db.query.mirrors import listing_mirrors
 from spack_cache_db.query.records import SpecRecords, read_query, respelled
 from spack_cache_db.query.reuse import (
@@ -60,7 +60,6 @@ SPECS_OF_MIRRORS = """
 SELECT listings.spec FROM releases JOIN listings ON listings.release = releases.id
 WHERE releases.kind <> 'installed'
 """
-IDS_OF_HASHES = "SELECT id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))"
 
 
 def read_pool(records: SpecRecords, rules: ReuseRules) -> Pool:
@@ -104,15 +103,9 @@ def _source(records: SpecRecords, source: ReuseSource) -> PoolSource:
     elif source.kind == "buildcache" and lookups.trees():
         specs = _cached(lookups, SPECS_OF_MIRRORS)
     elif source.kind == "environment" and source.hashes is not None:
-        specs = _ids_of_hashes(lookups, source.hashes)
+        ids = ids_of_hashes(lookups.conn, sorted(source.hashes))
+        specs = frozenset(ids.values())
     return PoolSource(source.kind, _selection(records, source.filter), specs)
-
-
-def _ids_of_hashes(lookups: Lookups, hashes: Iterable[str]) -> frozenset[int]:
-    ids: set[int] = set()
-    for piece in json_pieces(sorted(hashes), HASHES_AT_ONCE):
-        ids.update(key for (key,) in select(lookups.conn, IDS_OF_HASHES, hashes=piece))
-    return frozenset(ids)
 
 
 def _selection(records: SpecRecords, spec_filter: SpecFilter) -> Selection:
@@ -147,21 +140,25 @@ def member_facts(lookups: Lookups, pool: Pool, closures: Iterable[Closure]) -> M
 
 
 def _compilers(lookups: Lookups, specs: Iterable[int]) -> Mapping[int, Mapping[str, Compiler]]:
-    """Return the compilers of specs: the edges that provide a language."""
+    """Return the compilers of specs by language: the dependencies that provide a language."""
     edges_of_spec = graph.Dependencies(lookups.conn).edges(specs)
-    pairs = {spec: dict(_languages(edges)) for spec, edges in edges_of_spec.items()}
-    ids = {compiler for languages in pairs.values() for compiler in languages.values()}
-    nodes = graph.read_nodes(lookups.conn, ids)
-    return {
-        spec: {
-            language: Compiler(key, f"{nodes[key].package}@{nodes[key].version}")
-            for language, key in languages.items()
-        }
-        for spec, languages in pairs.items()
-    }
+    # The ids of compilers, by spec and language.
+    ids_of_spec: dict[int, dict[str, int]] = {}
+    for spec, edges in edges_of_spec.items():
+        ids_of_spec[spec] = dict(_languages(edges))
+    # Their names, which are read together.
+    ids = {compiler for of_spec in ids_of_spec.values() for compiler in of_spec.values()}
+    compilers = {}
+    for compiler, node in graph.read_nodes(lookups.conn, ids).items():
+        compilers[compiler] = Compiler(compiler, f"{node.package}@{node.version}")
+    by_language: dict[int, Mapping[str, Compiler]] = {}
+    for spec, of_spec in ids_of_spec.items():
+        by_language[spec] = {language: compilers[key] for language, key in of_spec.items()}
+    return by_language
 
 
 def _languages(edges: Iterable[graph.Edge]) -> Iterator[tuple[str, int]]:
+    """Yield the languages that edges provide, with the id of the compiler."""
     for edge in edges:
         for virtual in edge.virtuals:
             if virtual in LANGUAGES:
