@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spack_cache_db.build import build
 from spack_cache_db.query.closure import (
     Closure,
-    Facts,
+    SpecFacts,
     choose_mirrors,
     closures,
     mirror_sets,
@@ -78,10 +78,10 @@ def test_the_mirrors_list_the_whole_closure(
             assert choice.mirrors[0] in listed[root]
 
 
-def facts(number: int, *, binary: int | None = None) -> Facts:
+def facts(number: int, *, binary: int | None = None) -> SpecFacts:
     """Return the facts about a spec that is no external."""
     built_as = number if binary is None else binary
-    return Facts(number, str(number), "foo", "1", None, True, None, built_as)
+    return SpecFacts(number, str(number), "foo", "1", None, True, None, built_as)
 
 
 def all_are_listed(

@@ -34,11 +34,13 @@ JOIN configurations ON configurations.id = specs.configuration
 LEFT JOIN packages ON packages.id = configurations.package
 LEFT JOIN versions ON versions.id = configurations.version
 """
+# One build spec for each spliced spec, even if indexes contradict each other.
 BUILD_SPECS = """
 SELECT splices.spec, max(splices.build_spec) FROM json_each(:ids) AS wanted
 CROSS JOIN splices ON splices.spec = wanted.value
 GROUP BY splices.spec
 """
+# A size is stored as its source writes it; a text that is not a number is not known.
 SIZES = """
 SELECT listings.spec, releases.name, CAST(listings.size AS INTEGER)
 FROM json_each(:ids) AS wanted
@@ -166,27 +168,28 @@ def closures(
     graph = read_run_time(lookups, roots)
     reach = Reach(graph)
     facts = _read_facts(lookups, graph.edges)
+    # Read which mirrors list these specs, and the build specs of spliced ones.
     binaries = {spec_facts.binary for spec_facts in facts.values()}
     listed = listing_mirrors(lookups, binaries | facts.keys())
-    only = None
+    only_release = None
     if release is not None:
-        only = mirrored_release(lookups, lookups.releases[release])
-    sets = mirror_sets(listed, only)
-    # Choose the mirrors of each closure.
-    chosen: dict[int, Choice] = {}
+        only_release = mirrored_release(lookups, lookups.releases[release])
+    sets = mirror_sets(listed, only_release)
+    # Choose the mirrors of each closure: first the binary, then the others by package and hash.
+    chosen: dict[int, MirrorChoice] = {}
     for root in roots:
-        dependencies = [facts[spec] for spec in reach.members(reach.run_time(root))]
-        dependencies.sort(key=lambda spec_facts: (spec_facts.package, spec_facts.hash))
-        others = [spec_facts for spec_facts in dependencies if spec_facts.spec != root]
+        others = [facts[spec] for spec in reach.members(reach.run_time(root)) if spec != root]
+        others.sort(key=lambda spec_facts: (spec_facts.package, spec_facts.hash))
         chosen[root] = choose_mirrors([facts[root], *others], sets)
     # Sizes are those in the chosen mirrors.
     releases = {mirror.release for choice in chosen.values() for mirror in choice.mirrors}
     sizes = _read_sizes(lookups, binaries, releases)
+    # Closures share most members, so each is made once.
     members: dict[tuple[int, str | None], Member] = {}
     return {root: _closure(choice, sizes, members) for root, choice in chosen.items()}
 
 
-class Facts(NamedTuple):
+class SpecFacts(NamedTuple):
     """What a database has about a spec, apart from who lists it.
 
     Attributes:
@@ -228,7 +231,8 @@ def mirror_sets(listed: Mapping[int, Sequence[Mirror]], release: str | None = No
     every = {mirror for of_spec in listed.values() for mirror in of_spec}
     if release is not None:
         every = {mirror for mirror in every if mirror.release == release}
-    # Number the mirrors in their order; mirrors of one URL have the same number.
+    # Number the mirrors in their order, the preferred one first. Mirrors of one URL have the
+    # same number, and the first of them stands for all.
     mirrors: list[Mirror] = []
     number_of_url: dict[str, int] = {}
     bits: dict[Mirror, int] = {}
@@ -248,13 +252,15 @@ def mirror_sets(listed: Mapping[int, Sequence[Mirror]], release: str | None = No
         union = 0
         for mirror in mirrors_of_spec:
             union |= bits.get(mirror, 0)
+        if union & with_address:
+            union &= with_address
         if union:
-            of_spec[spec] = union & with_address or union
+            of_spec[spec] = union
     return MirrorSets(tuple(mirrors), of_spec)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class MirrorChoice:
     """The mirrors for a closure.
 
     Attributes:
@@ -264,12 +270,12 @@ class Choice:
             specs that no mirror lists.
     """
 
-    facts: Sequence[Facts]
+    facts: Sequence[SpecFacts]
     mirrors: tuple[Mirror, ...]
     releases: tuple[str | None, ...]
 
 
-def choose_mirrors(facts: Sequence[Facts], sets: MirrorSets) -> Choice:
+def choose_mirrors(facts: Sequence[SpecFacts], sets: MirrorSets) -> MirrorChoice:
     """Return the fewest mirrors that list the specs of a closure, the binary's own mirror first.
 
     Specs that no mirror lists are left out of the choice.
@@ -295,20 +301,20 @@ def choose_mirrors(facts: Sequence[Facts], sets: MirrorSets) -> Choice:
         release = None
         if is_found:
             of_binary = sets.of_spec[spec_facts.binary]
-            number = next(number for number in cover if of_binary >> number & 1)
-            release = sets.mirrors[number].release
+            listing = [number for number in cover if of_binary >> number & 1]
+            release = sets.mirrors[listing[0]].release
         releases.append(release)
     mirrors = tuple(sets.mirrors[number] for number in cover)
-    return Choice(facts, mirrors, tuple(releases))
+    return MirrorChoice(facts, mirrors, tuple(releases))
 
 
-def _read_facts(lookups: Lookups, specs: Iterable[int]) -> dict[int, Facts]:
+def _read_facts(lookups: Lookups, specs: Iterable[int]) -> dict[int, SpecFacts]:
     ids = list(specs)
     build_specs = dict(select_in(lookups.conn, BUILD_SPECS, ids))
     facts = {}
     for row in select_in(lookups.conn, SPECS, ids):
         spec, dag_hash, package, version, last_seen, is_recorded, external = row
-        facts[spec] = Facts(
+        facts[spec] = SpecFacts(
             spec=spec,
             hash=dag_hash,
             package=package,
@@ -341,7 +347,7 @@ def _read_sizes(
 
 
 def _closure(
-    choice: Choice,
+    choice: MirrorChoice,
     sizes: Mapping[tuple[int, str], int],
     members: dict[tuple[int, str | None], Member],
 ) -> Closure:
@@ -352,17 +358,18 @@ def _closure(
         if member is None:
             size = None if release is None else sizes.get((facts.binary, release))
             member = Member(
-                facts.spec,
-                facts.hash,
-                facts.package,
-                facts.version,
-                release,
-                size,
-                facts.external,
+                spec=facts.spec,
+                hash=facts.hash,
+                package=facts.package,
+                version=facts.version,
+                release=release,
+                size=size,
+                external=facts.external,
             )
             members[facts.spec, release] = member
         of_closure.append(member)
-    # A spec without a record that no mirror lists is missing, and that is known.
+    # Dependencies are not known of a binary without a record. A spec without a record that no
+    # mirror lists is missing, which decides the verdict anyway.
     is_known = all(
         facts.is_recorded or release is None
         for facts, release in zip(choice.facts, choice.releases, strict=True)

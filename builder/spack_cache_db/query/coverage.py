@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
 from typing import NamedTuple
@@ -30,7 +30,7 @@ from spack_cache_db.query.database import (
     select_ids,
 )
 from spack_cache_db.query.lockfile_coverage import lockfile_answers
-from spack_cache_db.query.mirrors import first_places
+from spack_cache_db.query.mirrors import NOWHERE, first_places
 from spack_cache_db.query.names import UnknownNameError, known_names, scope_of
 from spack_cache_db.query.records import respelled
 from spack_cache_db.query.selection import Candidates
@@ -113,13 +113,17 @@ def opened_baseline(
     db: Database | None, names: Mapping[str, str | None]
 ) -> Iterator[Baseline | None]:
     """Open the baseline of `cover`, if there is one; raises `UnknownNameError` as `scope_of`."""
-    with opened(db) if db is not None else nullcontext() as lookups:
-        path = name_of(db) if db is not None else ""
+    if db is None:
+        yield None
+        return
+    with opened(db) as lookups:
+        # The message tells the two databases apart.
+        path = name_of(db)
         try:
-            scope = scope_of(lookups, **names) if lookups else ()
+            scope = scope_of(lookups, **names)
         except UnknownNameError as error:
             raise UnknownNameError(f"{path}: {error}") from None
-        yield Baseline(path, lookups, scope) if lookups else None
+        yield Baseline(path, lookups, scope)
 
 
 def cover_environment(
@@ -128,7 +132,10 @@ def cover_environment(
     scope: Conditions = (),
     older: Baseline | None = None,
 ) -> Cover:
-    """Return the answers for an environment; with a baseline, snapshots are left out."""
+    """Return the answers for an environment.
+
+    With a baseline, snapshots are left out on both sides, because they list lost binaries.
+    """
     if older is not None:
         scope = _without_snapshots(lookups, scope)
         older = older._replace(scope=_without_snapshots(older.lookups, older.scope))
@@ -150,16 +157,16 @@ def cover_environment(
     download = _download(lookups, answers)
     if older is not None:
         before = cover_environment(older.lookups, environment, older.scope)
-        answers = [*map(_with_loss, answers, before.specs)]
+        answers = list(map(_with_loss, answers, before.specs))
     return Cover(
         tuple(answers),
         environment.is_lock,
         tuple(notes),
-        lookups.is_installed,
-        environment.others,
-        older.path if older else "",
-        download,
-        asked(scope, "release"),
+        is_of_trees=lookups.is_installed,
+        others=environment.others,
+        baseline=older.path if older else "",
+        download=download,
+        release=asked(scope, "release"),
     )
 
 
@@ -171,25 +178,30 @@ def _notes(
         yield "a lockfile names its binaries: the machine is not looked at"
     if has_records(lookups.conn):
         return
+    # Rules of `packages:` that would concern the dependencies of these specs.
     roots = {spec.query.name or "" for spec in specs if spec.query}
-    owners: set[str] = set()
+    packages: set[str] = set()
     for spec in specs:
-        owners.update(spec.rules.required, spec.rules.conflicts, spec.rules.preferred)
-    unchecked = ", ".join(sorted(owners & {*roots, ALL}))
+        packages.update(spec.rules.required, spec.rules.conflicts, spec.rules.preferred)
+    unchecked = sorted(packages & {*roots, ALL})
     if unchecked:
-        yield f"packages: {unchecked}: {UNCHECKED}"
+        yield f"packages: {', '.join(unchecked)}: {UNCHECKED}"
 
 
 def _with_places(
     lookups: Lookups, answers: Sequence[CoveredSpec], scope: Conditions
 ) -> list[CoveredSpec]:
     """Return the answers with the release and the mirror of the binary in each."""
-    hashes = [(*answer.others, answer.hash or "")[0] for answer in answers]
-    places = first_places(lookups, sorted({*filter(None, hashes)}), scope)
+    # A node without a binary is where the first of the other binaries is.
+    hashes = []
+    for answer in answers:
+        hashes.append(answer.others[0] if answer.others else answer.hash)
+    known_hashes = {dag_hash for dag_hash in hashes if dag_hash}
+    places = first_places(lookups, sorted(known_hashes), scope)
     placed = []
     for answer, dag_hash in zip(answers, hashes, strict=True):
-        release, mirror = places.get(dag_hash, (None, None))
-        placed.append(replace(answer, release=release, mirror=mirror))
+        place = places.get(dag_hash or "", NOWHERE)
+        placed.append(replace(answer, release=place.release, mirror=place.mirror))
     return placed
 
 
@@ -211,8 +223,9 @@ def _download(lookups: Lookups, answers: Sequence[CoveredSpec]) -> Download | No
         sizes |= dict(select(lookups.conn, SIZES, hashes=piece))
     if not sizes and not has_records(lookups.conn):
         return None
-    known = [size for size in sizes.values() if size is not None]
-    return Download(len(sizes), sum(known) if len(known) == len(sizes) else None)
+    known_sizes = [size for size in sizes.values() if size is not None]
+    are_known = len(known_sizes) == len(sizes)
+    return Download(len(sizes), sum(known_sizes) if are_known else None)
 
 
 def _without_snapshots(lookups: Lookups, scope: Conditions) -> Conditions:
@@ -220,7 +233,9 @@ def _without_snapshots(lookups: Lookups, scope: Conditions) -> Conditions:
 
     It is unchanged if it names a release or the database has only snapshots.
     """
-    if asked(scope, "release") is not None or all(row.date for row in lookups.releases.values()):
+    releases = lookups.releases.values()
+    has_only_snapshots = all(release.date for release in releases)
+    if asked(scope, "release") is not None or has_only_snapshots:
         return scope
     verdict = lookups.once(CURRENT, lambda: Verdict(select_ids(lookups.conn, CURRENT)))
     return (*scope, Condition("specs", "current release", verdict))
@@ -239,12 +254,16 @@ def _with_loss(now: CoveredSpec, before: CoveredSpec) -> CoveredSpec:
 
 def _respelled(lookups: Lookups, environment: Environment) -> tuple[list[UserSpec], list[str]]:
     """Return specs with names as the database spells them, and the notes on an environment."""
-    specs, notes = [*environment.specs], dict[str, None]()
-    for index, spec in enumerate(specs):
+    specs = []
+    # Each change once, in order.
+    all_changes: dict[str, None] = {}
+    for spec in environment.specs:
+        respelled_spec = spec
         if spec.query is not None:
-            query, changed = respelled(lookups, spec.query)
-            if changed:
+            query, changes = respelled(lookups, spec.query)
+            if changes:
                 legacy = spec.legacy and respelled(lookups, spec.legacy)[0]
-                specs[index] = replace(spec, query=query, legacy=legacy)
-                notes |= dict.fromkeys(changed)
-    return specs, [*environment.notes, *notes]
+                respelled_spec = replace(spec, query=query, legacy=legacy)
+                all_changes |= dict.fromkeys(changes)
+        specs.append(respelled_spec)
+    return specs, [*environment.notes, *all_changes]

@@ -34,13 +34,14 @@ NO_ADDRESS = f"The address of the mirror is not known: put it in place of {PLACE
 MAYBE_UNSIGNED = (
     'if Spack says "no binary available", the mirror is not signed: add it with --unsigned'
 )
+# Options of `spack mirror add` (Spack 1.2 `cmd/mirror.py`).
 OPTIONS = {
     "endpoint_url": "--s3-endpoint-url",
     "profile": "--s3-profile",
     "access_token_variable": "--s3-access-token-variable",
     "view": "--name",
 }
-"""Options of `spack mirror add` by the properties of mirrors.yaml (Spack 1.2 `cmd/mirror.py`)."""
+"""By the properties of mirrors.yaml."""
 S3_LOGIN = {
     "id_variable": "--s3-access-key-id-variable",
     "secret_variable": "--s3-access-key-secret-variable",
@@ -49,8 +50,8 @@ OCI_LOGIN = {
     "id_variable": "--oci-username-variable",
     "secret_variable": "--oci-password-variable",
 }
-"""Options by the properties of `access_pair`."""
-OCI = ("oci://", "oci+http://")
+"""By the properties of `access_pair`, as `S3_LOGIN`."""
+OCI_SCHEMES = ("oci://", "oci+http://")
 NOT_IN_NAMES = re.compile(r"[^\w.+-]+", re.ASCII)
 NAMELESS = "mirror"
 
@@ -67,31 +68,38 @@ def commands_of(
         specs: ids of specs.
         release: the release to install from, or the installation to load from; None for any.
     """
-    ids = list(dict.fromkeys(specs))
     found: dict[int, Commands] = {}
-    of_ids = closures_in(lookups, ids, release)
-    for spec, closure in of_ids.items():
-        binary = closure.binary
-        commands = load_commands(lookups.conn, binary.package, binary.hash, release)
-        if commands is None:
-            commands = mirror_commands(lookups, closure)
+    for spec, closure in closures_in(lookups, specs, release).items():
+        commands = commands_of_closure(lookups, closure, release)
         if commands is not None:
             found[spec] = commands
     return found
 
 
+def commands_of_closure(
+    lookups: Lookups, closure: Closure, release: str | None = None
+) -> Commands | None:
+    """Return the commands that load a spec from an installation, or else install its binary.
+
+    None if neither an installation nor a mirror has it, now or earlier.
+    """
+    binary = closure.binary
+    commands = load_commands(lookups.conn, binary.package, binary.hash, release)
+    return mirror_commands(lookups, closure) if commands is None else commands
+
+
 def closures_in(
     lookups: Lookups, specs: Iterable[int], release: str | None = None
 ) -> Mapping[int, Closure]:
-    """Return what installing each spec from a release, or from any, takes."""
-    named = lookups.release(release)
-    return closures(lookups, specs, named.id if named else None)
+    """Return what installing each spec takes, from the release of a name, or from any release."""
+    named_release = lookups.release(release)
+    return closures(lookups, specs, None if named_release is None else named_release.id)
 
 
 def mirror_commands(lookups: Lookups, closure: Closure) -> Commands | None:
     """Return the commands that install a binary; None if no mirror ever listed it.
 
-    They have no lines if a mirror has lost it.
+    If its mirror has lost it, there are no lines, and the note says so.
     """
     binary = closure.binary
     if not closure.is_listed and closure.last_seen is None:
@@ -104,41 +112,62 @@ def install_commands(closures: Sequence[Closure], specs: Sequence[str]) -> Comma
 
     Binaries that no mirror lists are left out; `note` says so.
     """
-    listed = [
-        (closure, spec) for closure, spec in zip(closures, specs, strict=True) if closure.is_listed
-    ]
-    gone = [closure for closure in closures if not closure.is_listed]
-    mirrors = list(dict.fromkeys(mirror for closure, _ in listed for mirror in closure.mirrors))
+    # Sort the binaries: what needs no compiler is installed first.
+    complete: list[str] = []
+    incomplete: list[str] = []
+    listed: list[Closure] = []
+    notes: dict[str, None] = {}
+    for closure, spec in zip(closures, specs, strict=True):
+        if not closure.is_listed:
+            notes[gone_sentence(closure)] = None
+            continue
+        listed.append(closure)
+        if closure.missing:
+            incomplete.append(spec)
+        else:
+            complete.append(spec)
+
     # Add the mirrors, and trust the keys of those that are or may be signed.
+    mirrors = list(dict.fromkeys(mirror for closure in listed for mirror in closure.mirrors))
     lines = add_commands(mirrors)
     if any(mirror.is_signed is not False for mirror in mirrors):
         lines.append(TRUST_KEYS)
-    # Install what needs no compiler first.
-    complete = [spec for closure, spec in listed if not closure.missing]
-    incomplete = [spec for closure, spec in listed if closure.missing]
+
+    # Install the binaries.
     if complete:
         lines.append(shlex.join([*INSTALL, CACHE_ONLY, *complete]))
     if incomplete:
         lines.append(shlex.join([*INSTALL, *incomplete]))
-    missing = [member for closure, _ in listed for member in closure.missing]
-    externals = [member for closure, _ in listed for member in closure.externals]
-    sentences = [missing_sentence(closure) for closure, _ in listed]
-    notes = list(dict.fromkeys(gone_sentence(closure) for closure in gone))
-    if any(mirror.url is None for mirror in mirrors):
-        notes.append(NO_ADDRESS)
+
+    # Say what the commands need and what they may lack.
+    has_addresses = all(mirror.url is not None for mirror in mirrors)
+    if not has_addresses:
+        notes[NO_ADDRESS] = None
     is_unsure = any(mirror.is_signed is None for mirror in mirrors)
+    missing = [member for closure in listed for member in closure.missing]
+    externals = [member for closure in listed for member in closure.externals]
+    needs = dict.fromkeys(external_sentence(member) for member in externals)
     return Commands(
         tuple(lines),
         release=mirrors[0].release if mirrors else "",
         note="; ".join(notes) or None,
         advice=MAYBE_UNSIGNED if is_unsure else None,
-        is_known=bool(lines) and all(mirror.url is not None for mirror in mirrors),
+        is_known=bool(lines) and has_addresses,
         builds=builds_sentence(missing) if missing else None,
-        missing=next(filter(None, sentences), None),
-        needs=tuple(dict.fromkeys(map(external_sentence, externals))),
-        size=size_words([closure for closure, _ in listed]) if listed else None,
+        missing=_first_missing_sentence(listed),
+        needs=tuple(needs),
+        size=size_words(listed) if listed else None,
         closures=tuple(closures),
     )
+
+
+def _first_missing_sentence(closures: Sequence[Closure]) -> str | None:
+    """Return the sentence on the first incomplete binary; its counts are of one binary."""
+    for closure in closures:
+        sentence = missing_sentence(closure)
+        if sentence is not None:
+            return sentence
+    return None
 
 
 def add_commands(mirrors: Sequence[Mirror]) -> list[str]:
@@ -165,8 +194,10 @@ def mirror_names(mirrors: Sequence[Mirror]) -> list[str]:
         candidates = [base]
         if mirror.stack is not None:
             candidates.append(f"{base}-{_mirror_name(mirror.stack)}")
+        # Or else its release with a number; there are enough numbers for all mirrors.
         candidates += [f"{base}-{number}" for number in range(2, len(mirrors) + 2)]
-        names.append(next(name for name in candidates if name not in names))
+        free_names = [name for name in candidates if name not in names]
+        names.append(free_names[0])
     return names
 
 
@@ -178,9 +209,12 @@ def _options(mirror: Mirror) -> Iterator[str]:
     """Yield the options for the properties of a mirror that Spack needs besides its URL."""
     for name, option in OPTIONS.items():
         if mirror.settings.get(name):
-            yield from (option, str(mirror.settings[name]))
+            yield option
+            yield str(mirror.settings[name])
     login: Mapping[str, Any] = mirror.settings.get("access_pair") or {}
-    is_oci = mirror.url is not None and mirror.url.startswith(OCI)
-    for name, option in (OCI_LOGIN if is_oci else S3_LOGIN).items():
+    is_oci = mirror.url is not None and mirror.url.startswith(OCI_SCHEMES)
+    login_options = OCI_LOGIN if is_oci else S3_LOGIN
+    for name, option in login_options.items():
         if login.get(name):
-            yield from (option, str(login[name]))
+            yield option
+            yield str(login[name])

@@ -13,8 +13,11 @@ from spack_cache_db.query.commands import Commands
 from spack_cache_db.query.conditions import Condition, Word, asked
 from spack_cache_db.query.configurations import specs_in_scope
 from spack_cache_db.query.database import Database, Lookups, Release, opened, select
-from spack_cache_db.query.install_commands import closures_in, mirror_commands, mirror_names
-from spack_cache_db.query.load_commands import load_commands
+from spack_cache_db.query.install_commands import (
+    closures_in,
+    commands_of_closure,
+    mirror_names,
+)
 from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.proposal import propose_among
 from spack_cache_db.query.proposal_rule import build_words
@@ -25,7 +28,7 @@ from spack_cache_db.spack.parser import parser_of
 
 EXAMPLES = ("hdf5", "py-numpy", "zlib-ng", "zlib", "cmake")
 """Packages for a new user to install: the first that a release has."""
-# Before SQLite 3.39, a LEFT JOIN of json_each leaves out packages without a row in it.
+# A subquery, because before SQLite 3.39 a LEFT JOIN of json_each leaves out packages without a row.
 EXAMPLE = """
 SELECT packages.name, (SELECT key FROM json_each(:names) WHERE value = packages.name) AS wanted
 FROM releases
@@ -138,26 +141,29 @@ class Chosen:
     @property
     def plan(self) -> InstallPlan:
         """The same as plain values."""
-        binary = self.closure.binary
-        commands = self.commands
-        machines = commands.machines
-        if commands.load is not None and not machines:
-            machines = (commands,)
-        if machines:
-            return InstallPlan(
-                binary.package,
-                binary.version,
-                binary.hash,
-                self.build,
-                self.reason,
-                commands.commands,
-                complete=True,
-                installations=tuple(
-                    PlannedMachine(each.release, each.prefix, each.commands) for each in machines
-                ),
-                notes=() if commands.note is None else (commands.note,),
-            )
-        return _plan_of_mirrors(self)
+        is_installed = self.commands.load is not None
+        return _plan_of_installations(self) if is_installed else _plan_of_mirrors(self)
+
+
+def _plan_of_installations(chosen: Chosen) -> InstallPlan:
+    binary = chosen.closure.binary
+    commands = chosen.commands
+    # One installation has no list of machines.
+    machines = commands.machines or (commands,)
+    installations = [
+        PlannedMachine(machine.release, machine.prefix, machine.commands) for machine in machines
+    ]
+    return InstallPlan(
+        binary.package,
+        binary.version,
+        binary.hash,
+        chosen.build,
+        chosen.reason,
+        commands.commands,
+        complete=True,
+        installations=tuple(installations),
+        notes=() if commands.note is None else (commands.note,),
+    )
 
 
 def _plan_of_mirrors(chosen: Chosen) -> InstallPlan:
@@ -176,7 +182,11 @@ def _plan_of_mirrors(chosen: Chosen) -> InstallPlan:
     for member in closure.externals:
         if member.external is not None:
             external = PlannedExternal(
-                member.package, member.version, member.hash, *member.external
+                member.package,
+                member.version,
+                member.hash,
+                prefix=member.external.prefix,
+                modules=member.external.modules,
             )
             externals.append(external)
     sentences = (commands.note, commands.advice, commands.missing, *commands.needs)
@@ -218,12 +228,15 @@ def choose_example(lookups: Lookups, release: Release) -> Chosen | None:
     None if no mirror lists any of its binaries now.
     """
     names = json.dumps(EXAMPLES)
-    for package, _ in select(lookups.conn, EXAMPLE, release=release.name, names=names):
-        of_package = Condition("package", package, Word(package))
-        of_release = Condition("release", release.name, release.id)
-        chosen = choose(lookups, matching(lookups, (of_package, of_release)))
-        return chosen if chosen is not None and chosen.commands.commands else None
-    return None
+    rows = list(select(lookups.conn, EXAMPLE, release=release.name, names=names))
+    if not rows:
+        return None
+    package, _ = rows[0]
+    of_package = Condition("package", package, Word(package))
+    of_release = Condition("release", release.name, release.id)
+    chosen = choose(lookups, matching(lookups, (of_package, of_release)))
+    can_install = chosen is not None and chosen.commands.commands
+    return chosen if can_install else None
 
 
 def plan_of_spec(
@@ -235,13 +248,19 @@ def plan_of_spec(
 
 
 def _lost(lookups: Lookups, results: ResultSet) -> Chosen | None:
-    """Return the first build of an answer, if the mirrors have lost all; it has no commands."""
-    for row in counted_part(lookups, results, slice(1)):
-        specs = specs_in_scope(lookups.conn, [row.id], results.conditions).get(row.id, ())
-        release = _release_name(lookups, results)
-        for spec in specs[:1]:
-            return _chosen(lookups, spec.id, build_words(row.configuration), None, release)
-    return None
+    """Return the first build of an answer, if the mirrors have lost all; it has no commands.
+
+    None if the answer is empty.
+    """
+    rows = counted_part(lookups, results, slice(1))
+    if not rows:
+        return None
+    row = rows[0]
+    specs = specs_in_scope(lookups.conn, [row.id], results.conditions).get(row.id, ())
+    if not specs:
+        return None
+    build = build_words(row.configuration)
+    return _chosen(lookups, specs[0].id, build, None, _release_name(lookups, results))
 
 
 def _chosen(
@@ -249,10 +268,7 @@ def _chosen(
 ) -> Chosen | None:
     """Return a build with its commands, which load it where it is installed."""
     closure = closures_in(lookups, [spec], release)[spec]
-    binary = closure.binary
-    commands = load_commands(lookups.conn, binary.package, binary.hash, release)
-    if commands is None:
-        commands = mirror_commands(lookups, closure)
+    commands = commands_of_closure(lookups, closure, release)
     return None if commands is None else Chosen(build, reason, closure, commands)
 
 

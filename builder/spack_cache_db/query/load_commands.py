@@ -52,14 +52,15 @@ def load_commands(
     """
     installations = installations_of(conn, package, dag_hash)
     if release is not None:
-        installations = tuple(each for each in installations if each.release == release)
+        installations = tuple(commands for commands in installations if commands.release == release)
     if not installations:
         return None
     if len(installations) == 1:
         return installations[0]
     lines: list[str] = []
-    for each in installations:
-        lines += [f"# on {each.release}", *each.commands]
+    for commands in installations:
+        lines.append(f"# on {commands.release}")
+        lines += commands.commands
     first = installations[0]
     return replace(first, commands=tuple(lines), prefix=None, machines=installations)
 
@@ -85,4 +86,5 @@ def is_installation(conn: sqlite3.Connection, release: str) -> bool:
 def explicit_count(conn: sqlite3.Connection, release: str) -> int:
     """Return how many specs of an installation were asked for by name."""
     sql = "SELECT count(*) FROM installations WHERE release = :release AND explicit = 1"
-    return int(next(select(conn, sql, release=release))[0])
+    ((count,),) = select(conn, sql, release=release)
+    return int(count)

@@ -11,7 +11,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from spack_cache_db.database_file import stored_json
 from spack_cache_db.query.conditions import Conditions, asked
@@ -56,19 +56,19 @@ CROSS JOIN listings ON listings.release = pages.value AND listings.spec = wanted
 LEFT JOIN tarball_prefixes ON tarball_prefixes.id = listings.tarball
 """
 
+# The ids of releases are in order, and one of the first releases lists most specs.
 _FIRST = f"""
 SELECT releases.id FROM releases
 CROSS JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
 WHERE (:release IS NULL OR releases.id = :release) AND {IN_STACK.format("listings")}
-  AND {{}} ORDER BY releases.id LIMIT 1
 """
-# The ids of releases are in order, and one of the first releases lists most specs.
 FIRST_RELEASE = f"""
 SELECT specs.id, specs.hash, releases.id
 FROM json_each(:hashes) AS wanted
 CROSS JOIN specs ON specs.hash = wanted.value
 JOIN releases ON releases.id = coalesce(
-  ({_FIRST.format(f"releases.kind = '{INSTALLED}'")}), ({_FIRST.format(1)}))
+  ({_FIRST} AND releases.kind = '{INSTALLED}' ORDER BY releases.id LIMIT 1),
+  ({_FIRST} ORDER BY releases.id LIMIT 1))
 """
 
 
@@ -137,9 +137,9 @@ def every_mirror(lookups: Lookups) -> dict[Mirror, list[int]]:
     mirrors = lookups.once(MIRRORS, lambda: _read_mirrors(lookups))
     ids: dict[Mirror, list[int]] = {}
     of_url: dict[str, Mirror] = {}
-    in_order = sorted(mirrors.by_id, key=lambda key: mirrors.by_id[key].url is None)
-    for mirror_id in in_order:
-        mirror = mirrors.by_id[mirror_id]
+    # The sort is stable: apart from the addresses, the mirrors keep their order.
+    in_order = sorted(mirrors.by_id.items(), key=lambda item: item[1].url is None)
+    for mirror_id, mirror in in_order:
         if mirror.url is not None:
             mirror = of_url.setdefault(mirror.url, mirror)
         ids.setdefault(mirror, []).append(mirror_id)
@@ -161,8 +161,9 @@ def _read_mirrors(lookups: Lookups) -> _Mirrors:
             order=(release.position, place),
         )
         by_id[mirror_id] = mirror
-        # A mirror with a known address is of more use.
-        if release_id not in of_release or (url and of_release[release_id].url is None):
+        # The first mirror with a known address, or else the first one.
+        first = of_release.get(release_id)
+        if first is None or (url and first.url is None):
             of_release[release_id] = mirror
     with_pages = tuple(sorted(select_ids(lookups.conn, WITH_PAGES)))
     return _Mirrors(by_id, of_release, with_pages)
@@ -187,14 +188,15 @@ def _listed_by_pages(
 
 def _mirror_of_page(release: Release, mirrors: _Mirrors, url: str | None, is_whole: bool) -> Mirror:
     """Return the mirror of a binary on a page; `url` is that of its tarball, whole or in part."""
-    prefix = url
+    mirror_url = url
     if url is not None and is_whole:
-        prefix, path, _ = url.partition(TARBALL_PATH[0])
-        prefix = prefix if path else None
+        # The address of a tarball ends with a path that Spack gives it.
+        before, path, _ = url.partition(TARBALL_PATH[0])
+        mirror_url = before if path else None
     of_release = mirrors.of_release.get(release.id)
-    if prefix is None and of_release is not None:
+    if mirror_url is None and of_release is not None:
         return of_release
-    address = prefix or public_mirror(release.name)
+    address = mirror_url or public_mirror(release.name)
     return Mirror(
         release=release.name,
         stack=None,
@@ -205,26 +207,38 @@ def _mirror_of_page(release: Release, mirrors: _Mirrors, url: str | None, is_who
     )
 
 
-def first_places(
-    lookups: Lookups, hashes: Sequence[str], scope: Conditions
-) -> dict[str, tuple[str, str | None]]:
+class Place(NamedTuple):
+    """The first release that lists a binary, and the URL of its mirror, as far as known."""
+
+    release: str | None
+    mirror: str | None
+
+
+NOWHERE = Place(None, None)
+
+
+def first_places(lookups: Lookups, hashes: Sequence[str], scope: Conditions) -> dict[str, Place]:
     """Return the first release in a scope that lists each hash, and the URL of its mirror.
 
-    An installation comes before all other releases, and has no mirror.
+    An installation comes before all other releases, and has no mirror. A hash that no release of
+    the scope lists has no key.
     """
-    names = {kind: asked(scope, kind) for kind in ("release", "stack")}
-    releases: dict[int, tuple[str, Release]] = {}
+    release_and_stack = {kind: asked(scope, kind) for kind in ("release", "stack")}
+    hash_of_spec: dict[int, str] = {}
+    release_of_spec: dict[int, Release] = {}
     for piece in json_pieces(hashes, HASHES_AT_ONCE):
-        for spec, dag_hash, release_id in select(
-            lookups.conn, FIRST_RELEASE, hashes=piece, **names
-        ):
-            releases[spec] = (dag_hash, lookups.releases[release_id])
-    mirrors = listing_mirrors(lookups, releases)
-    places: dict[str, tuple[str, str | None]] = {}
-    for spec, (dag_hash, release) in releases.items():
-        of_release = [mirror for mirror in mirrors.get(spec, ()) if mirror.release == release.name]
+        rows = select(lookups.conn, FIRST_RELEASE, hashes=piece, **release_and_stack)
+        for spec, dag_hash, release_id in rows:
+            hash_of_spec[spec] = dag_hash
+            release_of_spec[spec] = lookups.releases[release_id]
+    # Of the mirrors of this release, the preferred one with an address.
+    mirrors = listing_mirrors(lookups, hash_of_spec)
+    places = {}
+    for spec, dag_hash in hash_of_spec.items():
+        name = release_of_spec[spec].name
+        of_release = [mirror for mirror in mirrors.get(spec, ()) if mirror.release == name]
         of_release.sort(key=lambda mirror: (mirror.url is None, mirror.order))
-        places[dag_hash] = (release.name, of_release[0].url if of_release else None)
+        places[dag_hash] = Place(name, of_release[0].url if of_release else None)
     return places
 
 

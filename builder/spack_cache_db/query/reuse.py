@@ -4,7 +4,7 @@ The rules are those of Spack 1.2 (`solver/reuse.py`, `spec_filter.py`, `mirrors/
 `concretize.lp`). Installing a binary by its hash is not restricted by them. For the solver, a
 binary and everything that it links or runs must be
 
-1. of Spack 1.0 or newer, not built from a folder of sources (`dev_path`), and no
+1. of Spack 1.0 or newer, not built from a folder of sources (`dev_path`), and not a
    `compiler-wrapper` (`_is_reusable`);
 2. on externals that `packages:` declares with a matching spec, the same prefix and the same
    modules; the C library needs no declaration (`_is_reusable`);
@@ -30,11 +30,11 @@ from spack_cache_db.query.mirrors import Mirror
 
 ObstacleStatus = Literal["near", "incomplete", "unknown"]
 RANKS: Mapping[ObstacleStatus, int] = {"near": 0, "incomplete": 1, "unknown": 2}
-"""The statuses from bad to good."""
+"""The statuses from bad to good: of two obstacles, the one with the higher rank is shown."""
 
 NOT_BEFORE_1_0 = "Spack 1.2 does not reuse binaries from before 1.0; install it by hash"
 NOT_FROM_SOURCES = "Spack reuses no binary that was built from a folder of sources (dev_path)"
-NO_WRAPPER = "Spack makes compiler-wrapper anew and reuses no binary of it"
+NOT_A_WRAPPER = "Spack makes compiler-wrapper anew and reuses no binary of it"
 OWN_SOLUTION = "Spack uses it only if its own solution has this hash"
 MOST_NAMED = 3
 
@@ -126,7 +126,10 @@ class FilteredMirror:
         """
         if mirror.url is not None:
             return _same_url(self.url, mirror.url)
-        return self.name == mirror.release if mirror.release in named else True
+        if mirror.release in named:
+            return self.name == mirror.release
+        # It may be any of them.
+        return True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,11 +204,13 @@ def obstacle_of_spec(pool: Pool, spec: int, *, is_installed: bool = False) -> Ob
     if spec in pool.developed:
         return Obstacle("near", NOT_FROM_SOURCES)
     if spec in pool.wrappers:
-        return Obstacle("near", NO_WRAPPER)
+        return Obstacle("near", NOT_A_WRAPPER)
     if not pool.reuses_roots:
         return Obstacle("unknown", f"with {pool.setting}, {OWN_SOLUTION}")
     reason = _left_out(pool, spec)
-    return Obstacle("unknown", f"with {reason}, {OWN_SOLUTION}") if reason else None
+    if reason:
+        return Obstacle("unknown", f"with {reason}, {OWN_SOLUTION}")
+    return None
 
 
 def obstacle_of_closure(
@@ -218,6 +223,7 @@ def obstacle_of_closure(
         closure: the binary, for which `obstacle_of_spec` returned None, and what it needs.
         facts: more about the members, as far as the pool needs it.
     """
+    # The rules in the order of the module's docstring: the first obstacle is the answer.
     dependencies = closure.members[1:]
     return (
         next(_never_taken(pool, dependencies), None)
@@ -306,6 +312,7 @@ def _mixed(
     """Return that a closure has several compilers of one language, if they must not be mixed."""
     if pool.allowed_to_mix is None:
         return None
+    # The names of compilers by language and id: two builds of one version are two compilers.
     by_language: dict[str, dict[int, str]] = {}
     for member in closure.binaries:
         if member.package in pool.allowed_to_mix:
@@ -335,24 +342,29 @@ def _not_in_pool(pool: Pool, dependencies: Sequence[Member]) -> Iterator[Obstacl
 
 def _left_out(pool: Pool, spec: int) -> str:
     """Return the setting that keeps a spec out of all sources; "" if one source has it."""
-    reason = ""
+    keys = []
     for source in pool.sources:
         if source.kind == "external" or not source.has(spec):
             continue
         key = source.selection.why_not(spec)
         if not key:
             return ""
-        reason = reason or f"reuse: {key}"
-    return reason or pool.setting or "reuse: from:"
+        keys.append(key)
+    if keys:
+        return f"reuse: {keys[0]}"
+    # No source has it at all.
+    return pool.setting or "reuse: from:"
 
 
 def _external_left_out(pool: Pool, spec: int) -> str:
-    reasons = [
+    """Return the filter that keeps an external out of all sources; "" if one source has it."""
+    keys = [
         source.selection.why_not(spec)
         for source in pool.sources
         if source.kind in ("external", "buildcache")
     ]
-    return "" if not all(reasons) or not reasons else f"reuse: {reasons[0]}"
+    is_left_out = bool(keys) and all(keys)
+    return f"reuse: {keys[0]}" if is_left_out else ""
 
 
 def _not_given_out(
@@ -362,7 +374,9 @@ def _not_given_out(
         return
     named = {mirror.name for mirror in pool.mirrors}
     for member in members:
-        reasons = [_withheld(pool, member, mirror, named) for mirror in listed.get(member.spec, ())]
+        mirrors = listed.get(member.spec, ())
+        reasons = [_withheld(pool, member, mirror, named) for mirror in mirrors]
+        # One mirror that gives it out is enough.
         if reasons and all(reasons):
             yield Obstacle("unknown", f"{reasons[0]}, so Spack uses it only from another mirror")
 
@@ -372,16 +386,19 @@ def _withheld(pool: Pool, member: Member, mirror: Mirror, named: Set[str]) -> st
     for filtered in pool.mirrors:
         if not filtered.may_be(mirror, named):
             continue
-        key = filtered.selection.why_not(member.spec)
-        if key:
-            key = key.replace("clude", "clude_binary", 1)
-            return f"the mirror {filtered.name} leaves out {member.name_and_version} ({key})"
+        filter_text = filtered.selection.why_not(member.spec)
+        if filter_text:
+            # `exclude: gcc` of a source is `exclude_binary: gcc` of a mirror.
+            key, _, specs = filter_text.partition(":")
+            where = f"{key}_binary:{specs}"
+            return f"the mirror {filtered.name} leaves out {member.name_and_version} ({where})"
     return ""
 
 
 def _same_url(first: str, second: str) -> bool:
-    return _plain(first) == _plain(second)
+    return _without_ends(first) == _without_ends(second)
 
 
-def _plain(url: str) -> str:
+def _without_ends(url: str) -> str:
+    """Return a URL without parts that Spack adds or does not need."""
     return url.removeprefix("file://").rstrip("/").removesuffix("/build_cache")

@@ -8,7 +8,7 @@ still have none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -16,7 +16,9 @@ from typing import NamedTuple
 from spack_cache_db.query.closure import Closure, closures
 from spack_cache_db.query.configurations import Spec
 from spack_cache_db.query.database import Lookups, check_time
+from spack_cache_db.query.mirrors import Mirror
 from spack_cache_db.query.reuse import (
+    Compiler,
     MemberFacts,
     Obstacle,
     Pool,
@@ -29,7 +31,7 @@ from spack_cache_db.query.selection import Candidate
 MOST_TRIED = 500
 """Candidates of one spec that are tried; the best of them is the answer."""
 GROWTH = 8
-"""Each time, so many times more candidates are read together."""
+"""Factor by which the number of candidates that are read together grows each time."""
 
 
 class Found(NamedTuple):
@@ -85,15 +87,15 @@ class Search:
 
     def consider(self, finding: Finding) -> None:
         """Keep a finding if it is better than the best so far; the first usable one is best."""
-        obstacle = finding.obstacle
         if self.is_over:
             return
-        if obstacle is None:
+        if finding.obstacle is None:
             self.best = finding
             self.is_over = True
             return
-        best = self.best and self.best.obstacle
-        if best is None or obstacle.rank > best.rank:
+        # Without a usable one, the first of those with the best status is the answer.
+        best_obstacle = None if self.best is None else self.best.obstacle
+        if best_obstacle is None or finding.obstacle.rank > best_obstacle.rank:
             self.best = finding
 
 
@@ -129,17 +131,20 @@ def _look_at(
     lookups: Lookups, tried: Sequence[tuple[Search, Sequence[Found]]], places: Places
 ) -> None:
     """Consider the candidates of several searches."""
-    # First what a candidate is itself.
-    first: list[tuple[Search, Finding]] = []
+    # First what each candidate is itself.
+    findings: list[tuple[Search, Finding]] = []
     for search, batch in tried:
         for found in batch:
-            first.append((search, Finding(found, _own_obstacle(search.pool, found, places))))
-    # Then what the others need, read together.
-    open_specs = [finding.found.spec.id for _, finding in first if _needs_closure(finding, places)]
-    needs = closures(lookups, open_specs, places.release) if open_specs else {}
-    facts = _facts(lookups, first, needs.values())
-    for search, finding in first:
-        closure = needs.get(finding.found.spec.id)
+            finding = Finding(found, _own_obstacle(search.pool, found, places))
+            findings.append((search, finding))
+    # Then what those without an obstacle need, read together.
+    open_specs = [
+        finding.found.spec.id for _, finding in findings if _needs_closure(finding, places)
+    ]
+    of_specs = closures(lookups, open_specs, places.release) if open_specs else {}
+    facts = _facts(lookups, findings, of_specs.values())
+    for search, finding in findings:
+        closure = of_specs.get(finding.found.spec.id)
         if closure is None or not _needs_closure(finding, places):
             search.consider(finding)
             continue
@@ -148,6 +153,7 @@ def _look_at(
 
 
 def _own_obstacle(pool: Pool, found: Found, places: Places) -> Obstacle | None:
+    """Return why Spack may not take a candidate, whatever it needs; None if it may."""
     spec = found.spec
     if found.status == "external":
         return None
@@ -163,6 +169,7 @@ def lost_sentence(last_seen: str | None) -> str:
 
 
 def _needs_closure(finding: Finding, places: Places) -> bool:
+    """Return whether what a candidate needs decides: an installed spec has all of it."""
     is_open = finding.obstacle is None and finding.found.status == "binary"
     return is_open and places.with_records
 
@@ -171,10 +178,13 @@ def _facts(
     lookups: Lookups, findings: Sequence[tuple[Search, Finding]], needs: Iterable[Closure]
 ) -> MemberFacts:
     """Return what the pools of searches need beside closures."""
+    # Most specs share one pool. A pool is compared by identity, so its `id` names it.
     pools = {id(search.pool): search.pool for search, _ in findings}
-    read = list(needs)
-    facts = MemberFacts()
+    of_specs = list(needs)
+    listed: dict[int, Sequence[Mirror]] = {}
+    compilers: dict[int, Mapping[str, Compiler]] = {}
     for pool in pools.values():
-        more = member_facts(lookups, pool, read)
-        facts = MemberFacts({**facts.listed, **more.listed}, {**facts.compilers, **more.compilers})
-    return facts
+        facts = member_facts(lookups, pool, of_specs)
+        listed |= facts.listed
+        compilers |= facts.compilers
+    return MemberFacts(listed, compilers)

@@ -53,10 +53,11 @@ def numbers(mirrors: int) -> Iterator[int]:
 
 
 def _without_supersets(choices: Iterable[int]) -> list[int]:
-    """A mirror for the smaller of two nested sets is also one for the larger set."""
+    """Leave out sets that contain another one: a mirror for the smaller set is one for both."""
     smallest: list[int] = []
     for mirrors in sorted(set(choices), key=lambda mirrors: (mirrors.bit_count(), mirrors)):
-        if not any(smaller & mirrors == smaller for smaller in smallest):
+        contains_another = any(smaller & mirrors == smaller for smaller in smallest)
+        if not contains_another:
             smallest.append(mirrors)
     return smallest
 
@@ -74,8 +75,9 @@ def _useful_mirrors(needed: Sequence[int]) -> int:
         preferred.setdefault(binaries[mirror], mirror)
     useful = 0
     for listed, mirror in preferred.items():
-        has_larger = any(listed & other == listed != other for other in preferred)
-        if not has_larger:
+        others = [other for other in preferred if other != listed]
+        is_part_of_another = any(listed & other == listed for other in others)
+        if not is_part_of_another:
             useful |= 1 << mirror
     return useful
 
@@ -96,6 +98,7 @@ def _cover(needed: Sequence[int], size: int) -> list[int] | None:
 
 
 def _without(needed: Sequence[int], mirror: int) -> list[int]:
+    """Return the sets that do not have a mirror."""
     return [mirrors for mirrors in needed if not mirrors >> mirror & 1]
 
 
