@@ -45,14 +45,16 @@ def _dependencies(items: Any) -> Iterator[str]:
         if isinstance(item, str):
             yield item.rpartition("::")[2].strip()
         elif isinstance(item, dict) and isinstance(item.get("pip"), list):
-            yield from (str(name).strip() for name in item["pip"])
+            for name in item["pip"]:
+                yield str(name).strip()
         else:
             raise LineFault(0, f"dependencies: has {item!r:.60}, expected a package")
 
 
 def _user_spec(text: str, limits: Limits, surroundings: Surroundings) -> UserSpec:
     """Return the spec of an entry such as `hdf5=1.14.6=nompi_h1`."""
-    known = surroundings.known.is_package
-    versions = with_spack_versions(text, known) or with_spack_versions(text, lambda name: True)
+    # The known package, such as `py-numpy` for `numpy`, or else the name as it is.
+    is_known = surroundings.known.is_package
+    versions = with_spack_versions(text, is_known) or with_spack_versions(text, lambda name: True)
     spec = versions.spec if versions is not None else text
     return read_user_spec(spec, 0, limits, surroundings.parse)

@@ -38,7 +38,9 @@ repos toolchains upstreams view
 SPACK_SECTIONS = frozenset(_SECTIONS.split())
 """The other sections of Spack's configuration (Spack 1.2 `schema/merged.py`)."""
 
-
+_CONDA_KEYS = frozenset(("name", "channels", "dependencies", "prefix", "variables"))
+MOST_KEYS = 5
+"""Maximum of keys that a message names."""
 _OVERRIDE = re.compile(r"[+-]?:\Z")
 """The end of a key that replaces, prepends or appends a section, such as `packages::`."""
 
@@ -61,9 +63,6 @@ def kind_of(keys: Collection[str]) -> Kind:
     if names & SPACK_SECTIONS:
         return Kind.SPACK_SECTION
     return Kind.OTHER
-
-
-_CONDA_KEYS = frozenset(("name", "channels", "dependencies", "prefix", "variables"))
 
 
 def refusal_of(kind: Kind, keys: Collection[str], value: Any = None) -> str:
@@ -91,17 +90,10 @@ def refusal_of(kind: Kind, keys: Collection[str], value: Any = None) -> str:
     return f"is YAML with the keys {', '.join(sorted(keys)[:MOST_KEYS])}"
 
 
-MOST_KEYS = 5
-"""Maximum of keys that a message names."""
-
-
 def _has_old_nodes(value: Any) -> bool:
     """Return whether a list has nodes of Spack before 0.18, which have no hashes."""
     first = value[0] if isinstance(value, list) and value else None
-    if not isinstance(first, dict):
-        return False
-    inner = next(iter(first.values())) if len(first) == 1 else None
-    return "arch" in first or (isinstance(inner, dict) and "arch" in inner)
+    return isinstance(first, dict) and ("arch" in first or "arch" in _flat_node(first))
 
 
 def nodes_of(value: Any) -> list[Any]:
@@ -229,6 +221,7 @@ def yaml_mapping(text: str) -> YamlMapping | None:
     if stripped.startswith("{"):
         return _flow_mapping(text)
     keys = tuple(_block_keys(text))
+    # The first line that is not blank.
     first = next((n for n, line in enumerate(text.split("\n"), 1) if line.strip()), 1)
     if keys:
         return YamlMapping(text, keys, first)
@@ -266,14 +259,17 @@ def _block_keys(text: str) -> Iterator[str]:
         if not content or content.startswith(("#", "---", "...", "%YAML")):
             continue
         indent = len(line) - len(line.lstrip())
-        margin = indent if margin is None else margin
-        if indent > margin or (keys and content.startswith(("- ", "]", "}"))) or content == "-":
-            # Only a value can be below a key.
+        if margin is None:
+            margin = indent
+        # A value is indented, or it is an item or the end of a list at the margin.
+        is_item = content == "-" or (bool(keys) and content.startswith(("- ", "]", "}")))
+        if indent > margin or is_item:
+            # A value without a key above it is not of a mapping.
             if not keys:
                 return
             has_value_below = has_value_below or is_key_open
             continue
-        match = _KEY.fullmatch(line.strip())
+        match = _KEY.fullmatch(content)
         if match is None or indent < margin:
             return
         keys.append(match["key"].strip("'\""))

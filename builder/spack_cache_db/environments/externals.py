@@ -36,12 +36,18 @@ def read_externals(
     Raises:
         LineFault: an external has no spec, or an unknown key.
     """
-    items = [(package, item) for package in nodes for item in items_of(nodes[package], "externals")]
+    items = []
+    for package, node in nodes.items():
+        for item in items_of(node, "externals"):
+            items.append((package, item))
+    # First all ids, because an external may depend on a later one.
     by_id = {}
     for package, item in items:
         entries = _entries(item)
         if "id" in entries:
-            by_id[text_of(entries["id"], "an id")] = _exact(_written(entries, package, parse))
+            name = text_of(entries["id"], "an id")
+            by_id[name] = _exact(_written(entries, package, parse))
+    # Then the externals with their dependencies.
     externals: dict[str, tuple[DeclaredExternal, ...]] = dict.fromkeys(nodes, ())
     for package, item in items:
         external = _external(_entries(item), package, parse, by_id)
@@ -50,6 +56,7 @@ def read_externals(
 
 
 def _entries(item: yaml.Node) -> dict[str, yaml.Node]:
+    """Return the entries of an external by key; raises `LineFault`."""
     entries = entries_of(item, "an external")
     refuse_unknown_keys(item, KEYS_OF_AN_EXTERNAL, "spec")
     if "spec" not in entries:
@@ -75,6 +82,7 @@ def _external(
 
 
 def _written(entries: Mapping[str, yaml.Node], package: str, parse: Parser) -> SpecQuery:
+    """Return the spec of an external; without a name, it is of its package."""
     query = spec_at(entries["spec"], parse)
     return replace(query, name=query.name or package)
 
@@ -107,7 +115,7 @@ def _dependencies(
 
 
 def spec_at(node: yaml.Node, parse: Parser) -> SpecQuery:
-    """Return the query of a spec; `LineFault` if the node is not one."""
+    """Return the query of a spec; raises `LineFault` if the node is not a spec."""
     spec = read_spec(text_of(node, "a spec"), line_of(node), parse=parse)
     if spec.query is None:
         raise fault_at(node, f"{spec.text!r} {spec.error}")
@@ -127,6 +135,7 @@ def external_meets(external: SpecQuery, query: SpecQuery) -> bool:
 
 
 def _has_edge(external: SpecQuery, asked: Dependency) -> bool:
+    """Return whether an external may have a dependency that a spec asks for."""
     # A condition of a toolchain, such as `when: %c`: recipes know whether it holds.
     if asked.when is not None:
         return True

@@ -78,7 +78,7 @@ def propose(lookups: Lookups, rows: Sequence[Candidate], conditions: Conditions)
     def specs_of(group: Sequence[Candidate]) -> Mapping[int, Sequence[Spec]]:
         specs = specs_in_scope(lookups.conn, [row.id for row in group], conditions)
         present = _without_gone(lookups, specs)
-        return {key: installed.best_of(found) for key, found in present.items()}
+        return {key: installed.best_of(of_row) for key, of_row in present.items()}
 
     # The first match is usually the answer.
     options = options_in_order(in_order(rows, criteria), specs_of)
@@ -88,32 +88,36 @@ def propose(lookups: Lookups, rows: Sequence[Candidate], conditions: Conditions)
     options = chain((first,), options)
 
     # If only snapshots list it, matches that a branch or a release lists come first.
-    excluding: tuple[Reason, ...] = ()
-    is_past = release is None and not _current(lookups, [first.spec.id], installed)
-    if is_past:
+    steps_before: tuple[Reason, ...] = ()
+    only_snapshots = release is None and not _current(lookups, [first.spec.id], installed)
+    if only_snapshots:
         current_rows = _current_rows(lookups, rows)
         if current_rows:
-            is_past = False
-            excluding = (Reason.CURRENT,)
+            only_snapshots = False
+            steps_before = (Reason.CURRENT,)
             options = options_in_order(in_order(current_rows, criteria), specs_of)
 
     def standings_of(specs: Sequence[Spec]) -> Mapping[int, Standing]:
         ids = [spec.id for spec in specs]
-        is_any_current = release is not None or is_past
-        current = frozenset(ids) if is_any_current else _current(lookups, ids, installed)
+        # In one release, or if there are only snapshots, no match is more current than another.
+        current: Set[int] = frozenset(ids)
+        if release is None and not only_snapshots:
+            current = _current(lookups, ids, installed)
         return _standings(lookups, ids, installed, current, release)
 
     choice = choose(options, standings_of)
     if choice is None:
         return None
-    proposal = proposal_of(choice, rows, facts, criteria, excluding)
-    return replace(proposal, is_current=proposal.is_current and not is_past)
+    proposal = proposal_of(choice, rows, facts, criteria, steps_before)
+    if only_snapshots:
+        return replace(proposal, is_current=False)
+    return proposal
 
 
 def _current(lookups: Lookups, specs: Sequence[int], installed: _InstalledSpecs) -> Set[int]:
     """Return the specs that a branch, a release or an installation lists."""
-    of_trees = {spec for spec in specs if spec in installed.specs}
-    return of_trees | select_ids(lookups.conn, _CURRENT, specs)
+    installed_specs = {spec for spec in specs if spec in installed.specs}
+    return installed_specs | select_ids(lookups.conn, _CURRENT, specs)
 
 
 def _current_rows(lookups: Lookups, rows: Sequence[Candidate]) -> Sequence[Candidate]:
@@ -126,13 +130,17 @@ def _current_rows(lookups: Lookups, rows: Sequence[Candidate]) -> Sequence[Candi
 def _without_gone(
     lookups: Lookups, specs: Mapping[int, Sequence[Spec]]
 ) -> Mapping[int, Sequence[Spec]]:
-    """Return the specs that a mirror or an installation still has."""
-    ids = [spec.id for found in specs.values() for spec in found]
+    """Return the specs that a mirror or an installation still has, by configuration."""
+    ids = [spec.id for of_configuration in specs.values() for spec in of_configuration]
     gone = select_ids(lookups.conn, _GONE, ids)
     if not gone:
         return specs
-    left = {key: [spec for spec in specs[key] if spec.id not in gone] for key in specs}
-    return {key: found for key, found in left.items() if found}
+    present = {}
+    for configuration, of_configuration in specs.items():
+        left = [spec for spec in of_configuration if spec.id not in gone]
+        if left:
+            present[configuration] = left
+    return present
 
 
 def propose_among(lookups: Lookups, results: ResultSet) -> Proposal | None:
@@ -165,22 +173,22 @@ def _of_one_package(lookups: Lookups, results: ResultSet) -> _Narrowed:
 
     # Installed specs come first.
     installed = _installed(lookups, asked(results.conditions, "release"))
-    in_trees = [key for key in ids if key in installed.configurations]
-    if in_trees and len(in_trees) < len(ids):
-        ids = in_trees
+    with_installed = [key for key in ids if key in installed.configurations]
+    if with_installed and len(with_installed) < len(ids):
+        ids = with_installed
         reasons.append(Reason.INSTALLED)
 
-    # Explicitly installed specs of several packages stay together: `propose` compares them.
+    # Installed specs of several packages stay together: `propose` compares them.
     package_of = lookups.column("configurations", "package")
     packages = {package_of[key] for key in ids}
-    if in_trees or len(packages) < 2:
+    if with_installed or len(packages) < 2:
         return _Narrowed(ids, tuple(reasons))
 
     # The package with most binaries is left.
     counts = package_counts(lookups)
     names = lookups.words["package"]
-    best = max(packages, key=lambda key: (counts.get(names[key], 0), names[key]))
-    ids = [key for key in ids if package_of[key] == best]
+    largest = max(packages, key=lambda package: (counts.get(names[package], 0), names[package]))
+    ids = [key for key in ids if package_of[key] == largest]
     return _Narrowed(ids, (*reasons, Reason.PACKAGE))
 
 
@@ -188,7 +196,7 @@ def read_facts(lookups: Lookups, rows: Sequence[Candidate], conditions: Conditio
     """Return what the rule knows about matches, most of it cached with the database."""
     conn = lookups.conn
     release = asked(conditions, "release")
-    packages = {row.keys[0] for row in rows}
+    packages = {row.key("package") for row in rows}
     recipe = _Recipe()
     if len(packages) == 1:
         (package,) = packages
@@ -227,17 +235,18 @@ class _Recipe:
 def _read_recipe(conn: sqlite3.Connection, name: str) -> _Recipe:
     latest = [version for (version,) in select(conn, _LATEST, name=name)]
     deprecated = [version for (version,) in select(conn, _DEPRECATED, name=name)]
-    defaults = {
-        variant: tuple(sorted(value.split(",")))
-        for variant, value in select(conn, _DEFAULTS, name=name)
-    }
+    defaults = {}
+    for variant, value in select(conn, _DEFAULTS, name=name):
+        defaults[variant] = tuple(sorted(value.split(",")))
     return _Recipe(latest[0] if latest else None, frozenset(deprecated), defaults)
 
 
 def _first_release(lookups: Lookups) -> int | None:
     """Return the first release that is not an installation; None if there is none."""
-    releases = lookups.releases.values()
-    return next((release.id for release in releases if release.kind != INSTALLED), None)
+    for release in lookups.releases.values():
+        if release.kind != INSTALLED:
+            return release.id
+    return None
 
 
 def _read_uses(lookups: Lookups, release: int | None) -> Mapping[str, Mapping[str, Uses]]:
@@ -265,9 +274,12 @@ def _asked_variants(conditions: Conditions) -> frozenset[str]:
     """Return the names of the variants that conditions are on."""
     names = set()
     for condition in only(conditions, "variant"):
+        # A filter of the site has the text of a variant, which is not parsed.
         if isinstance(condition.asked, VariantConstraint):
             names.add(condition.asked.name)
-        elif (variant := readable_variant(condition.text)) is not None:
+            continue
+        variant = readable_variant(condition.text)
+        if variant is not None:
             names.add(variant.name)
     return frozenset(names)
 
@@ -289,7 +301,7 @@ _NONE_INSTALLED = _InstalledSpecs({}, {})
 
 
 def _installed(lookups: Lookups, release: int | None) -> _InstalledSpecs:
-    """Return the specs of installations; none for the question about a mirror."""
+    """Return the specs of installations; none if the question is about a mirror's release."""
     if not lookups.trees(release):
         return _NONE_INSTALLED
     return lookups.once(("installed", release), lambda: _read_installed(lookups, release))
@@ -300,7 +312,7 @@ def _read_installed(lookups: Lookups, release: int | None) -> _InstalledSpecs:
     specs: dict[int, int] = {}
     configurations: dict[int, int] = {}
     for spec, configuration, is_explicit in select(lookups.conn, _INSTALLED, release=name):
-        rank = 1 + is_explicit
+        rank = 2 if is_explicit else 1
         specs[spec] = rank
         configurations[configuration] = max(rank, configurations.get(configuration, 0))
     return _InstalledSpecs(specs, configurations)
@@ -313,7 +325,7 @@ def _standings(
     current: Set[int],
     release: int | None,
 ) -> Mapping[int, Standing]:
-    """Return whether each spec can be installed; an installed one always can be used."""
+    """Return whether each spec can be installed; an installed one needs nothing more."""
     standings = {spec: BEST._replace(is_current=spec in current) for spec in specs}
     # Pages do not have dependencies, and their mirrors are complete.
     if has_records(lookups.conn):

@@ -43,13 +43,13 @@ from spack_cache_db.spack.versions import is_git_version, newest_version, prefer
 CRAY_COMPILERS = frozenset({"cce"})
 """Compilers whose runtime only Cray systems have."""
 USUAL = {"platform": "linux", "family": "x86_64"}
-"""The words that come first if equally many packages have others."""
+"""The words that come first among words that equally many packages use, by facet."""
 MOST_OPTIONS = 6
-"""Options that the words of a build have."""
+"""Maximum of options that the words of a build name."""
 MOST_CHECKED = 500
-"""Binaries whose dependencies are looked at, before the first match is taken as it is."""
+"""Maximum of binaries whose dependencies are read; the best of them is chosen."""
 _GROWTH = 8
-"""Each time nothing usable is found, so many times more matches are read at once."""
+"""Factor by which the number of matches that are read together grows each time."""
 _UNNAMED = frozenset({"build_system", "patches"})
 """Variants that no user chooses."""
 
@@ -86,8 +86,8 @@ class Proposal:
         decided: the steps that excluded another match; empty if there is no other.
         host: the CPU target of the machine that the question chooses; None if it chooses none.
         is_newest: whether no match that its version excluded has a newer numbered version.
-        has_defaults: whether it has the default options of the package, as far as they are known
-            and the question does not name them.
+        has_defaults: whether it has the default options of the package. Options that the question
+            names, and options without a known default, do not count.
         options: the options that differ from the package's defaults; without package data those
             that other matches of this version do not share.
         is_current: whether a branch, a release or an installation lists it.
@@ -114,22 +114,24 @@ class Proposal:
     @property
     def reason(self) -> str:
         """Why it was chosen: `chosen for zen3: newest version, default options, gcc 13.2.0`."""
-        # The order of equal builds is no reason that a user wants to read.
-        told = [reason for reason in self.decided if reason != Reason.ORDER]
-        if not told:
+        # The order of equal builds does not interest users.
+        steps = [step for step in self.decided if step != Reason.ORDER]
+        if not steps:
             return "the first of equal builds" if self.decided else "the only build"
+        # The machine comes first: the chosen one, or all of a family.
         target = self.configuration.target
         machine = self.host
-        if machine is None and Reason.MACHINE in told and is_generic(target):
+        if machine is None and Reason.MACHINE in steps and is_generic(target):
             machine = f"any {family(target)} machine"
-            told.remove(Reason.MACHINE)
+            steps.remove(Reason.MACHINE)
         chosen = f"chosen for {machine}" if machine else "chosen"
-        words = ", ".join(self._words_of(reason) for reason in told)
-        return f"{chosen}: {words}" if words else chosen
+        phrases = ", ".join(self._phrase_of(step) for step in steps)
+        return f"{chosen}: {phrases}" if phrases else chosen
 
-    def _words_of(self, reason: Reason) -> str:
-        words = self.configuration
-        match reason:
+    def _phrase_of(self, step: Reason) -> str:
+        """Return why a step preferred this build."""
+        build = self.configuration
+        match step:
             case Reason.INSTALLED:
                 return "installed"
             case Reason.CURRENT:
@@ -141,7 +143,7 @@ class Proposal:
             case Reason.ADDRESS:
                 return "in a mirror with a known address"
             case Reason.PACKAGE:
-                return f"{words.package} has most binaries"
+                return f"{build.package} has most binaries"
             case Reason.MACHINE:
                 return "for a usual machine"
             case Reason.VERSION:
@@ -149,11 +151,11 @@ class Proposal:
             case Reason.OPTIONS:
                 return "default options" if self.has_defaults else "commonest options"
             case Reason.COMPILER:
-                return "no compiler" if words.compiler == NO_COMPILER else _spoken(words.compiler)
+                return "no compiler" if build.compiler == NO_COMPILER else _spoken(build.compiler)
             case Reason.OS:
-                return f"{words.os} is the commonest system"
+                return f"{build.os} is the commonest system"
             case Reason.TARGET:
-                return "nearest target" if self.host else f"{words.target} runs on most machines"
+                return "nearest target" if self.host else f"{build.target} runs on most machines"
             case Reason.ORDER:
                 return "first of equal builds"
 
@@ -171,6 +173,7 @@ def build_words(configuration: Configuration, options: Sequence[str] = ()) -> st
 
 
 def _spoken(compiler: str) -> str:
+    """Return `gcc 13.2.0` for `gcc@13.2.0`."""
     return compiler.replace("@", " ")
 
 
@@ -189,7 +192,8 @@ class Facts:
         words: the words of each column of a configuration, by id (`Lookups.words`).
         families: the family of each target.
         uses: how many packages use a word, by facet (`compiler` names, `os`, `platform`, `family`).
-        option_uses: returns the number of binaries of each set of variants of a version, by ids.
+        option_uses: returns for the id of a version how many binaries it has with each set of
+            variants, by the ids of sets.
         package_counts: the number of binaries of each package; empty if there is one package.
         host: the CPU target of the chosen machine; None if none is chosen.
         latest: the version that the package's recipe prefers; None if unknown.
@@ -202,7 +206,7 @@ class Facts:
     words: Mapping[str, Mapping[int, Any]]
     families: Mapping[str, str] = field(default_factory=dict)
     uses: Mapping[str, Mapping[str, Uses]] = field(default_factory=dict)
-    option_uses: Callable[[int], Mapping[int, int]] = lambda _: {}
+    option_uses: Callable[[int], Mapping[int, int]] = lambda version: {}
     package_counts: Mapping[str, int] = field(default_factory=dict)
     host: str | None = None
     latest: str | None = None
@@ -216,11 +220,19 @@ class Facts:
         return self.uses.get(facet, {}).get(word, Uses()), word == USUAL.get(facet)
 
     def is_default(self, variant: str) -> bool:
-        """Return whether a variant has its default value, or is none that the rule looks at."""
+        """Return whether a variant has its default value, or has none that counts.
+
+        Variants that the question names do not count, and neither do those without a known
+        default.
+        """
         parsed = readable_variant(variant)
         if parsed is None or parsed.name in _UNNAMED or parsed.name in self.asked:
             return True
         return parsed.values == self.defaults.get(parsed.name, parsed.values)
+
+    def has_defaults(self, variants: Iterable[str]) -> bool:
+        """Return whether all variants have their defaults; False without package data."""
+        return bool(self.defaults) and all(self.is_default(variant) for variant in variants)
 
 
 class Criterion(NamedTuple):
@@ -241,7 +253,7 @@ class Criterion(NamedTuple):
 
     def by_rank(self, rows: Iterable[Candidate]) -> Mapping[Any, Sequence[Candidate]]:
         """Return rows by their ranks."""
-        # Many rows have the same ids, which are compared faster than ranks.
+        # Many rows have the same ids, so the rank of each group of ids is computed once.
         by_keys = defaultdict(list)
         for row in rows:
             by_keys[self.keys_of(row)].append(row)
@@ -252,7 +264,10 @@ class Criterion(NamedTuple):
 
 
 def criteria_of(facts: Facts) -> tuple[Criterion, ...]:
-    """Return the steps of the rule that compare configurations, in order."""
+    """Return the steps of the rule that compare configurations, in order.
+
+    Each function below returns the rank of the words that a step compares; the largest is best.
+    """
 
     def of_package(package: str) -> tuple[int, str]:
         return facts.package_counts.get(package, 0), package
@@ -282,17 +297,20 @@ def criteria_of(facts: Facts) -> tuple[Criterion, ...]:
             # A target with few ancestors runs on most machines.
             return -len(ancestors(target))
         nearest_first = (facts.host, *ancestors(facts.host))
-        return -nearest_first.index(target) if target in nearest_first else -len(nearest_first)
+        distance = len(nearest_first)
+        if target in nearest_first:
+            distance = nearest_first.index(target)
+        return -distance
+
+    def of_installed(configuration: int) -> int:
+        return facts.installed.get(configuration, 0)
 
     words = facts.words
     of_options = _option_rank(facts)
     criteria = []
-    # Most questions need neither of these.
+    # Most questions need neither of these two steps.
     if facts.installed:
-        is_installed = Criterion(
-            Reason.INSTALLED, attrgetter("id"), lambda key: facts.installed.get(key, 0)
-        )
-        criteria.append(is_installed)
+        criteria.append(Criterion(Reason.INSTALLED, attrgetter("id"), of_installed))
     if facts.package_counts:
         criteria.append(_on_words(Reason.PACKAGE, of_package, words, "package"))
     criteria += [
@@ -316,21 +334,23 @@ def _on_words(
 
     @cache
     def rank_of(keys: Any) -> Any:
-        of_columns = keys if len(columns) > 1 else (keys,)
-        pairs = zip(columns, of_columns, strict=True)
-        return rank(*(words[column][key] for column, key in pairs))
+        # `_keys_of` returns a tuple only for several columns.
+        ids = keys if len(columns) > 1 else (keys,)
+        of_columns = [words[column][key] for column, key in zip(columns, ids, strict=True)]
+        return rank(*of_columns)
 
     return Criterion(reason, _keys_of(*columns), rank_of)
 
 
 def _keys_of(*columns: str) -> Callable[[Candidate], Any]:
     """Return a function that returns the id of a row in one column, or the ids in several."""
-    ids_in_columns = itemgetter(*([*CONFIGURATION].index(column) for column in columns))
+    order = list(CONFIGURATION)
+    ids_in_columns = itemgetter(*(order.index(column) for column in columns))
     return lambda row: ids_in_columns(row.keys)
 
 
 def _option_rank(facts: Facts) -> Callable[[tuple[int, int]], tuple[bool, int]]:
-    """Return the rank of a version and its variants: defaults first, then the commonest."""
+    """Return a function that ranks a version's variants: defaults first, then the commonest."""
     is_default = cache(facts.is_default)
     uses_of = cache(facts.option_uses)
 
@@ -349,16 +369,17 @@ def _option_rank(facts: Facts) -> Callable[[tuple[int, int]], tuple[bool, int]]:
 def in_order(
     rows: Sequence[Candidate], criteria: Sequence[Criterion]
 ) -> Iterator[Sequence[Candidate]]:
-    """Yield groups of rows that no criterion tells apart, the best first.
+    """Yield groups of rows that are equal in all criteria, the best group first.
 
-    Only as many rows are compared as the groups need that are taken.
+    A caller that takes only the first groups saves the comparisons of the others.
     """
     if not criteria or len(rows) == 1:
         yield rows
         return
-    groups = criteria[0].by_rank(rows)
+    first, *others = criteria
+    groups = first.by_rank(rows)
     for rank in sorted(groups, reverse=True):
-        yield from in_order(groups[rank], criteria[1:])
+        yield from in_order(groups[rank], others)
 
 
 class Step(NamedTuple):
@@ -373,7 +394,7 @@ def decisive_steps(
 ) -> list[Step]:
     """Return the steps in which `chosen` was better than a row that was equal until then.
 
-    Rows that are better than `chosen` were not to be had, and are left out.
+    Rows that are better than `chosen` have no usable binary, and are left out.
     """
     steps = []
     for criterion in criteria:
@@ -407,7 +428,7 @@ class Standing(NamedTuple):
 
 BEST = Standing(is_current=True, is_complete=True, is_portable=True, has_address=True)
 _STANDING_REASONS = (Reason.CURRENT, Reason.COMPLETE, Reason.PORTABLE, Reason.ADDRESS)
-"""The steps that the fields of a `Standing` are."""
+"""The step for each field of a `Standing`, in their order."""
 
 
 class Option(NamedTuple):
@@ -465,7 +486,9 @@ def choose(
                 best = Choice(option, standing, dict(passed_over))
             if standing == BEST:
                 return best
-            passed_over[option.row] = max(standing, passed_over.get(option.row, standing))
+            # Of several specs of a row, the best standing counts.
+            earlier = passed_over.get(option.row, standing)
+            passed_over[option.row] = max(standing, earlier)
     return best
 
 
@@ -484,29 +507,35 @@ def proposal_of(
     criteria: Sequence[Criterion],
     before: Iterable[Reason] = (),
 ) -> Proposal:
-    """Return a choice with its reasons and in words; `before` are steps taken before."""
-    # The steps on the standing decided if they excluded rows that come before.
-    excluding = list(before)
-    for place, reason in enumerate(_STANDING_REASONS):
-        passed = [standing[place] for standing in choice.passed_over.values()]
-        if choice.standing[place] and not all(passed):
-            excluding.append(reason)
+    """Return a choice as a proposal.
+
+    Args:
+        choice: the chosen spec.
+        rows: the matches.
+        facts: what the rule knows about them.
+        criteria: the steps that compared the matches.
+        before: steps that excluded matches before these were compared.
+    """
+    # A step on the standing decided if a row that comes before the choice fails it.
+    decided = list(before)
+    for position, reason in enumerate(_STANDING_REASONS):
+        passed = [standing[position] for standing in choice.passed_over.values()]
+        if choice.standing[position] and not all(passed):
+            decided.append(reason)
 
     # The other steps compared rows.
     chosen = choice.option.row
     steps = decisive_steps(rows, criteria, chosen)
-    decided = [*excluding, *(step.reason for step in steps)]
+    decided += [step.reason for step in steps]
     if not choice.option.is_alone:
         decided.append(Reason.ORDER)
-    decided.sort(key=[*Reason].index)
+    order = list(Reason)
+    decided.sort(key=order.index)
 
     configuration = Configuration._make(
         facts.words[column][chosen.key(column)] for column in CONFIGURATION
     )
-    excluded = [row for step in steps if step.reason == Reason.VERSION for row in step.excluded]
-    versions = [facts.words["version"][key] for key in {row.key("version") for row in excluded}]
-    numbered = [version for version in versions if not is_git_version(version)]
-    newest = newest_version([*numbered, configuration.version])
+    newest = newest_version([*_excluded_numbers(steps, facts), configuration.version])
     return Proposal(
         configuration=configuration,
         configuration_id=chosen.id,
@@ -515,29 +544,39 @@ def proposal_of(
         decided=tuple(decided),
         host=facts.host,
         is_newest=newest == configuration.version,
-        has_defaults=bool(facts.defaults) and all(map(facts.is_default, configuration.variants)),
+        has_defaults=facts.has_defaults(configuration.variants),
         options=_options(chosen, rows, facts),
         is_current=choice.standing.is_current,
         is_complete=choice.standing.is_complete,
     )
 
 
+def _excluded_numbers(steps: Iterable[Step], facts: Facts) -> list[str]:
+    """Return the versions that the step on versions excluded, without branches and commits."""
+    ids: set[int] = set()
+    for step in steps:
+        if step.reason == Reason.VERSION:
+            ids.update(row.key("version") for row in step.excluded)
+    versions = [facts.words["version"][key] for key in ids]
+    return [version for version in versions if not is_git_version(version)]
+
+
 def _options(chosen: Candidate, rows: Sequence[Candidate], facts: Facts) -> tuple[str, ...]:
     """Return the variants that describe a build; see `Proposal.options`."""
+    # The variants that all matches of this version have.
     texts_of = facts.words["variants"]
     version = chosen.key("version")
-    of_version = (row for row in rows if row.key("version") == version)
-    sets = {row.key("variants") for row in of_version}
-    shared = frozenset.intersection(*(frozenset(texts_of[key]) for key in sets))
+    set_ids = {row.key("variants") for row in rows if row.key("version") == version}
+    shared = frozenset.intersection(*(frozenset(texts_of[key]) for key in set_ids))
     options = []
     for text in texts_of[chosen.key("variants")]:
         parsed = readable_variant(text)
         if parsed is None or parsed.name in _UNNAMED:
             continue
         if parsed.name in facts.defaults:
-            is_told = parsed.values != facts.defaults[parsed.name]
+            differs = parsed.values != facts.defaults[parsed.name]
         else:
-            is_told = not facts.defaults and text not in shared
-        if is_told or parsed.name in facts.asked:
+            differs = not facts.defaults and text not in shared
+        if differs or parsed.name in facts.asked:
             options.append(text)
     return tuple(options)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -23,6 +22,8 @@ from spack_cache_db.query.conditions import (
     UnsupportedQuery,
     Verdict,
     asked,
+    only,
+    within_release,
     without,
 )
 from spack_cache_db.query.configurations import SPEC_COLUMNS, Spec
@@ -55,6 +56,7 @@ from spack_cache_db.query.selection import (
     is_as_asked,
     misses_of,
 )
+from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 
 PACKAGE_OF_HASH = """
@@ -74,7 +76,7 @@ WHERE specs.is_gone ORDER BY specs.last_seen DESC, specs.id
 IS_COPY = "SELECT name FROM releases WHERE is_copy AND id = :release"
 NOTHING = "nothing here satisfies it"
 MOST_UNKNOWN = 20
-"""Maximum of unknown packages whose answers list close names, which take milliseconds each."""
+"""Maximum of unknown packages whose answers list similar names, which take milliseconds each."""
 
 
 class _Question(NamedTuple):
@@ -101,13 +103,11 @@ class _Satisfied:
     Attributes:
         query: the spec with its requirements, as text.
         counts: the number of specs of each configuration.
-        conditions: the conditions that each configuration satisfies.
         search: the search for the binary that Spack takes.
     """
 
     query: str
     counts: Mapping[Candidate, int]
-    conditions: Mapping[Candidate, Conditions]
     search: Search
 
 
@@ -141,10 +141,11 @@ class SpecAnswers:
         satisfied = [answer for answer in read.values() if isinstance(answer, _Satisfied)]
         search_all(self._lookups, [answer.search for answer in satisfied], self._places())
         # Equal questions have equal answers, apart from what the environment has about a spec.
-        answered = {
-            question: answer if isinstance(answer, CoveredSpec) else self._chosen(answer)
-            for question, answer in read.items()
-        }
+        answered: dict[_Question, CoveredSpec] = {}
+        for question, answer in read.items():
+            if isinstance(answer, _Satisfied):
+                answer = self._chosen(answer)
+            answered[question] = answer
         return [_completed(spec, answered) for spec in specs]
 
     @property
@@ -154,40 +155,54 @@ class SpecAnswers:
 
     def _places(self) -> Places:
         return Places(
-            mirrored(self._candidates),
-            has_records(self._lookups.conn),
-            self._gone,
+            release=mirrored(self._candidates),
+            with_records=has_records(self._lookups.conn),
+            gone=self._gone,
         )
 
     @property
     def _gone(self) -> Set[int]:
+        """The specs that a mirror has lost."""
         lookups = self._lookups
         return lookups.once(GONE, lambda: select_ids(lookups.conn, GONE))
 
     def _read(self, question: _Question) -> CoveredSpec | _Satisfied:
         """Return what satisfies a question, or the answer if nothing does."""
-        query, rules = question.query, question.rules
+        query = question.query
+        rules = question.rules
+        # A virtual name is replaced by each of its required providers.
+        queries: Iterable[SpecQuery] = [query]
+        if query.name not in self._lookups.packages:
+            queries = ways(query, rules)
         matches: list[_Match] = []
         refused = ""
-        # A virtual name is replaced by each of its required providers.
-        for way in [query] if query.name in self._lookups.packages else ways(query, rules):
+        for possible_query in queries:
             try:
-                matches.append(self._match(way, rules))
+                matches.append(self._match(possible_query, rules))
             except UnsupportedQuery as error:
                 refused = str(error)
+        # Configurations that satisfy it in any of these ways.
         satisfied = [match for match in matches if match.rows]
-        text = required_query(satisfied[0].query if satisfied else query, rules).text
         if satisfied:
+            text = required_query(satisfied[0].query, rules).text
             return self._satisfied(text, satisfied, question.reuse)
+        # Configurations of which the database does not know whether they satisfy it.
+        text = required_query(query, rules).text
         for match in matches:
             unknown = self._unknown_answer(text, match)
             if unknown is not None:
                 return unknown
+        # Nothing satisfies it.
         why = self._why_legacy(question.legacy, rules)
         if refused:
-            reasons = (refused, *(why.sentences() if why else ()))
-            covered = CoveredSpec("", "unanswerable", query=text, why=why, reasons=reasons)
-            return replace(covered, corrected=why.corrected if why else None)
+            return CoveredSpec(
+                "",
+                "unanswerable",
+                query=text,
+                why=why,
+                reasons=(refused,) if why is None else (refused, *why.sentences()),
+                corrected=None if why is None else why.corrected,
+            )
         return self._without_binary(text, matches[0], why)
 
     def _match(self, query: SpecQuery, rules: PackageRules) -> _Match:
@@ -197,11 +212,12 @@ class SpecAnswers:
         spelled, _ = respelled(self._lookups, query)
         conditions = (*read_query(self._records, spelled).conditions, *self._scope)
         if rules is not NO_RULES:
-            once, package = self._candidates.once, query.name
+            # Specs with equal rules share what is computed for them.
+            once = self._candidates.once
             checked = once(rules, lambda: CheckedRules(self._records, rules, self._roots))
-            ids = self._ids_of(package)
+            ids = self._ids_of(query.name)
             dropped = checked.dropped_for(spelled)
-            key = (rules, package, dropped)
+            key = (rules, query.name, dropped)
             conditions += once(key, lambda: checked.conditions(ids, dropped))
         return _Match(query, conditions, misses_of(self._candidates, conditions).fitting())
 
@@ -209,7 +225,8 @@ class SpecAnswers:
         """Return the only package with hashes that begin with `dag_hash`."""
         if dag_hash is None:
             raise UnsupportedQuery("names no package, and an environment asks for packages by name")
-        names = [row[0] for row in select(self._lookups.conn, PACKAGE_OF_HASH, hash=dag_hash)]
+        rows = select(self._lookups.conn, PACKAGE_OF_HASH, hash=dag_hash)
+        names = [name for (name,) in rows]
         if len(names) != 1:
             number = "several packages" if names else "nothing here"
             raise UnsupportedQuery(f"/{dag_hash} stands for {number}: name the package")
@@ -221,13 +238,18 @@ class SpecAnswers:
         return {spec.id for specs_of_row in specs.values() for spec in specs_of_row}
 
     def _satisfied(self, text: str, matches: Sequence[_Match], reuse: ReuseRules) -> _Satisfied:
-        conditions = {row: match.conditions for match in matches for row in match.rows}
-        counts = {row: count for match in matches for row, count in match.rows.items()}
+        """Return configurations that match, with the search for the binary that Spack takes."""
+        conditions: dict[Candidate, Conditions] = {}
+        counts: dict[Candidate, int] = {}
+        for match in matches:
+            conditions |= dict.fromkeys(match.rows, match.conditions)
+            counts |= match.rows
         pool = self._pool(reuse)
         search = Search(pool, self._found(conditions, pool))
-        return _Satisfied(text, counts, conditions, search)
+        return _Satisfied(text, counts, search)
 
     def _pool(self, reuse: ReuseRules) -> Pool:
+        """Return what Spack's solver takes from the database, under rules of reuse."""
         return self._candidates.once(("pool", reuse), lambda: read_pool(self._records, reuse))
 
     def _found(self, conditions: Mapping[Candidate, Conditions], pool: Pool) -> Iterator[Found]:
@@ -235,7 +257,7 @@ class SpecAnswers:
         provided = graph.externals(self._lookups)
         trees = self._lookups.trees(asked(self._scope, "release"))
         for tree in trees:
-            within = {row: _in_release(places, tree) for row, places in conditions.items()}
+            within = {row: within_release(places, tree) for row, places in conditions.items()}
             for option in self._in_order(within):
                 if option.spec.id not in provided:
                     yield Found("installed", option.row, option.spec)
@@ -245,7 +267,9 @@ class SpecAnswers:
                 # All others have the same obstacle.
                 if pool.takes_nothing:
                     break
-        for option in self._in_order(conditions) if provided else ():
+        if not provided:
+            return
+        for option in self._in_order(conditions):
             if option.spec.id in provided:
                 yield Found("external", option.row, option.spec)
 
@@ -270,7 +294,7 @@ class SpecAnswers:
         """Return the answer for configurations that satisfy a question."""
         finding = satisfied.search.best
         assert finding is not None, "a configuration that is counted has a spec"
-        row, spec = finding.found.row, finding.found.spec
+        spec = finding.found.spec
         external = ""
         if finding.status == "external":
             node = graph.read_nodes(self._lookups.conn, [spec.id])[spec.id]
@@ -281,7 +305,7 @@ class SpecAnswers:
             query=satisfied.query,
             configurations=len(satisfied.counts),
             spec_count=sum(satisfied.counts.values()),
-            configuration=self._candidates.configuration(row),
+            configuration=self._candidates.configuration(finding.found.row),
             hash=spec.hash,
             reasons=() if finding.obstacle is None else (finding.obstacle.reason,),
             external=external,
@@ -292,59 +316,77 @@ class SpecAnswers:
 
     def _unknown_answer(self, query: str, match: _Match) -> CoveredSpec | None:
         """Return the answer if binaries satisfy all conditions for which the database has data."""
-        ids, unknown, possible = self._ids_of(match.query.name), dict[str, Set[int]](), []
+        ids = self._ids_of(match.query.name)
+        # Let specs pass of which it is unknown whether they satisfy a condition.
+        unknown: dict[str, Set[int]] = {}
+        lenient: list[Condition] = []
         for condition in match.conditions:
             verdict = condition.asked
             if isinstance(verdict, Verdict) and verdict.unknown & ids:
                 unknown[condition.text] = verdict.unknown
-                holds = (verdict.holds | verdict.unknown) & ids
-                condition = replace(condition, asked=Verdict(holds))
-            possible.append(condition)
-        conditions = tuple(possible)
-        rows = [*misses_of(self._candidates, conditions).fitting()] if unknown else []
+                possible = (verdict.holds | verdict.unknown) & ids
+                lenient.append(replace(condition, asked=Verdict(possible)))
+            else:
+                lenient.append(condition)
+        if not unknown:
+            return None
+        conditions = tuple(lenient)
+        rows = list(misses_of(self._candidates, conditions).fitting())
         if not rows:
             return None
-        spec = self._candidates.specs_of(conditions, rows[:1])[rows[0].id][0]
-        texts = ", ".join(text for text, specs in unknown.items() if spec.id in specs)
-        configuration = self._candidates.configuration(rows[0])
-        reason = f"the database does not show whether it satisfies {texts}"
+        # Name the first of them, and the conditions that are unknown for it.
+        row = rows[0]
+        spec = self._candidates.specs_of(conditions, [row])[row.id][0]
+        texts = [text for text, specs in unknown.items() if spec.id in specs]
+        configuration = self._candidates.configuration(row)
+        reason = f"the database does not show whether it satisfies {', '.join(texts)}"
         reasons = (f"{configuration.summary} /{spec.hash}: {reason}",)
         return CoveredSpec("", "unknown", query=query, configuration=configuration, reasons=reasons)
 
     def _why_legacy(self, legacy: SpecQuery | None, rules: PackageRules) -> WhyNot | None:
-        """Return the spec that Spack before 1.0 reads, or why that has no binary either."""
-        with suppress(UnsupportedQuery):
-            match = self._match(legacy, rules) if legacy is not None else None
-            if match and match.rows:
+        """Return the spec that Spack before 1.0 reads, or why that has no binary either.
+
+        None if Spack before 1.0 reads the same spec, or if the database cannot answer it.
+        """
+        if legacy is None:
+            return None
+        try:
+            match = self._match(legacy, rules)
+            if match.rows:
                 return WhyNot(corrected=spec_text(required_query(match.query, rules)))
-            if match and legacy:
-                return replace(self._why_not(match), read_as=spec_text(legacy))
-        return None
+            return replace(self._why_not(match), read_as=spec_text(legacy))
+        except UnsupportedQuery:
+            return None
 
     def _without_binary(self, text: str, match: _Match, why: WhyNot | None) -> CoveredSpec:
         """Return the answer for a query that nothing satisfies."""
-        why = why or self._why_not(match)
-        status = "near" if why.without else "none"
-        reasons = why.sentences() or (NOTHING,)
-        nearest = why.without[0].nearest if why.without else why.nearest and why.nearest[0]
+        if why is None:
+            why = self._why_not(match)
         # A binary that the mirror has lost is nearer than any other.
         lost = self._lost(match)
         if lost is not None:
-            status, nearest = "near", lost.configuration
-            # What is known about a package without binaries is no reason beside it.
+            # If nothing is known but that the package has no binaries, this says more.
             others = why.sentences() if why.known is None else ()
-            reasons = (*lost.reasons, *others)
+            return replace(
+                lost, query=text, reasons=(*lost.reasons, *others), corrected=why.corrected
+            )
+        nearest: Configuration | None = None
+        if why.without:
+            nearest = why.without[0].nearest
+        elif why.nearest:
+            nearest = why.nearest[0]
         return CoveredSpec(
             "",
-            status,
+            "near" if why.without else "none",
             query=text,
             configuration=nearest,
-            why=None if lost else why,
-            reasons=reasons,
+            why=why,
+            reasons=why.sentences() or (NOTHING,),
             corrected=why.corrected,
         )
 
     def _why_not(self, match: _Match) -> WhyNot:
+        """Return why nothing matches; of many unknown packages, similar names of the first only."""
         name = str(match.query.name)
         if name not in self._lookups.packages:
             self._unknown += 1
@@ -360,24 +402,26 @@ class SpecAnswers:
         conditions = tuple(
             condition
             for condition in without(match.conditions, "release", "stack")
-            if not (isinstance(condition.asked, Verdict) and condition.asked.named is not None)
+            if not _is_of_requirement(condition)
         )
         ids = configuration_ids(self._lookups, conditions, every=True)
-        tests = [condition for condition in conditions if condition.kind in ("hash", "specs")]
-        for *values, configuration in select(
-            self._lookups.conn, GONE_OF_CONFIGURATIONS, ids=json.dumps(ids)
-        ):
+        on_specs = only(conditions, "hash", "specs")
+        rows = select(self._lookups.conn, GONE_OF_CONFIGURATIONS, ids=json.dumps(ids))
+        for *values, configuration_id in rows:
             spec = Spec._make(values)
-            if all(is_as_asked(spec, test) for test in tests):
-                row = next(
-                    row
-                    for row in self._candidates.rows(match.query.name)
-                    if row.id == configuration
-                )
-                words = self._candidates.configuration(row)
-                reason = f"{words.summary} /{spec.hash}: {lost_sentence(spec.last_seen)}"
-                return CoveredSpec("", "near", configuration=words, reasons=(reason,))
+            if not all(is_as_asked(spec, condition) for condition in on_specs):
+                continue
+            of_package = self._candidates.rows(match.query.name)
+            row = next(row for row in of_package if row.id == configuration_id)
+            configuration = self._candidates.configuration(row)
+            reason = f"{configuration.summary} /{spec.hash}: {lost_sentence(spec.last_seen)}"
+            return CoveredSpec("", "near", configuration=configuration, reasons=(reason,))
         return None
+
+
+def _is_of_requirement(condition: Condition) -> bool:
+    """Return whether a condition is one of `packages:` that specs were compared with."""
+    return isinstance(condition.asked, Verdict) and condition.asked.named is not None
 
 
 def mirrored(candidates: Candidates) -> int | None:
@@ -395,7 +439,7 @@ def mirrored(candidates: Candidates) -> int | None:
 
 def _question_of(spec: UserSpec) -> _Question | None:
     """Return the question of a spec; None if its answer needs no database."""
-    if spec.query is None or (spec.external and not spec.is_buildable):
+    if spec.query is None or _must_be_external(spec):
         return None
     return _Question(spec.query, spec.legacy, spec.rules, spec.reuse)
 
@@ -405,7 +449,7 @@ def _completed(spec: UserSpec, answered: Mapping[_Question, CoveredSpec]) -> Cov
     question = _question_of(spec)
     if question is not None:
         covered = answered[question]
-    elif spec.external and not spec.is_buildable:
+    elif _must_be_external(spec):
         covered = CoveredSpec("", "external")
     else:
         covered = CoveredSpec("", "unanswerable", reasons=(spec.error or NOTHING,))
@@ -418,6 +462,11 @@ def _completed(spec: UserSpec, answered: Mapping[_Question, CoveredSpec]) -> Cov
     )
 
 
+def _must_be_external(spec: UserSpec) -> bool:
+    """Return whether an external satisfies a spec, and Spack must not build its package."""
+    return bool(spec.external) and not spec.is_buildable
+
+
 def _missing(finding: Finding) -> tuple[str, ...]:
     """Return the members of a closure that no mirror lists."""
     if finding.closure is None:
@@ -425,7 +474,3 @@ def _missing(finding: Finding) -> tuple[str, ...]:
     return tuple(
         f"{member.package}@{member.version}/{member.hash}" for member in finding.closure.missing
     )
-
-
-def _in_release(conditions: Conditions, release: int) -> Conditions:
-    return (Condition("release", "", release), *without(conditions, "release"))

@@ -7,6 +7,8 @@ it, with seven characters of the hash at the end (Spack 1.2 `modules/common.py`)
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 
 from spack_cache_db.environments.pasted.model import ANY_NAME, KnownNames, PastedSpec
 
@@ -43,22 +45,26 @@ def specs_of_modules(
         is_list: whether a heading of `module avail` is above the line.
     """
     command = _COMMAND.match(text)
-    words = text[command.end() if command else 0 :].split()
+    arguments = text if command is None else text[command.end() :]
+    words = arguments.split()
     names = [_MARK_AT_END.sub("", word) for word in words if not _MARK.fullmatch(word)]
     if not names or not all(_NAME.fullmatch(name) for name in names):
         return ()
-    specs = [spec_of_module(name, known_names) for name in names]
-    read = [spec for spec in specs if spec is not None]
+    # A command loads each of its arguments.
     if command is not None:
         return tuple(_loaded(name, known_names) for name in names)
-    if len(read) == len(names):
-        return tuple(read)
+    # Each word is a module.
+    specs = [spec_of_module(name, known_names) for name in names]
+    modules = [spec for spec in specs if spec is not None]
+    if len(modules) == len(names):
+        return tuple(modules)
+    # The line looks like one of `module avail`, and a word is a module with its version.
     has_marks = len(names) < len(words)
-    has_version = any(
-        spec is not None and "/" in name for spec, name in zip(specs, names, strict=True)
-    )
-    if has_version and (is_list or has_marks or _COLUMNS.search(text)):
-        return tuple(spec or PastedSpec(name) for spec, name in zip(specs, names, strict=True))
+    looks_like_list = is_list or has_marks or _COLUMNS.search(text) is not None
+    specs_of_names = list(zip(names, specs, strict=True))
+    has_version = any(spec is not None and "/" in name for name, spec in specs_of_names)
+    if has_version and looks_like_list:
+        return tuple(spec or PastedSpec(name) for name, spec in specs_of_names)
     return ()
 
 
@@ -82,8 +88,7 @@ def spec_of_module(name: str, known_names: KnownNames) -> PastedSpec | None:
     if len(parts) == 2:
         return _spec_of(parts[0], parts[1], known_names)
     # Folders of a hierarchy: the last of them that are a known package and its version.
-    for position in range(len(parts) - 1, 0, -1):
-        package, version = parts[position - 1], parts[position]
+    for package, version in reversed(list(pairwise(parts))):
         if known_names.is_package(package):
             spec = _spec_of(package, version, known_names)
             if spec is not None:
@@ -96,18 +101,27 @@ def _spec_of_dashes(name: str, known_names: KnownNames) -> PastedSpec | None:
     if "." not in name:
         return None
     words = name.split("-")
-    starts = [
-        position for position, word in enumerate(words) if position > 0 and _VERSION.fullmatch(word)
-    ]
-    if not starts:
+    start = version_position(words, _VERSION, known_names)
+    if start is None:
         return None
-    # A name may have a word that looks like a version: py-2to3.
-    start = starts[0]
-    for position in starts:
-        if known_names.is_package("-".join(words[:position])):
-            start = position
-            break
     return _spec_of("-".join(words[:start]), "-".join(words[start:]), known_names)
+
+
+def version_position(
+    words: Sequence[str], version: re.Pattern[str], known_names: KnownNames
+) -> int | None:
+    """Return the position of the version in the words of a name; None if it has none.
+
+    A name may have a word that looks like a version, as `py-2to3`. So the first version behind
+    the name of a known package counts, or else the first one.
+    """
+    positions = [
+        position for position, word in enumerate(words) if position > 0 and version.fullmatch(word)
+    ]
+    for position in positions:
+        if known_names.is_package("-".join(words[:position])):
+            return position
+    return positions[0] if positions else None
 
 
 def _spec_of(package: str, details: str, known_names: KnownNames) -> PastedSpec | None:
@@ -119,11 +133,13 @@ def _spec_of(package: str, details: str, known_names: KnownNames) -> PastedSpec 
     version, *suffixes = details.removeprefix(".").split("-")
     if not _VERSION.fullmatch(version):
         return None
-    # A word of letters alone may be the hash of `hdf5/nekvq6z`, which the parser of specs reads.
+    # `main` in `hdf5/main` may also be the beginning of a hash: the parser of specs reads it.
     if not suffixes and re.fullmatch("[a-z2-7]+", version):
         return None
+    # A compiler is a name and its version, or `none`.
     has_compiler = any(_VERSION.fullmatch(word) or word == "none" for word in suffixes[1:])
-    dag_hash = suffixes[-1] if suffixes and re.fullmatch(HASH, suffixes[-1]) else ""
+    has_hash = bool(suffixes) and re.fullmatch(HASH, suffixes[-1]) is not None
+    dag_hash = suffixes[-1] if has_hash else ""
     if not (has_compiler or known_names.is_package(package)):
         return None
     if dag_hash and known_names.is_hash(dag_hash):

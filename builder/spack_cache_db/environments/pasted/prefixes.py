@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 from spack_cache_db.environments.pasted.model import ANY_NAME, KnownNames, PastedSpec
-from spack_cache_db.environments.pasted.modules import HASH, spec_of_module
+from spack_cache_db.environments.pasted.modules import HASH, spec_of_module, version_position
 
 _FOLDER = re.compile(r"(?:(?P<name>[\w.+-]+)-)?(?P<hash>[a-z2-7]{32})")
 _STATE = re.compile(r"\[[^\]]\]\s+")
@@ -46,23 +46,29 @@ def spec_of_prefix_line(text: str, known_names: KnownNames) -> PastedSpec | None
 
 
 def read_prefix(path: str, known_names: KnownNames = ANY_NAME) -> Prefix | None:
-    """Return what a path says about the spec that is installed there; None for other paths."""
+    """Return the hash, package and version in the path of an installed spec.
+
+    None for other paths.
+    """
     folders = path.split("/")
     for position, folder in enumerate(folders):
         match = _FOLDER.fullmatch(folder)
         if match is None:
             continue
-        # The name and the version, or one of them, may be the folders above.
+        # The name and the version, or one of them, may be the one or two folders above.
         name = match["name"] or ""
         above = folders[max(0, position - 2) : position]
         while above and not _has_name_and_version(name):
-            name = f"{above.pop()}-{name}".rstrip("-")
+            folder_above = above.pop()
+            # Without a name, the dash is removed again.
+            name = f"{folder_above}-{name}".rstrip("-")
         package, version = _split(name, known_names)
         return Prefix(match["hash"], package, version)
     return None
 
 
 def _has_name_and_version(text: str) -> bool:
+    """Return whether a text begins with a name and has a version behind it."""
     words = text.split("-")
     has_name = not _VERSION.fullmatch(words[0])
     return has_name and any(_VERSION.fullmatch(word) for word in words[1:])
@@ -71,15 +77,10 @@ def _has_name_and_version(text: str) -> bool:
 def _split(text: str, known_names: KnownNames) -> tuple[str, str]:
     """Return the package and the version of `berkeley-db-18.1.40`; empty if it has none."""
     words = text.split("-")
-    places = [place for place, word in enumerate(words) if place > 0 and _VERSION.fullmatch(word)]
-    if not places:
+    start = version_position(words, _VERSION, known_names)
+    if start is None:
         return "", ""
-    place = places[0]
-    for candidate in places:
-        if known_names.is_package("-".join(words[:candidate])):
-            place = candidate
-            break
-    return "-".join(words[:place]), "-".join(words[place:])
+    return "-".join(words[:start]), "-".join(words[start:])
 
 
 def _spec_of(prefix: Prefix, known_names: KnownNames) -> PastedSpec:

@@ -20,6 +20,7 @@ from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.normal_forms import PATCH_PRINTED
 from spack_cache_db.spack.parser import parse_legacy_query
 
+# Before a spec: `[+]` or `-`, seven or 32 characters of the hash, `[bl  ]`.
 _LEAD = re.compile(
     r"\s*(?:(?P<state>\[[^\]]\]|(?<=\s)-)(?P<blanks>\s+))?"
     rf"(?:(?P<hash>{HASH}|-{{32}}|-{{7}})(?P<gap>\s+)(?=[\[^\w]))?"
@@ -95,6 +96,7 @@ def cells_of(line: str, known_names: KnownNames, *, is_output: bool = False) -> 
         lead = _LEAD.match(line, position)
         if lead is None:
             return cells
+        # Read the state and the hash before the spec.
         state = lead["state"] or ""
         dag_hash = lead["hash"] or ""
         start = lead.end()
@@ -104,11 +106,13 @@ def cells_of(line: str, known_names: KnownNames, *, is_output: bool = False) -> 
         if dag_hash and not _is_hash(lead, line[start:], known_names, is_output):
             dag_hash = ""
             start = lead.start("hash")
+        # The spec ends at two blanks, or with the line.
         body = _BODY.match(line, start)
         text = body[0] if body else ""
         if not text:
             return cells
         position = start + len(text)
+        # A column without state and hash may belong to the spec before it.
         follows = bool(cells) and not state and not dag_hash
         if follows and _is_path(text):
             cells[-1] = _with_prefix(cells[-1], text)
@@ -116,8 +120,9 @@ def cells_of(line: str, known_names: KnownNames, *, is_output: bool = False) -> 
             cells[-1] = cells[-1]._replace(text=f"{cells[-1].text} {text}")
         else:
             is_indented = bool(dag_hash) and len(lead["gap"]) >= _INDENTED
-            is_below = is_indented or (text.startswith("^") and position > len(text))
-            cells.append(Cell(state, dag_hash, is_below, text))
+            # Trees print `^` behind blanks.
+            is_edge = text.startswith("^") and start > 0
+            cells.append(Cell(state, dag_hash, is_indented or is_edge, text))
 
 
 def _is_path(text: str) -> bool:
@@ -147,11 +152,16 @@ def _is_hash(lead: re.Match[str], following: str, known_names: KnownNames, is_ou
 
 
 def _without_what_follows(text: str) -> str:
-    """Return a spec without the prefix, progress or time that Spack prints behind it."""
+    """Return a spec without the prefix, progress or time that Spack prints behind it.
+
+    These begin with the first word that does not constrain the spec.
+    """
     words = _WORD.findall(text)
     for count, (before, word) in enumerate(pairwise(words), start=1):
         is_constraint = _CONSTRAINT.match(word) or _WITH_HASH.fullmatch(word)
-        if before[-1] not in "]%^" and not is_constraint:
+        # Behind `%`, `^` and the attributes of an edge, a word is a name.
+        is_name = before[-1] in "]%^"
+        if not is_name and not is_constraint:
             return " ".join(words[:count])
     return text
 
@@ -173,9 +183,8 @@ def _printed_spec(text: str, dag_hash: str, heading: str) -> str:
         parts[part] = getattr(query, part) or getattr(heading_query, part)
     variants = []
     for variant in query.variants:
-        lengths = [len(checksum) for checksum in variant.values]
-        if variant.name == "patches" and max(lengths, default=0) <= PATCH_PRINTED:
-            variant = replace(variant, exact=False)
-        variants.append(variant)
+        longest = max(map(len, variant.values), default=0)
+        is_cut = variant.name == "patches" and longest <= PATCH_PRINTED
+        variants.append(replace(variant, exact=False) if is_cut else variant)
     whole = replace(query, **parts, variants=tuple(variants), hash=query.hash or dag_hash or None)
     return spec_text(whole)
