@@ -373,7 +373,7 @@ def current_inspection(database: Path, published: Path | None = None) -> dict[st
     published = published or database
     try:
         inspected = json.loads(read_file(inspect_path(published), MAX_INSPECTION))
-        if inspected[NAME]["hash"] == sha256_of(database):
+        if inspected[NAME]["hash"] == sha256_of(database) and _is_inspection(inspected, database):
             return dict(inspected)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass
@@ -383,3 +383,21 @@ def current_inspection(database: Path, published: Path | None = None) -> dict[st
         if result != "ok":
             raise damaged(published, " ".join(result.split()))
         return inspect(database)
+
+
+def _is_inspection(inspected: Any, database: Path) -> bool:
+    """Return whether an inspect file has the form that Datasette expects, and the right tables.
+
+    Its hash may be right although somebody else wrote the rest.
+    """
+    entry = inspected[NAME]
+    if not isinstance(entry["tables"], dict):
+        return False
+    if not isinstance(entry["size"], int) or not isinstance(entry["file"], str):
+        return False
+    counts = [table["count"] for table in entry["tables"].values()]
+    if not all(type(count) is int for count in counts):
+        return False
+    with closing(_connected(database)) as db:
+        rows = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    return set(entry["tables"]) == {name for (name,) in rows}

@@ -6,15 +6,18 @@ if `rich` is installed, prints the variables of every frame: a second of the eve
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import sqlite3
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 from datasette.database import QueryInterrupted
 
-from spack_cache_db.database_file import is_interrupted
+from spack_cache_db.database_file import damage_of, is_interrupted
 from spack_cache_db.site.answers import NO_PAGE, Answer, data, refused
+from spack_cache_db.site.catalogues import published
 from spack_cache_db.site.log import LONGEST, log, log_error
 from spack_cache_db.site.own_pages import PAGE_SECONDS, is_own_page
 from spack_cache_db.site.plugin_routes import is_of_plugin
@@ -23,6 +26,7 @@ from spack_cache_db.site.sandbox.statements import TOO_MUCH
 RETRY_AFTER_SECONDS = 5
 NO_MEMORY = "the query needs more memory than this server gives to one"
 UNKNOWN = "An unexpected error occurred; the server's log has the details."
+DAMAGED = "The database of this site is damaged: its operator has to restore a copy of it."
 UNREADABLE = (
     "This address is not valid: check the parameters after the ?, the key of the row and the"
     " format."
@@ -87,12 +91,26 @@ def failure_of(
     return status, title or f"Error {status}", sentence
 
 
+def _damage(path: str | None, exception: Exception) -> str | None:
+    """Return why a database is damaged, if that is the cause of an exception."""
+    if path is None:
+        return None
+    damage = damage_of(Path(path), exception)
+    return None if damage is None else str(damage)
+
+
 async def answer_error(datasette: Any, request: Any, exception: Exception) -> Answer:
     """Return the answer to a request that failed."""
     is_own = is_own_page(request.path) or is_of_plugin(datasette, request.path)
     limit = datasette.setting("sql_time_limit_ms")
     status, title, sentence = failure_of(exception, limit, [*request.args], is_own=is_own)
-    if status == 500:
+    damage = None
+    if status == 500 and is_own:
+        damage = await asyncio.to_thread(_damage, published(datasette).path, exception)
+    if damage is not None:
+        status, title, sentence = 503, "Error 503", DAMAGED
+        log(damage)
+    elif status == 500:
         log_error(request.full_path, exception)
     elif isinstance(exception, _VALUE_ERRORS):
         # In case it is a bug of Datasette's after all.

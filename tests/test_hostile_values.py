@@ -1,0 +1,162 @@
+"""A database with values that no build writes gives answers or says that it is damaged."""
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spack_cache_db import schema
+from spack_cache_db.build import build
+from spack_cache_db.build.sqlite_file import current_inspection
+from spack_cache_db.database_file import inspect_path, wrong_value
+from tests.commands import run
+from tests.indexes import edge, hash_of, index, node, record
+from tests.package_data import published, write_packages
+from tests.site.conftest import site
+from tests.trees import installed, write_tree
+
+CHANGES = [
+    "UPDATE packages SET name = x'ff00'",
+    "UPDATE versions SET name = x'31'",
+    "UPDATE releases SET name = x'ff'",
+    "UPDATE releases SET kind = x'ff'",
+    "UPDATE releases SET date = 7",
+    "UPDATE specs SET hash = x'ff' || substr(hash, 2)",
+    "UPDATE specs SET configuration = 'one'",
+    "UPDATE configurations SET package = 99",
+    "UPDATE stack_sets SET stacks = 7, shown = x'5b'",
+    "UPDATE variant_sets SET text = x'ff'",
+    "UPDATE targets SET name = 7, family = x'78'",
+    "UPDATE mirrors SET url = x'68747470', settings = '[1]'",
+    "UPDATE known_packages SET description = x'ff', latest_version = 1.5",
+    "UPDATE origin SET value = x'ff'",
+    "UPDATE known_packages SET versions = ''",
+    "UPDATE nodes SET parameters = '{'",
+    "DELETE FROM dependency_types",
+    "DELETE FROM versions",
+    "DELETE FROM stack_sets",
+    "DELETE FROM releases",
+    "DELETE FROM packages",
+]
+COMMANDS = [
+    ("find", "top", "FILE"),
+    ("find", "top", "FILE", "--install"),
+    ("find", "other", "FILE", "--hashes"),
+    ("history", "top", "FILE"),
+    ("cover", "ENVIRONMENT", "FILE"),
+    ("info", "FILE"),
+    ("releases", "FILE"),
+    ("stacks", "FILE"),
+    ("behind", "FILE"),
+    ("deps", hash_of("top"), "FILE"),
+    ("diff", "a", "here", "FILE"),
+    ("retention", "FILE", "--newest", "1", "--release", "a"),
+]
+PAGES = [
+    *("/", "/packages", "/releases", "/stacks", "/about", "/feed.atom", "/badge/top.svg"),
+    *("/package/top", f"/spec/{hash_of('top')}", "/release/a", "/find?q=top", "/diff/a...here"),
+    *("/coverage/a", "/spack-cache/builds", "/spack-cache/builds.json?_facet_array=stacks"),
+]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database of an index, an installation and package data."""
+    folder = tmp_path_factory.mktemp("whole")
+    mirror = folder / "in" / "a" / "s"
+    mirror.mkdir(parents=True)
+    records = record(node("top", edge("low", "link"))), record(node("low"))
+    (mirror / "index.json").write_bytes(index(*records))
+    data = write_packages(folder / "data", published("top", "9.0"), published("other", "1.0"))
+    tree = write_tree(folder / "tree", [installed(node("low"))])
+    build([folder / "in", data], folder / "x.db", installations=[("here", tree)])
+    (folder / "spack.yaml").write_text("spack:\n  specs: [top, other, low@2]\n")
+    return folder / "x.db"
+
+
+@pytest.fixture(params=CHANGES)
+def changed(request: pytest.FixtureRequest, whole: Path, tmp_path: Path) -> Path:
+    """The database after a statement that SQLite does not refuse."""
+    file = tmp_path / "x.db"
+    shutil.copy(whole, file)
+    shutil.copy(inspect_path(whole), inspect_path(file))
+    with sqlite3.connect(file) as conn:
+        conn.execute("PRAGMA foreign_keys = off")
+        conn.execute(request.param.replace("UPDATE", "UPDATE OR IGNORE"))
+    return file
+
+
+def test_every_command_answers_or_says_what_is_wrong(changed: Path, whole: Path) -> None:
+    """No command ends with an unexpected exception; the message names the column."""
+    with sqlite3.connect(changed) as conn:
+        fault = wrong_value(conn)
+    assert fault is not None
+    for command in COMMANDS:
+        words = {"FILE": changed, "ENVIRONMENT": whole.parent / "spack.yaml"}
+        result = run(*(words.get(word, word) for word in command))
+        assert result.exit_code in (0, 1, 2), (command, result.output)
+        assert "please report it" not in result.output, (command, result.output)
+        assert isinstance(result.exception, SystemExit | None), command
+
+
+@pytest.mark.slow
+@pytest.mark.asyncio
+async def test_no_page_fails_with_500(changed: Path) -> None:
+    """A page of a damaged database is an answer, or 503 with a sentence."""
+    found = site(changed)
+    for path in PAGES:
+        response = await found.client.get(path)
+        assert response.status_code != 500, (path, response.text[-500:])
+
+
+def test_a_whole_database_has_no_wrong_value(whole: Path, all_samples: sqlite3.Connection) -> None:
+    """What a build writes has the types and rows that are checked."""
+    with sqlite3.connect(whole) as conn:
+        assert wrong_value(conn) is None
+    assert wrong_value(all_samples) is None
+
+
+def test_a_bug_is_not_called_damage(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception over a whole database is reported as unexpected."""
+
+    def broken(*_: object, **__: object) -> Any:
+        raise TypeError("a bug")
+
+    monkeypatch.setattr("spack_cache_db.query.answers.found_part", broken)
+    result = run("find", "top", whole)
+    assert isinstance(result.exception, TypeError) or "please report it" in result.output
+
+
+def _tables(value: Any) -> Any:
+    return lambda inspected: inspected["spack-cache"].update(tables=value)
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        _tables(None),
+        _tables({}),
+        _tables([]),
+        _tables({"packages": {"count": "many"}}),
+        _tables({"packages": 7}),
+        lambda inspected: inspected["spack-cache"].update(size="large"),
+        lambda inspected: inspected["spack-cache"].pop("tables"),
+        lambda inspected: inspected["spack-cache"].update(file=None),
+        lambda inspected: inspected["spack-cache"]["tables"].popitem(),
+        lambda inspected: inspected["spack-cache"]["tables"].update(more={"count": 1}),
+        lambda inspected: inspected.update({"spack-cache": 7}),
+    ],
+)
+def test_an_inspect_file_that_lies_is_not_used(lie: Any, whole: Path, tmp_path: Path) -> None:
+    """With the right hash and other content, the database is inspected again."""
+    file = tmp_path / "x.db"
+    shutil.copy(whole, file)
+    inspected = json.loads(inspect_path(whole).read_text())
+    lie(inspected)
+    inspect_path(file).write_text(json.dumps(inspected))
+    tables = current_inspection(file)["spack-cache"]["tables"]
+    assert {table.name for table in schema.TABLES} <= tables.keys()
+    assert all(type(table["count"]) is int for table in tables.values())
