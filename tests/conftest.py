@@ -59,7 +59,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 LONGEST = (
     ("test_wheel.py",),
-    ("test_documents.py", "test_pyodide.py"),
+    ("test_documents.py",),
     ("test_commands.py", "test_attacks.py"),
 )
 """Files with tests that take longer than a minute, in groups that take about as long."""

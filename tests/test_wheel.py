@@ -58,7 +58,8 @@ FOLDERS = ("pages", "plugins", "static", "static-site", "templates")
 """The folders of the site, which are at the root of a checkout."""
 
 OWN = (
-    *("/", "/packages", "/releases", "/stacks", "/about", "/suggest.json?q=mpi", f"/spec/{HASH}"),
+    *("/", "/packages", "/releases", "/stacks", "/about", "/suggest.json?q=mpi"),
+    *(f"/spec/{HASH}", f"/spec/{HASH}.json"),
     *("/package/py-mpi4py", "/package/py-mpi4py.json", "/badge/py-mpi4py.svg", "/stack/e4s"),
     *(f"/{name}?q={SPEC}" for name in ("find", "find.json", "find.csv", "find.atom", "cover")),
     *("/diff/develop-2025-04-20...develop", "/diff?old=develop-2025-04-20&new=develop"),

@@ -160,7 +160,7 @@ def entries_of(node: yaml.Node, expected: str) -> dict[str, yaml.Node]:
     return entries
 
 
-# Without libyaml, as in Pyodide, PyYAML's own loader is a composer.
+# Without libyaml, PyYAML's own loader is a composer.
 _BASES: tuple[Any, ...] = (yaml.SafeLoader,)
 if hasattr(yaml, "CSafeLoader"):
     _BASES = (yaml.composer.Composer, yaml.CSafeLoader)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from attacks import neighbours, pages, requests, visitors
+from attacks import neighbours, pages, requests
 from attacks.__main__ import BUILT, KINDS, SERVED, main
 from attacks.target import field, serving
 
@@ -21,7 +21,6 @@ LONGER = {"sql": 40.0, "repetition": 10.0}
 @pytest.fixture
 def smaller(monkeypatch: pytest.MonkeyPatch) -> None:
     """Attacks of few visitors, none of which depends on what else the machine does."""
-    monkeypatch.setattr(visitors, "CROWD", 4)
     # Memory takes several times the processor time to get where other processes use it as well.
     # A statement that nothing ends still exceeds this.
     monkeypatch.setattr(requests, "SECONDS", 4 * requests.SECONDS)

@@ -1,1 +1,0 @@
-"""The package in Pyodide: CPython in WebAssembly, as Datasette Lite runs it in browsers."""
