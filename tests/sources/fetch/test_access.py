@@ -56,6 +56,8 @@ def signed_bucket(site: Site, files: dict[str, bytes], session: str = "", region
     [
         ("s3://b/m/x.json", None, "https://b.s3.amazonaws.com/m/x.json"),
         ("s3://b.c/m", None, "https://s3.amazonaws.com/b.c/m"),
+        ("s3://MyBucket/m", None, "https://s3.amazonaws.com/MyBucket/m"),
+        ("s3://my_bucket/m", None, "https://s3.amazonaws.com/my_bucket/m"),
         ("s3://b/m", "https://store.example.org/", "https://store.example.org/b/m"),
         ("s3://b/a+b%20=", None, "https://b.s3.amazonaws.com/a%2Bb%2520%3D"),
         ("https://host/a", "https://store.example.org", "https://host/a"),

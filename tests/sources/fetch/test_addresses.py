@@ -11,6 +11,7 @@ from spack_cache_db.sources.fetch.addresses import (
     Mirror,
     mirror_place,
     read_release_manifest,
+    shown,
 )
 
 SUM = "0123456789abcdef" * 4
@@ -150,3 +151,45 @@ def test_what_is_no_manifest(text: bytes) -> None:
     """Other JSON is refused, with what was expected."""
     with pytest.raises(FetchFault, match=r"^is not a manifest of releases: .*; expected a mirror"):
         read_release_manifest(URL, text)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://user:se/cret@host/mirror",
+        "https://user:secret@host/mirror",
+        "https://user:/secret@host/mirror",
+        "https://user:secret/@host/mirror",
+        "https://user:s@e/c@ret@host/mirror",
+        "https://user:12/34@host/mirror",
+        "https://user:se#cret@host/mirror",
+        "https://user:se?cret@host/mirror",
+        "https://:secret/x@host/mirror",
+        "https://token@host/mirror",
+        "https://host/mirror?key=secret",
+        "https://host/mirror#secret",
+    ],
+)
+def test_no_message_has_a_password(url: str) -> None:
+    """Whatever is before the host, and behind the path, is left out of messages."""
+    assert shown(url) == "https://host/mirror"
+    with pytest.raises(FetchFault) as caught:
+        mirror_place(f"{url} ")
+    fault = caught.value.faults[0]
+    assert not [word for word in ("cret", "12/34", "token") if word in str(fault)]
+
+
+@pytest.mark.parametrize(
+    "url", ["oci://host:5000/name@sha256:abc", "https://host/a@b", "https://[::1]:80/a@b"]
+)
+def test_other_parts_of_a_url_are_shown(url: str) -> None:
+    """A digest of an image, or a path with an `@`, is no login."""
+    assert shown(url) == url
+
+
+def test_a_bucket_with_capitals_keeps_them() -> None:
+    """Old buckets have capitals, and another spelling is another bucket."""
+    assert mirror_place("s3://MyBucket/a/B") == ("s3://MyBucket/a/B", None)
+    for url in ("s3://me@Bucket/a", "s3://Bucket:80/a"):
+        with pytest.raises(FetchFault, match="cannot be downloaded"):
+            mirror_place(url)

@@ -203,6 +203,15 @@ def test_a_registry_that_redirects(
     assert stranger.secrets() == {}
 
 
+def test_a_realm_on_another_port_gets_no_login(site: Site, stranger: Site, output: Path) -> None:
+    """Another port of this machine is another program; without a login, it may give a token."""
+    realm = f'Bearer realm="{stranger.url}/token"'
+    site.always[MANIFEST] = status(401, www_authenticate=realm)
+
+    assert "requires a login" in says(bring_with_login(serve_image(site), output))
+    assert stranger.requests == []
+
+
 def test_a_realm_that_redirects(site: Site, stranger: Site, output: Path) -> None:
     """The server of tokens that the registry names is given the login, and none behind it."""
     site.always[MANIFEST] = status(401, www_authenticate=f'Bearer realm="{site.url}/token"')

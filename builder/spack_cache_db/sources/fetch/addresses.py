@@ -21,11 +21,16 @@ from spack_cache_db.sources import BROKEN, message_of, quoted
 from spack_cache_db.sources.indexes import VARIABLE_NAME, LoginVariables, Properties
 from spack_cache_db.sources.indexes.binary_filter import parse_filter
 
-_USER = re.compile(r"(?<=://)[^/?#]*@")
+_USER = re.compile(r"(?<=://)(?:[^/?#:\[\]]*:.*@(?!sha256:)|[^/?#]*@)", re.DOTALL)
+"""What is before the host. A password may have a slash, `?` or `#` that is not encoded: whatever
+follows a colon up to the last `@` may be one."""
 
 
 def shown(url: str) -> str:
-    """Return a URL without user, password, query and fragment, which may be secret."""
+    """Return a URL without user, password, query and fragment, which may be secret.
+
+    `https://user:se/cret@host/mirror` becomes `https://host/mirror`.
+    """
     return _USER.sub("", url).partition("?")[0].partition("#")[0]
 
 
@@ -128,6 +133,9 @@ def mirror_place(text: str, maps: Maps = ()) -> tuple[str, str | None]:
         parts = urlsplit(url)
         # `file:///path` has no host.
         host, _ = "localhost" if url.startswith("file:///") else parts.hostname, parts.port
+        # `hostname` has small letters; old buckets of S3 have capitals.
+        if parts.scheme == "s3" and host == parts.netloc.lower():
+            host = parts.netloc
     except ValueError:
         host = None
     if not host or not url.isprintable() or " " in url:

@@ -231,6 +231,8 @@ class Registry:
         host, self._name, self._tag = image["host"], image["name"], image["tag"] or "index.spack"
         scheme = "http" if plain_http and is_loopback(f"//{host}") else "https"
         self.address = f"{scheme}://{host}/v2/{self._name}"
+        place = urlsplit(f"//{host}")
+        self._place = place.hostname, place.port or 80
         self._web = web
         self._url = url
         self._basic: Headers = {}
@@ -312,10 +314,13 @@ class Registry:
         """Return whether a realm may get the login.
 
         Only a local registry that is used over plain HTTP may have a local realm over plain HTTP.
+        Another port is another program, and another origin: it gets no login.
         """
         try:
             url = urlsplit(realm)
             is_local = self.address.startswith("http:") and is_loopback(realm)
+            if is_local and url.scheme == "http" and self._basic:
+                is_local = (url.hostname, url.port or 80) == self._place
         except ValueError:
             return False
         return bool(url.hostname) and (url.scheme == "https" or (url.scheme == "http" and is_local))

@@ -68,15 +68,19 @@ class PassingTrouble(Exception):
     """A temporary error: its message, and the seconds after which the server expects a retry."""
 
 
+_HOST_OF_BUCKET = re.compile(r"[a-z0-9-]+")
+"""A bucket whose name can be the first part of a host."""
+
+
 def _object_url(url: str, endpoint: str | None) -> str:
     """Return the HTTP URL of an object (Amazon S3, "Virtual hosting of general purpose buckets").
 
     The path of an `s3://` URL is not percent-encoded. Amazon's certificates do not cover hosts of
-    buckets with a dot in the name.
+    buckets with a dot in the name, and old buckets have capitals or `_`, which no host has.
     """
     bucket, _, key = url.removeprefix("s3://").partition("/")
     path = quote(key, safe="/-_.~")
-    if endpoint is None and "." not in bucket:
+    if endpoint is None and _HOST_OF_BUCKET.fullmatch(bucket):
         return f"https://{bucket}.s3.amazonaws.com/{path}"
     return f"{(endpoint or 'https://s3.amazonaws.com').rstrip('/')}/{bucket}/{path}"
 
