@@ -102,7 +102,9 @@ def package(site: Site, request: Request, package: str) -> Answer:
         if package_data is None:
             return missing(site, request, "package", package)
         name = known_name(site.lookups, package)
-        return site.page(request, "unbuilt.html", data=package_data, known_name=name)
+        return site.page(
+            request, "unbuilt.html", data=package_data, known_name=name, shell_quoted=shlex.quote
+        )
     links = package_links(site.settings.route, package, filters)
     feed = Topic(package=package).feed
     return site.page(request, "package.html", page=page, links=links, feed=feed)
@@ -213,6 +215,7 @@ def find(site: Site, request: Request) -> Answer:
     return site.page(
         request,
         "find.html",
+        shell_quoted=shlex.quote,
         page=page,
         search_text=text,
         links=DataLinks.of_page("/find", query) if has_rows else None,
