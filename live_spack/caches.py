@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from live_spack.spack import Clones, Instance, LiveSpackError, write_yaml
@@ -130,6 +130,7 @@ class Maker:
         yield self._signed()
         yield self._unsigned()
         yield self._partial()
+        yield self._gap()
         yield self._split()
         yield self._split_and_signed()
         yield self._mixed()
@@ -148,6 +149,13 @@ class Maker:
         """A binary without its dependencies."""
         mirror = self._mirror("partial", "partial", "--unsigned", [self.hdf5], PACKAGE_ONLY)
         return Cache("partial", (mirror,), (self.hdf5,))
+
+    def _gap(self) -> Cache:
+        """A binary with all of its dependencies but one."""
+        mirror = self._mirror("gap", "gap", "--unsigned", [self.hdf5])
+        cache = Cache("gap", (mirror,), (self.hdf5,), lost=(self._specs["zlib-ng"],))
+        self.lose(cache)
+        return replace(cache, lost=())
 
     def _split(self) -> Cache:
         """A binary in one mirror, and its dependencies in the other."""

@@ -1,4 +1,4 @@
-"""Types the commands of `find --install` in fresh instances of Spack."""
+"""Types the commands of `find --install` and of the page /cover in fresh instances of Spack."""
 
 from __future__ import annotations
 
@@ -9,9 +9,15 @@ from live_spack.caches import Cache, Maker
 from live_spack.check import Check, quoted
 from live_spack.databases import Builder, Database
 from live_spack.spack import Instance, Result
+from spack_cache_db.query.coverage import cover
+from spack_cache_db.query.database import opened
+from spack_cache_db.query.environment_commands import environment_commands
 
 NAMED = re.compile(r"\b[\w.-]+/([a-z2-7]{7,32})\b")
 """A binary in a command, as hdf5/nmgcekf."""
+BUILDS = re.compile(r"builds (.+) from source")
+"""The sentence about packages without a binary."""
+NAME = re.compile(r"[\w-]+")
 
 
 def checks(maker: Maker, builder: Builder, cache: Cache) -> Iterator[Check]:
@@ -19,6 +25,8 @@ def checks(maker: Maker, builder: Builder, cache: Cache) -> Iterator[Check]:
     for database in builder.databases(cache):
         for spec in (*cache.asked, *cache.lost):
             yield _check(maker, builder, cache, database, spec)
+    # The way of reading a cache makes no difference to environments.
+    yield from _check_environment(maker, cache, database)
 
 
 def _check(maker: Maker, builder: Builder, cache: Cache, database: Database, spec: str) -> Check:
@@ -28,14 +36,7 @@ def _check(maker: Maker, builder: Builder, cache: Cache, database: Database, spe
     answer = builder.run("find", package, database.path, "--install")
     commands = printed_commands(answer.output)
     if answer.status == 0:
-        with maker.fresh() as instance:
-            check = _installs(instance, question, commands)
-        advised = as_advised(commands)
-        if check.is_right or advised is None:
-            return check
-        # The database does not know how the mirror is signed, and the answer says what to do.
-        with maker.fresh() as instance:
-            return _installs(instance, question, advised, "installs, perhaps unsigned")
+        return _check_installs(maker, question, commands)
     with maker.fresh() as instance:
         is_installed = _is_installed_from_all(instance, cache, spec)
     if is_installed:
@@ -45,6 +46,34 @@ def _check(maker: Maker, builder: Builder, cache: Cache, database: Database, spe
         return Check(question, "does not install", "not installed", is_right=True)
     with maker.fresh() as instance:
         return _builds(instance, question, commands)
+
+
+def _check_environment(maker: Maker, cache: Cache, database: Database) -> Iterator[Check]:
+    """Paste the commands for an environment of all packages, if all have a binary."""
+    packages = [spec.partition("/")[0] for spec in cache.asked]
+    answer = cover(database.path, packages)
+    if answer.available < answer.total:
+        return
+    with opened(database.path) as lookups:
+        install = environment_commands(lookups, answer)
+    assert install is not None, answer
+    commands = list(install.commands)
+    if install.advice:
+        commands.insert(0, f"# {install.advice}")
+    question = f"environment of {' and '.join(packages)} in {cache.name}, by {database.way}"
+    yield _check_installs(maker, question, commands)
+
+
+def _check_installs(maker: Maker, question: str, commands: list[str]) -> Check:
+    """Paste commands that promise binaries, and follow their advice if they fail."""
+    with maker.fresh() as instance:
+        check = _installs(instance, question, commands)
+    advised = as_advised(commands)
+    if check.is_right or advised is None:
+        return check
+    # The database does not know how the mirror is signed, and the answer says what to do.
+    with maker.fresh() as instance:
+        return _installs(instance, question, advised, "installs, perhaps unsigned")
 
 
 def printed_commands(output: str) -> list[str]:
@@ -90,19 +119,36 @@ def _is_installed_from_all(instance: Instance, cache: Cache, spec: str) -> bool:
 
 
 def _builds(instance: Instance, question: str, commands: list[str]) -> Check:
-    """Paste the commands of an answer that a part has to be built, with fake builds."""
-    faked = []
-    for line in commands:
-        faked.append(line.replace("spack install ", "spack install --fake "))
-    result = instance.paste(faked)
-    is_right = result.status == 0 and _has_named(instance, commands)
+    """Build exactly the packages that an answer names, and install the rest from binaries.
+
+    Builds are fake. Spack uses no binary while it fakes, so that it takes several commands.
+    """
+    *additions, install = commands
+    instance.paste(additions)
+    # Build all dependencies, and forget those for which the answer promises binaries.
+    instance.paste([install.replace("spack install ", "spack install --fake --only dependencies ")])
+    named = _packages_to_build(commands)
+    for dag_hash, name in instance.installed().items():
+        if name not in named:
+            instance.checked("uninstall", "--yes-to-all", "--force", f"/{dag_hash}")
+    # Now the binaries have to be enough.
+    result = instance.paste([install.replace("spack install ", "spack install --cache-only ")])
+    is_right = result.status == 0 and _has_named(instance, commands) and bool(named)
     return Check(
         question,
-        "builds a part",
-        "built" if is_right else "not built",
+        f"builds {', '.join(sorted(named))}",
+        "installed the rest" if is_right else "needed more",
         is_right=is_right,
-        evidence=_evidence(faked, result),
+        evidence=_evidence(commands, result),
     )
+
+
+def _packages_to_build(commands: list[str]) -> set[str]:
+    """Return the names in the comment that Spack builds packages from source."""
+    for line in commands:
+        if line.startswith("#") and (sentence := BUILDS.search(line)):
+            return set(NAME.findall(sentence[1])) - {"and"}
+    return set()
 
 
 def _has_named(instance: Instance, commands: list[str]) -> bool:
