@@ -119,7 +119,7 @@ bench-site: $(VENV)/test.done
 # Write requirements/*.lock from pyproject.toml: the tested versions and the hashes of their files, for
 # all Pythons and platforms below. UPGRADE=-U takes the newest versions. oldest.lock has the oldest
 # versions that pyproject.toml allows; these have wheels for Python 3.11 only.
-COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
+COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --only-binary :all: \
 	--custom-compile-command "make lock" $(UPGRADE)
 PYTHONS := 3.11 3.12 3.13 3.14
 PLATFORMS := x86_64-manylinux_2_28 aarch64-manylinux_2_28 x86_64-apple-darwin aarch64-apple-darwin

@@ -3,7 +3,12 @@
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -221,13 +226,53 @@ def test_jobs_of_hosts_fail_only_for_lost_binaries(steps: Any, nights: Path) -> 
         assert cases(work / "cover.xml")
         return done.returncode
 
-    old, new = ((nights / name).as_uri() for name in PAIR)
-    assert status("app\n", database="../new.db") == 0
-    assert status("app\nlib\n", database=new, host="zen3") == 1
-    assert status("app\nlib\n", database=new, baseline=old) == 1
-    assert status("app\nnothing@1\n", database=new, baseline="../old.db") == 0
+    with served(nights) as address:
+        old, new = (f"{address}/{name}" for name in PAIR)
+        assert status("app\n", database="../new.db") == 0
+        assert status("app\nlib\n", database=new, host="zen3") == 1
+        assert status("app\nlib\n", database=new, baseline=old) == 1
+        assert status("app\nnothing@1\n", database=new, baseline="../old.db") == 0
     if steps is steps_of_github:
         assert "| lost | `` lib `` |" in (work / "summary.md").read_text()
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder, and yield its address."""
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [steps_of_github, steps_of_gitlab])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"database": "file:///etc/passwd"},
+        {"database": "../new.db", "baseline": "ftp://host/old.db"},
+        {"database": "../new.db", "environment": "--help"},
+        {"database": "--version"},
+    ],
+    ids=str,
+)
+def test_inputs_of_jobs_are_neither_options_nor_local_files(
+    steps: Any, values: dict[str, str], nights: Path
+) -> None:
+    """An input that begins with a dash is a path, and `file://` is no address."""
+    needed("curl", "curl")
+    work = nights / "inputs"
+    work.mkdir(exist_ok=True)
+    script, variables = steps({"environment": "specs.txt", **values})
+    host = {"RUNNER_TEMP": str(work), "GITHUB_STEP_SUMMARY": str(work / "summary.md")}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    bash = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
+    done = completed(bash, env={"PATH": path, **host, **variables}, cwd=work)
+    assert done.returncode != 0
+    assert "Usage:" not in done.stdout
+    assert "Error" in done.stderr or "is not an address" in done.stderr
 
 
 def test_hook_checks_environments(nights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
