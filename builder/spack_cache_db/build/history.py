@@ -1,4 +1,4 @@
-"""Refuses builds that would erase releases of an older database without being told to.
+"""Refuses builds that would erase releases of an older database if no option asks for it.
 
 A facility's history is often in one file only, so a release leaves it only if an option names it
 (`--drop`, `--keep-snapshots`), or if the whole file is to be replaced (`--force`).

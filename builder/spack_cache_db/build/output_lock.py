@@ -18,13 +18,13 @@ from spack_cache_db.errors import OutputError, reason
 
 _GUARD = Lock()
 _in_this_process: set[str] = set()
-"""The outputs that this process builds: its threads share the locks of files."""
+"""The outputs that this process builds: threads share the locks of files, so they check this."""
 _lock_files: set[Path] = set()
 """The files on which this process has a lock."""
 
 
 class FileState(NamedTuple):
-    """What changes if a file is replaced or written."""
+    """The properties of a file that change if it is replaced or written."""
 
     inode: int
     size: int

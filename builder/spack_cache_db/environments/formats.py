@@ -66,8 +66,11 @@ def read_environment(
         if len(data) > MAX_BYTES:
             raise LineFault(0, f"has more than {MAX_BYTES:,} bytes")
         text = decoded(data)
-        if files := joined_files(text, path):
-            path, text = next(iter(files.items()))
+        # Of several files in one text, the first is the environment, which may name the others.
+        files = joined_files(text, path)
+        if files:
+            path = next(iter(files))
+            text = files[path]
             open_beside = surroundings.open
 
             def open_either(path: str) -> bytes | Mapping[str, bytes] | None:

@@ -172,7 +172,7 @@ class Cover(NotebookTable):
     @property
     def available(self) -> int:
         """The number of specs that are installed or have a binary."""
-        return sum(map(self.counted, AVAILABLE))
+        return sum(self.counted(status) for status in AVAILABLE)
 
     @property
     def total(self) -> int:
@@ -186,13 +186,17 @@ class Cover(NotebookTable):
     @property
     def share(self) -> str:
         """A phrase with the number of specs that are installed or have a binary."""
-        one, more = "has a binary", "have a binary"
+        has = "has a binary"
+        have = "have a binary"
         if self.is_of_trees:
-            one, more = "is installed", "are installed"
+            has = "is installed"
+            have = "are installed"
         elif self.counted("installed"):
-            one, more = f"is installed or {one}", f"are installed or {more}"
-        is_one = self.available == 1 or self.total == 1
-        text = f"{self.available:,} of {counted(self.total, 'spec')} {one if is_one else more}"
+            has = f"is installed or {has}"
+            have = f"are installed or {have}"
+        is_singular = self.available == 1 or self.total == 1
+        verb = has if is_singular else have
+        text = f"{self.available:,} of {counted(self.total, 'spec')} {verb}"
         if self.baseline:
             text += f"; {self.counted(LOST):,} lost since {self.baseline}"
         return text
@@ -210,7 +214,8 @@ class Cover(NotebookTable):
             text += f"; {incomplete:,} {more} dependencies"
         externals = self.counted("external")
         if externals:
-            text += f"; {externals:,} more {'is' if externals == 1 else 'are'} external"
+            verb = "is" if externals == 1 else "are"
+            text += f"; {externals:,} more {verb} external"
         if self.is_lock and self.total:
             text += f" ({self.available / self.total:.0%})"
         return text
@@ -227,7 +232,9 @@ class Cover(NotebookTable):
         texts = []
         specs = [spec for spec in self.specs if spec.is_root is None]
         groups = dict.fromkeys(spec.group for spec in specs)
-        for group in groups if len(groups) > 1 else ():
+        if len(groups) < 2:
+            return ()
+        for group in groups:
             part = Cover(tuple(spec for spec in specs if spec.group == group), is_lock=False)
             texts.append(f"{group or 'no group'}: {part.available:,} of {part.total:,}")
         return tuple(texts)

@@ -28,8 +28,10 @@ def installations_of(conn: sqlite3.Connection, package: str, dag_hash: str) -> t
     load = spack_load(short_spec(conn, package, dag_hash))
     installations = []
     for release, prefix, is_explicit, installed_at, is_external, modules, folder in rows:
+        # An installation with modules is loaded by these, others by Spack.
+        lines = module_commands(modules, folder) if modules else (load,)
         commands = Commands(
-            module_commands(modules, folder) if modules else (load,),
+            lines,
             release,
             note=PROVIDED if is_external else None,
             load=load,

@@ -66,27 +66,30 @@ def read_pool(records: SpecRecords, rules: ReuseRules) -> Pool:
     """Return what the solver takes from a database, under the rules of an environment."""
     lookups = records.lookups
     before_1_0 = _cached(lookups, BEFORE_1_0)
+    is_old = bool(before_1_0) and not lookups.once(NEWER, lambda: _has_newer(lookups))
+    externals: dict[str, tuple[KnownExternal, ...]] = {}
+    for package, declared in rules.externals.items():
+        externals[package] = tuple(_external(records, external) for external in declared)
+    mirrors = [
+        FilteredMirror(mirror.name, mirror.url, _selection(records, mirror.filter))
+        for mirror in rules.mirrors
+    ]
     return Pool(
         before_1_0=before_1_0,
         developed=_cached(lookups, DEVELOPED),
         wrappers=_cached(lookups, WRAPPERS),
-        is_old=bool(before_1_0) and not lookups.once(NEWER, lambda: _has_newer(lookups)),
+        is_old=is_old,
         sources=tuple(_source(records, source) for source in rules.sources),
         reuses_roots=rules.reuses_roots,
         setting=rules.setting,
-        externals={
-            package: tuple(_external(records, external) for external in declared)
-            for package, declared in rules.externals.items()
-        },
+        externals=externals,
         allowed_to_mix=rules.allowed_to_mix,
-        mirrors=tuple(
-            FilteredMirror(mirror.name, mirror.url, _selection(records, mirror.filter))
-            for mirror in rules.mirrors
-        ),
+        mirrors=tuple(mirrors),
     )
 
 
 def _cached(lookups: Lookups, sql: str) -> frozenset[int]:
+    """Return the ids that a statement without parameters selects, read once for a database."""
     return lookups.once(sql, lambda: select_ids(lookups.conn, sql))
 
 
@@ -96,6 +99,7 @@ def _has_newer(lookups: Lookups) -> bool:
 
 
 def _source(records: SpecRecords, source: ReuseSource) -> PoolSource:
+    """Return a source with the specs of the database that are in it; see `PoolSource.specs`."""
     lookups = records.lookups
     specs: Set[int] | None = None
     if source.kind == "local":

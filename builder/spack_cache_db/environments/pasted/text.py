@@ -32,7 +32,9 @@ from spack_cache_db.spack.parser import parse_legacy_query
 LONGEST_LINE = 10_000
 """Maximum length of a line that is searched for specs."""
 MOST_NAMED = 3
+"""Maximum of lines, commands or headings that a note names."""
 LONGEST_NAMED = 60
+"""Maximum of characters of a line in a note."""
 
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _NAME = re.compile(r"[\w.-]+|\*.*", re.ASCII)
@@ -143,8 +145,11 @@ class _TextReader:
         """Return the specs of the text; `LineFault` if it has none, but other lines."""
         specs = list(self._specs)
         other_lines = list(self._others)
-        if not (self._is_output and (specs or self._is_beside_output)):
+        # If Spack's output follows a command, the output has the specs.
+        is_in_output = self._is_output and (specs or self._is_beside_output)
+        if not is_in_output:
             specs += self._arguments
+        # Names of unknown packages count only if all other lines are specs as well.
         if other_lines or self._is_output:
             other_lines += [spec.text for spec in self._doubtful]
         else:
@@ -236,26 +241,30 @@ class _TextReader:
         if self._is_indented(line):
             pasted_specs = tuple(replace(pasted, is_dependency=True) for pasted in pasted_specs)
         self._is_output |= any(pasted.is_printed for pasted in pasted_specs)
+        # A command without specs, such as `spack find`.
         if len(pasted_specs) == 1 and pasted_specs[0].left_out and not pasted_specs[0].spec:
-            # A command without specs, such as `spack find`.
             self._commands[pasted_specs[0].left_out] = None
             return
+        # Separate the specs that count from other words.
         valid: list[tuple[PastedSpec, UserSpec]] = []
         invalid: list[tuple[PastedSpec, UserSpec]] = []
         for pasted in pasted_specs:
             spec = self._user_spec(pasted, number)
-            is_valid = pasted.is_dependency or self._counts(pasted, spec)
-            (valid if is_valid else invalid).append((pasted, spec))
-        # A line is typed by a person, or was printed, or is a command.
+            if pasted.is_dependency or self._counts(pasted, spec):
+                valid.append((pasted, spec))
+            else:
+                invalid.append((pasted, spec))
+        # A line that was typed by a person, neither printed nor a command, is a spec as a whole.
         is_typed = not any(
             pasted.is_printed or pasted.is_certain or pasted.left_out for pasted in pasted_specs
         )
         if invalid and is_typed:
             self._add_doubtful(line, [spec for _, spec in invalid], len(valid))
             return
-        if invalid:
-            has_any = bool(valid)
-            self._others += [pasted.spec for pasted, _ in invalid] if has_any else [line.strip()]
+        if invalid and valid:
+            self._others += [pasted.spec for pasted, _ in invalid]
+        elif invalid:
+            self._others.append(line.strip())
         for pasted, spec in valid:
             self._add_spec(pasted, spec)
 
@@ -338,6 +347,7 @@ def _is_constraint(text: str) -> bool:
 
 
 def _listed(texts: Iterable[str], separator: str) -> str:
+    """Return the first texts, and the number of the others: `a; b; c and 2 more`."""
     all_texts = list(texts)
     shown = separator.join(all_texts[:MOST_NAMED])
     more = len(all_texts) - MOST_NAMED
@@ -345,4 +355,7 @@ def _listed(texts: Iterable[str], separator: str) -> str:
 
 
 def _short(text: str) -> str:
-    return repr(text if len(text) <= LONGEST_NAMED else f"{text[: LONGEST_NAMED - 1]}…")
+    """Return a text in quotes, cut at `LONGEST_NAMED` characters."""
+    if len(text) > LONGEST_NAMED:
+        text = f"{text[: LONGEST_NAMED - 1]}…"
+    return repr(text)
