@@ -7,11 +7,11 @@ from spack_cache_db.query.closure import Closure, External, Member
 from spack_cache_db.query.conditions import Verdict
 from spack_cache_db.query.reuse import (
     RANKS,
+    AppliedFilter,
     KnownExternal,
     NamedVerdict,
     Pool,
     PoolSource,
-    Selection,
     obstacle_of_closure,
     obstacle_of_spec,
     short_series,
@@ -39,7 +39,7 @@ def closure(external: frozenset[int], unlisted: frozenset[int]) -> Closure:
 
 def excluding(specs: frozenset[int]) -> PoolSource:
     """Return a source that leaves out specs."""
-    return PoolSource("buildcache", Selection((), (NamedVerdict("x", Verdict(specs)),)))
+    return PoolSource("buildcache", AppliedFilter((), (NamedVerdict("x", Verdict(specs)),)))
 
 
 @given(external=SETS, unlisted=SETS, old=SETS, left_out=SETS, declared=SETS)

@@ -1,4 +1,4 @@
-"""Reads what a `spack.yaml` sets about reuse: `concretizer:`, and the filters of `mirrors:`.
+"""Reads the settings of a `spack.yaml` for reuse: `concretizer:`, and the filters of `mirrors:`.
 
 The forms of `concretizer: reuse:` are those of Spack 1.2 (`schema/concretizer.py`,
 `solver/reuse.py`): `true`, `false`, `dependencies`, or a mapping with `roots`, `include`, `exclude`
@@ -126,6 +126,7 @@ class ReuseReader:
         common = self._filter(entries, "include", "exclude", EVERY_SPEC)
         roots = text_of(entries["roots"], "true or false") if "roots" in entries else "true"
         reuses_roots = roots.lower() in TRUE
+        # Without `from`, the common filter selects from installed specs and build caches.
         if "from" in entries:
             items = items_of(entries["from"], "sources")
             sources = tuple(self._source(item, common) for item in items)
@@ -133,7 +134,8 @@ class ReuseReader:
             sources = (ReuseSource("local", common), ReuseSource("buildcache", common))
         setting = "reuse: roots: false"
         if reuses_roots:
-            setting = f"reuse: from: {', '.join(dict.fromkeys(source.kind for source in sources))}"
+            kinds = dict.fromkeys(source.kind for source in sources)
+            setting = f"reuse: from: {', '.join(kinds)}"
         # Without a source of externals, all of them count.
         if not any(source.kind == "external" for source in sources):
             sources += (ReuseSource("external"),)

@@ -1,4 +1,4 @@
-"""What a `spack.yaml` sets about the reuse of binaries, as records.
+"""The settings of a `spack.yaml` for the reuse of binaries, as records.
 
 The rules are those of Spack 1.2 (`solver/reuse.py`, `spec_filter.py`, `mirrors/mirror.py`).
 `environments.concretizer` reads them; `query.reuse` applies them to a database.
@@ -75,7 +75,7 @@ ALL_SOURCES = (ReuseSource("local"), ReuseSource("buildcache"), ReuseSource("ext
 # Compared by identity, because an environment has few of these and many specs.
 @dataclass(frozen=True, slots=True, eq=False)
 class ReuseRules:
-    """What an environment sets about reuse.
+    """The settings of an environment for reuse.
 
     Attributes:
         sources: the sources of `concretizer: reuse:`; only externals for `reuse: false`.

@@ -1,4 +1,4 @@
-"""What installing a binary takes: the binaries that it needs, and the mirrors that list them.
+"""The closures of binaries: all that Spack installs with a binary, and the mirrors that list it.
 
 Spack installs a binary together with its link and run dependencies at any depth, but without
 build dependencies (Spack 1.2 `new_installer.py`, `BuildGraph._base_deptypes`). Externals need no
@@ -190,7 +190,7 @@ def closures(
 
 
 class SpecFacts(NamedTuple):
-    """What a database has about a spec, apart from who lists it.
+    """The facts of a database about a spec, without the mirrors that list it.
 
     Attributes:
         spec: its id.
@@ -211,11 +211,12 @@ class SpecFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MirrorSets:
-    """Mirrors, the preferred one first, and who lists what.
+    """The mirrors of specs, the preferred mirror first.
 
     Attributes:
         mirrors: the mirrors by their numbers.
-        of_spec: the mirrors that list each spec, as a set of bits; no key if there are none.
+        of_spec: the mirrors that list each spec, as a set of bits: bit 0 is mirror 0. A spec that
+            no mirror lists has no key.
     """
 
     mirrors: tuple[Mirror, ...]

@@ -129,7 +129,7 @@ COLUMNS = tuple(CoveredSpec("", "").as_dict())
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """What Spack downloads to install all specs that have a binary.
+    """The download with which Spack installs all specs that have a binary.
 
     Attributes:
         packages: the number of binaries, with all that they need.

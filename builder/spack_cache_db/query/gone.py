@@ -6,6 +6,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from spack_cache_db.errors import counted
 from spack_cache_db.query.conditions import Conditions, asked, without
@@ -111,8 +112,8 @@ def gone_beside(lookups: Lookups, spec: int, configuration: int) -> Gone | None:
     """Return the other lost binaries of a spec's configuration, both given by id."""
     if not has_gone(lookups):
         return None
-    rows = [row for row in _rows(lookups, [configuration], ()) if row[0] != spec]
-    return _gone_of(rows)
+    others = [lost for lost in _rows(lookups, [configuration], ()) if lost.spec != spec]
+    return _gone_of(others)
 
 
 def gone_counts(lookups: Lookups, ids: Iterable[int], conditions: Conditions) -> Counter[int]:
@@ -122,7 +123,7 @@ def gone_counts(lookups: Lookups, ids: Iterable[int], conditions: Conditions) ->
     """
     if asked(conditions, "release") is None or not has_gone(lookups):
         return Counter()
-    return Counter(configuration for _, configuration, _ in _rows(lookups, ids, conditions))
+    return Counter(lost.configuration for lost in _rows(lookups, ids, conditions))
 
 
 def has_gone(lookups: Lookups) -> bool:
@@ -135,18 +136,27 @@ def has_gone(lookups: Lookups) -> bool:
     return lookups.once(HAS_GONE, read)
 
 
-def _rows(
-    lookups: Lookups, ids: Iterable[int], conditions: Conditions
-) -> list[tuple[int, int, str]]:
-    """Return spec, configuration and last day of lost binaries that satisfy conditions."""
+class _Lost(NamedTuple):
+    """A lost binary: the ids of its spec and configuration, and the last day that lists it."""
+
+    spec: int
+    configuration: int
+    last_seen: str | None
+
+
+def _rows(lookups: Lookups, ids: Iterable[int], conditions: Conditions) -> list[_Lost]:
+    """Return the lost binaries of configurations that satisfy conditions."""
     places = {kind: asked(conditions, kind) for kind in ("release", "stack")}
     prefix = asked(conditions, "hash") or ""
     verdict = asked(conditions, "specs")
     rows = select_in(lookups.conn, OF_CONFIGURATIONS, ids, hash=prefix, **places)
-    return [row for row in rows if verdict is None or row[0] in verdict.holds]
+    lost = [_Lost._make(row) for row in rows]
+    if verdict is None:
+        return lost
+    return [binary for binary in lost if binary.spec in verdict.holds]
 
 
-def _gone_of(rows: list[tuple[int, int, str]]) -> Gone | None:
-    if not rows:
+def _gone_of(lost: list[_Lost]) -> Gone | None:
+    if not lost:
         return None
-    return Gone(len(rows), max(last_seen or "" for _, _, last_seen in rows))
+    return Gone(len(lost), max(binary.last_seen or "" for binary in lost))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from spack_cache_db.arguments import checked
@@ -146,20 +146,14 @@ class Chosen:
 
 
 def _plan_of_installations(chosen: Chosen) -> InstallPlan:
-    binary = chosen.closure.binary
     commands = chosen.commands
     # One installation has no list of machines.
     machines = commands.machines or (commands,)
     installations = [
         PlannedMachine(machine.release, machine.prefix, machine.commands) for machine in machines
     ]
-    return InstallPlan(
-        binary.package,
-        binary.version,
-        binary.hash,
-        chosen.build,
-        chosen.reason,
-        commands.commands,
+    return replace(
+        _plan_of_build(chosen),
         complete=True,
         installations=tuple(installations),
         notes=() if commands.note is None else (commands.note,),
@@ -169,15 +163,22 @@ def _plan_of_installations(chosen: Chosen) -> InstallPlan:
 def _plan_of_mirrors(chosen: Chosen) -> InstallPlan:
     closure = chosen.closure
     commands = chosen.commands
-    binary = closure.binary
-    size = closure.size if closure.is_listed else None
-    names = mirror_names(closure.mirrors)
+    # The mirrors, with the names that the commands give them.
     mirrors = []
-    for mirror, name in zip(closure.mirrors, names, strict=True):
+    for mirror, name in zip(closure.mirrors, mirror_names(closure.mirrors), strict=True):
         planned = PlannedMirror(
-            name, mirror.release, mirror.stack, mirror.url, mirror.is_signed, dict(mirror.settings)
+            name=name,
+            release=mirror.release,
+            stack=mirror.stack,
+            url=mirror.url,
+            is_signed=mirror.is_signed,
+            settings=dict(mirror.settings),
         )
         mirrors.append(planned)
+    # What Spack builds, and what the machine must have.
+    missing = [
+        PlannedPackage(member.package, member.version, member.hash) for member in closure.missing
+    ]
     externals = []
     for member in closure.externals:
         if member.external is not None:
@@ -190,23 +191,28 @@ def _plan_of_mirrors(chosen: Chosen) -> InstallPlan:
             )
             externals.append(external)
     sentences = (commands.note, commands.advice, commands.missing, *commands.needs)
-    return InstallPlan(
-        binary.package,
-        binary.version,
-        binary.hash,
-        chosen.build,
-        chosen.reason,
-        commands.commands,
-        complete=commands.is_complete,
+    return replace(
+        _plan_of_build(chosen),
         mirrors=tuple(mirrors) if closure.is_listed else (),
-        missing=tuple(
-            PlannedPackage(member.package, member.version, member.hash)
-            for member in closure.missing
-        ),
+        missing=tuple(missing),
         externals=tuple(externals),
         package_count=len(closure.binaries) if closure.is_known else None,
-        size=size,
+        size=closure.size if closure.is_listed else None,
         notes=tuple(sentence for sentence in sentences if sentence is not None),
+    )
+
+
+def _plan_of_build(chosen: Chosen) -> InstallPlan:
+    """Return the plan without what it needs and where it comes from."""
+    binary = chosen.closure.binary
+    return InstallPlan(
+        package=binary.package,
+        version=binary.version,
+        hash=binary.hash,
+        build=chosen.build,
+        reason=chosen.reason,
+        commands=chosen.commands.commands,
+        complete=chosen.commands.is_complete,
     )
 
 

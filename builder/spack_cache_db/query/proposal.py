@@ -225,7 +225,7 @@ def read_facts(lookups: Lookups, rows: Sequence[Candidate], conditions: Conditio
 
 @dataclass(frozen=True, slots=True)
 class _Recipe:
-    """What package data has about a package; see `Facts`."""
+    """The facts of package data about a package; see `Facts`."""
 
     latest: str | None = None
     deprecated: frozenset[str] = frozenset()

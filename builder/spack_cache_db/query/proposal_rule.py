@@ -186,7 +186,7 @@ class Uses(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the rule knows beside the matches.
+    """Facts that the rule uses beside the matches.
 
     Attributes:
         words: the words of each column of a configuration, by id (`Lookups.words`).

@@ -1,4 +1,4 @@
-"""What Spack's solver takes from build caches and installations, given sets of specs.
+"""The rules by which Spack's solver reuses binaries and installed specs, given sets of specs.
 
 The rules are those of Spack 1.2 (`solver/reuse.py`, `spec_filter.py`, `mirrors/mirror.py`,
 `concretize.lp`). Installing a binary by its hash is not restricted by them. For the solver, a
@@ -59,7 +59,7 @@ class NamedVerdict(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Selection:
+class AppliedFilter:
     """A filter, applied to a database: see `SpecFilter`."""
 
     include: tuple[NamedVerdict, ...] = ()
@@ -75,7 +75,7 @@ class Selection:
         return ""
 
 
-EVERYTHING = Selection()
+EVERYTHING = AppliedFilter()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +89,7 @@ class PoolSource:
     """
 
     kind: str
-    selection: Selection = EVERYTHING
+    selection: AppliedFilter = EVERYTHING
     specs: Set[int] | None = None
 
     def has(self, spec: int) -> bool:
@@ -115,7 +115,7 @@ class FilteredMirror:
 
     name: str
     url: str
-    selection: Selection
+    selection: AppliedFilter
 
     def may_be(self, mirror: Mirror, named: Set[str]) -> bool:
         """Return whether it is, or may be, a mirror of the database.
@@ -179,7 +179,7 @@ class Compiler(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemberFacts:
-    """What rules need beside a closure, by the ids of its members.
+    """Facts about the members of closures that some rules need, by the ids of members.
 
     Attributes:
         listed: the mirrors that list each; read if mirrors have filters.

@@ -18,6 +18,7 @@ from spack_cache_db.query.database import Lookups, select, select_ids
 from spack_cache_db.query.mirrors import listing_mirrors
 from spack_cache_db.query.records import SpecRecords, read_query, respelled
 from spack_cache_db.query.reuse import (
+    AppliedFilter,
     Compiler,
     FilteredMirror,
     KnownExternal,
@@ -25,7 +26,6 @@ from spack_cache_db.query.reuse import (
     NamedVerdict,
     Pool,
     PoolSource,
-    Selection,
 )
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.normal_forms import LANGUAGES
@@ -112,8 +112,8 @@ def _source(records: SpecRecords, source: ReuseSource) -> PoolSource:
     return PoolSource(source.kind, _selection(records, source.filter), specs)
 
 
-def _selection(records: SpecRecords, spec_filter: SpecFilter) -> Selection:
-    return Selection(
+def _selection(records: SpecRecords, spec_filter: SpecFilter) -> AppliedFilter:
+    return AppliedFilter(
         tuple(_satisfying(records, query) for query in spec_filter.include),
         tuple(_satisfying(records, query) for query in spec_filter.exclude),
     )

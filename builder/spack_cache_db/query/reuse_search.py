@@ -34,7 +34,7 @@ GROWTH = 8
 """Factor by which the number of candidates that are read together grows each time."""
 
 
-class Found(NamedTuple):
+class SatisfyingSpec(NamedTuple):
     """A spec of the database that satisfies a spec of an environment.
 
     Attributes:
@@ -50,7 +50,7 @@ class Found(NamedTuple):
 class Finding(NamedTuple):
     """A candidate, why Spack may not take it, and what it needs, as far as it was looked at."""
 
-    found: Found
+    found: SatisfyingSpec
     obstacle: Obstacle | None = None
     closure: Closure | None = None
 
@@ -73,12 +73,12 @@ class Search:
     """
 
     pool: Pool
-    candidates: Iterator[Found]
+    candidates: Iterator[SatisfyingSpec]
     best: Finding | None = None
     is_over: bool = False
     tried: int = 0
 
-    def next_candidates(self, count: int) -> list[Found]:
+    def next_candidates(self, count: int) -> list[SatisfyingSpec]:
         """Return the next candidates; none if all were tried."""
         left = MOST_TRIED - self.tried
         batch = list(islice(self.candidates, min(count, left)))
@@ -128,7 +128,7 @@ def search_all(lookups: Lookups, searches: Iterable[Search], places: Places) -> 
 
 
 def _look_at(
-    lookups: Lookups, tried: Sequence[tuple[Search, Sequence[Found]]], places: Places
+    lookups: Lookups, tried: Sequence[tuple[Search, Sequence[SatisfyingSpec]]], places: Places
 ) -> None:
     """Consider the candidates of several searches."""
     # First what each candidate is itself.
@@ -152,7 +152,7 @@ def _look_at(
         search.consider(finding._replace(obstacle=obstacle, closure=closure))
 
 
-def _own_obstacle(pool: Pool, found: Found, places: Places) -> Obstacle | None:
+def _own_obstacle(pool: Pool, found: SatisfyingSpec, places: Places) -> Obstacle | None:
     """Return why Spack may not take a candidate, whatever it needs; None if it may."""
     spec = found.spec
     if found.status == "external":

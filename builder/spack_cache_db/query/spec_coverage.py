@@ -43,8 +43,8 @@ from spack_cache_db.query.reuse import Pool
 from spack_cache_db.query.reuse_pool import read_pool
 from spack_cache_db.query.reuse_search import (
     Finding,
-    Found,
     Places,
+    SatisfyingSpec,
     Search,
     lost_sentence,
     search_all,
@@ -245,14 +245,16 @@ class SpecAnswers:
             conditions |= dict.fromkeys(match.rows, match.conditions)
             counts |= match.rows
         pool = self._pool(reuse)
-        search = Search(pool, self._found(conditions, pool))
+        search = Search(pool, self._satisfying_specs(conditions, pool))
         return _Satisfied(text, counts, search)
 
     def _pool(self, reuse: ReuseRules) -> Pool:
         """Return what Spack's solver takes from the database, under rules of reuse."""
         return self._candidates.once(("pool", reuse), lambda: read_pool(self._records, reuse))
 
-    def _found(self, conditions: Mapping[Candidate, Conditions], pool: Pool) -> Iterator[Found]:
+    def _satisfying_specs(
+        self, conditions: Mapping[Candidate, Conditions], pool: Pool
+    ) -> Iterator[SatisfyingSpec]:
         """Yield the specs of configurations: installed ones, binaries, and then externals."""
         provided = graph.externals(self._lookups)
         trees = self._lookups.trees(asked(self._scope, "release"))
@@ -260,10 +262,10 @@ class SpecAnswers:
             within = {row: within_release(places, tree) for row, places in conditions.items()}
             for option in self._in_order(within):
                 if option.spec.id not in provided:
-                    yield Found("installed", option.row, option.spec)
+                    yield SatisfyingSpec("installed", option.row, option.spec)
         for option in self._in_order(conditions):
             if option.spec.id not in provided:
-                yield Found("binary", option.row, option.spec)
+                yield SatisfyingSpec("binary", option.row, option.spec)
                 # All others have the same obstacle.
                 if pool.takes_nothing:
                     break
@@ -271,7 +273,7 @@ class SpecAnswers:
             return
         for option in self._in_order(conditions):
             if option.spec.id in provided:
-                yield Found("external", option.row, option.spec)
+                yield SatisfyingSpec("external", option.row, option.spec)
 
     def _in_order(self, conditions: Mapping[Candidate, Conditions]) -> Iterator[Option]:
         """Yield the specs of configurations; those that are proposed first come first."""

@@ -1,4 +1,4 @@
-"""Removes what a terminal, a shell or a forum puts around a text."""
+"""Removes terminal sequences, prompts, bullets and quotes from a text."""
 
 from __future__ import annotations
 

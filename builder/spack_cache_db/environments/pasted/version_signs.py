@@ -21,7 +21,7 @@ _PINNED = re.compile(
 )
 _PIN = re.compile(rf"(?P<sign>{_SIGN})\s*(?P<version>{_NUMBER})\s*(?:,|\Z)")
 _MARKER = re.compile(r"\s*;.*|\s+--hash=\S+.*", re.DOTALL)
-"""What pip puts behind a version: a condition, or the checksums of its files."""
+"""The parts that pip puts behind a version: a condition, or the checksums of its files."""
 
 
 class SpackVersions(NamedTuple):
