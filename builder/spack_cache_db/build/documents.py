@@ -40,7 +40,7 @@ def installed_releases(documents: Iterable[Document]) -> set[str]:
 
 
 def copied_releases(documents: Iterable[Document]) -> set[str]:
-    """Return the releases of which every document is a copy that `build --snapshot` made."""
+    """Return the releases whose documents are all copies that `build --snapshot` made."""
     copied: set[str] = set()
     own: set[str] = set()
     for document in documents:

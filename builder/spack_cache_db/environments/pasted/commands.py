@@ -169,9 +169,10 @@ def _read_command(words: list[str]) -> PastedSpec | None:
         return None
     command = COMMANDS[name]
     position = start + len(name.split())
+    # Each word up to the end of the command is an option, its value, a mirror or a spec.
     options = words[:position]
     specs: list[str] = []
-    has_mirror = not command.has_mirror
+    needs_mirror = command.has_mirror
     while position < len(words) and not _END.match(words[position]):
         word = words[position]
         following = words[position + 1 : position + 2]
@@ -181,13 +182,15 @@ def _read_command(words: list[str]) -> PastedSpec | None:
             specs.append(unquoted(following[0]))
         elif length:
             options += words[position : position + length]
-            has_mirror = has_mirror or word.partition("=")[0] in command.mirror_options
-        elif not has_mirror:
+            if word.partition("=")[0] in command.mirror_options:
+                needs_mirror = False
+        elif needs_mirror:
             options.append(word)
-            has_mirror = True
+            needs_mirror = False
         else:
             specs.append(unquoted(word))
         position += length or 1
+    # A command in a sentence ends with its punctuation.
     spec = " ".join(specs).rstrip(".,;?!")
     return PastedSpec(spec, " ".join(options), is_certain=command.is_certain)
 
@@ -211,8 +214,9 @@ def _option_length(command: Command, option: str, following: list[str], *, is_fi
     """
     if not option.startswith("-"):
         return 0
-    is_long = option.startswith("--") or len(option) == 2 or option[1:3].isdigit()
-    if not (is_first or is_long):
+    # `--fresh` and `-j` are options everywhere, but `-mpi` only before a spec.
+    is_option = option.startswith("--") or len(option) == 2 or option[1:3].isdigit()
+    if not (is_first or is_option):
         return 0
     if not following or "=" in option:
         return 1
