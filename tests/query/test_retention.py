@@ -246,3 +246,30 @@ def test_a_missing_hash_is_named_with_its_place(tmp_path: Path) -> None:
         f"b@1.0/{b} is needed, and the release develop does not have it: it is in v1.0\n"
     ) in done.stderr
     assert f"c@1.0/{c} is needed, and no release of this database has its binary" in done.stderr
+
+
+def test_a_kept_binary_without_a_dependency_is_named(tmp_path: Path) -> None:
+    """The text has the binary and what it lacks; a complete binary is not in the list."""
+    top = record(node("top", edge("middle", "link")))
+    middle = record(node("middle", edge("low", "run")))
+    lost = record(node("low"), is_binary=False)
+    whole = record(node("whole"))
+    (tmp_path / "index.json").write_bytes(index(top, middle, lost, whole))
+    build([tmp_path / "index.json"], tmp_path / "x.db")
+
+    found = retention(tmp_path / "x.db", newest=1)
+    assert found.incomplete == (
+        f"middle@1.0/{hash_of('middle')[:7]} lacks low@1.0",
+        f"top@1.0/{hash_of('top')[:7]} lacks low@1.0",
+    )
+    assert found.missing == (hash_of("low"),)
+    result = run("retention", tmp_path / "x.db", "--newest", "1", "--allow-missing")
+    assert "kept, but not complete: middle@1.0/" in result.stderr
+
+
+def test_a_complete_mirror_has_no_incomplete_binary(tmp_path: Path) -> None:
+    """Every member of each closure is listed."""
+    top = record(node("top", edge("low", "link")))
+    (tmp_path / "index.json").write_bytes(index(top, record(node("low"))))
+    build([tmp_path / "index.json"], tmp_path / "x.db")
+    assert retention(tmp_path / "x.db", newest=1).incomplete == ()

@@ -267,6 +267,7 @@ def retention(file: Path, release: str | None, stack: str | None, **options: Any
     """
     from spack_cache_db.cli.cover import checked_retention, environment_paths, read_cover
     from spack_cache_db.query.names import scope_of
+    from spack_cache_db.query.retention import MOST_NAMED
 
     form, allow_missing = form_of(options, "keeplist"), options["allow_missing"]
     if not any(options[name] for name in _RULES):
@@ -285,6 +286,12 @@ def retention(file: Path, release: str | None, stack: str | None, **options: Any
         ]
         rules = options["newest"], days, options["keep_stack"]
         result = checked_retention(lookups, covered, scope, *rules, allow_missing=allow_missing)
+    if result.incomplete:
+        shown = "; ".join(result.incomplete[:MOST_NAMED])
+        more = len(result.incomplete) - MOST_NAMED
+        say_notes(
+            [f"kept, but not complete: {shown}" + (f"; and {more:,} more" if more > 0 else "")]
+        )
     if form == "keeplist":
         click.echo("\n".join(result.keep))
     elif form == "json":

@@ -14,6 +14,7 @@ from spack_cache_db.bounded_files import AnyPath, checked_file
 from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.errors import ArgumentError
 from spack_cache_db.query import Rows
+from spack_cache_db.query.closure import closures
 from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.configurations import IN_STACK
 from spack_cache_db.query.coverage import cover_environment
@@ -77,6 +78,8 @@ class Retention:
         keep: the hashes that a rule keeps, or that a kept binary needs at run time, sorted.
         prune: the other hashes, sorted.
         missing: the hashes without a binary that are locked, or needed at run time, sorted.
+        incomplete: the binaries that a rule keeps and that lack a dependency, with what they lack,
+            by package; Spack builds what is missing, or refuses the binary.
         unmet: the specs that neither a hash of `keep` nor an external satisfies, in order.
         notes: the parts of the environments that were ignored, with reasons.
         freed_bytes: the total size of the binaries of `prune` whose size is known.
@@ -91,6 +94,7 @@ class Retention:
     notes: tuple[str, ...]
     freed_bytes: int
     unknown_sizes: int
+    incomplete: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the lists and numbers as an object of JSON, without `binaries`."""
@@ -189,6 +193,7 @@ def retained(
         keep("snapshot", (key for key, _ in select(conn, LISTED, **values)))
     if newest is not None:
         keep("newest", _of_newest(lookups, sizes, newest))
+    ruled = list(reasons)
     needed = {*read_run_time(lookups, reasons).edges}
     needed |= {key for (key,) in select_in(conn, BUILD_SPECS, needed)}
     reasons = dict.fromkeys(needed, "needed") | reasons
@@ -214,7 +219,24 @@ def retained(
         notes=tuple(dict.fromkeys(note for cover in covers for note in cover.notes)),
         freed_bytes=sum(binary.size or 0 for binary in pruned),
         unknown_sizes=sum(binary.size is None for binary in pruned),
+        # Nothing is incomplete if nothing is missing.
+        incomplete=_incomplete(lookups, ruled, release) if missing else (),
     )
+
+
+def _incomplete(lookups: Lookups, specs: Iterable[int], release: int | None) -> tuple[str, ...]:
+    """Return the listed binaries among specs whose closure has a missing member, in words."""
+    texts_of_binaries = []
+    for closure in closures(lookups, specs, release).values():
+        if not closure.is_listed or not closure.missing:
+            continue
+        names = [f"{member.package}@{member.version}" for member in closure.missing[:MOST_NAMED]]
+        more = len(closure.missing) - len(names)
+        lacks = ", ".join(names) + (f" and {more:,} more" if more else "")
+        binary = closure.binary
+        name = f"{binary.package}@{binary.version}/{binary.hash[:HASH_LENGTH]}"
+        texts_of_binaries.append(f"{name} lacks {lacks}")
+    return tuple(sorted(texts_of_binaries))
 
 
 def _of_newest(lookups: Lookups, specs: Iterable[int], count: int) -> Iterator[int]:
