@@ -1,5 +1,6 @@
 """site.allowances: what other plugins may do here; without a configuration it is nothing."""
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,6 +39,13 @@ SECRET_HASH = (
 PASSWORDS = "  datasette-auth-passwords: {staff_password_hash: {$env: STAFF_PASSWORD_HASH}}"
 
 
+KNOWN = "an exception that the plugin answers itself"
+OWN_HEAD = (
+    '{% extends "base.html" %}{% block extra_head %}<meta name="mine">{% endblock %}'
+    "{% block content %}The plugin's page{% endblock %}"
+)
+
+
 class Mine:
     """A plugin with pages, a form and a function in SQL."""
 
@@ -55,7 +63,33 @@ class Mine:
         async def broken() -> None:
             raise TypeError("a bug of the plugin")
 
-        return [(r"^/-/mine(/more)?$", page), (r"^/mine$", page), (r"^/mine/broken$", broken)]
+        async def known() -> None:
+            raise KeyError(KNOWN)
+
+        async def own_head(datasette: Any, request: Any) -> Any:
+            template = datasette.jinja_env.from_string(OWN_HEAD)
+            return Response.html(await datasette.render_template(template, request=request))
+
+        return [
+            (r"^/-/mine(/more)?$", page),
+            (r"^/mine$", page),
+            (r"^/mine/broken$", broken),
+            (r"^/mine/known$", known),
+            (r"^/mine/own-head$", own_head),
+        ]
+
+    @hook
+    def render_cell(self, value: object) -> None:
+        """Fail at one value."""
+        if value == "zlib":
+            raise TypeError("a bug of the plugin")
+
+    @hook
+    def handle_exception(self, exception: Exception) -> Any:
+        """Answer one exception, and leave the others."""
+        if exception.args == (KNOWN,):
+            return Response.text("the plugin's answer", status=418)
+        return None
 
     @hook
     def prepare_connection(self, conn: Any) -> None:
@@ -102,11 +136,42 @@ async def test_what_a_plugin_registers_is_open_and_datasettes_tools_are_not(data
 @pytest.mark.asyncio
 @pytest.mark.usefixtures("mine")
 async def test_a_fault_of_a_plugin_is_not_one_of_the_address(database: Path) -> None:
-    """Its exception is an error of the server, with one line of log."""
-    answer = await get(allowing(database, {}), "/mine/broken")
+    """Its exception is an error of the server, on its own pages and on those of Datasette."""
+    for path in ("/mine/broken", "/spack-cache/packages?name=zlib"):
+        answer = await get(allowing(database, {}), path)
 
-    assert answer.status_code == 500
-    assert "unexpected error" in answer.text
+        assert answer.status_code == 500, path
+        assert "unexpected error" in answer.text
+
+
+@pytest.mark.asyncio
+@pytest.mark.usefixtures("mine")
+async def test_handlers_of_exceptions_stand_in_an_order(
+    database: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A plugin answers before the site does; Datasette's handler stays, and does nothing here."""
+    served = allowing(database, {})
+    known = await get(served, "/mine/known")
+    broken = await get(served, "/mine/broken")
+
+    assert (known.status_code, known.text) == (418, "the plugin's answer")
+    assert "site.css" in broken.text
+    assert "Traceback" not in capsys.readouterr().err
+    assert pm.has_plugin("datasette.handle_exception")
+
+
+@pytest.mark.asyncio
+@pytest.mark.usefixtures("mine")
+async def test_a_page_with_a_head_of_its_own_keeps_the_styles(database: Path) -> None:
+    """Styles and script come once."""
+    served = allowing(database, {})
+    text = (await get(served, "/mine/own-head")).text
+
+    assert '<meta name="mine">' in text
+    for name in ("site.css", "datasette.css", "site.js"):
+        assert text.count(f"/static/{name}?v=") == 1, name
+    for path in set(re.findall(r'(?:href|src)="(/static/[^"]*)', text)):
+        assert (await get(served, path)).status_code == 200, path
 
 
 @pytest.mark.asyncio

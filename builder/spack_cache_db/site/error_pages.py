@@ -1,8 +1,4 @@
-"""Error responses: the status and message of each failure, as page, JSON or text.
-
-`plugin` unregisters Datasette's own handler. That handler renders a second page besides ours and,
-if `rich` is installed, prints the variables of every frame: a second of the event loop per error.
-"""
+"""Error responses: the status and message of each failure, as page, JSON or text."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ from spack_cache_db.site.answers import NO_PAGE, Answer, data, refused
 from spack_cache_db.site.catalogues import published
 from spack_cache_db.site.log import LONGEST, log, log_error
 from spack_cache_db.site.own_pages import PAGE_SECONDS, is_own_page
-from spack_cache_db.site.plugin_routes import is_of_plugin
+from spack_cache_db.site.plugin_routes import is_in_plugin, is_of_plugin
 from spack_cache_db.site.sandbox.statements import TOO_MUCH
 
 RETRY_AFTER_SECONDS = 5
@@ -59,8 +55,8 @@ def failure_of(
 
     Datasette's exceptions have a status; others may reveal details of the machine in their text.
     Datasette uses 500 for some invalid addresses and does not check others: on its pages, these
-    exceptions count as faults of the address, while on our own pages and those of plugins they are
-    bugs.
+    exceptions count as faults of the address, while on our own pages and in the code of plugins
+    (`is_own`) they are bugs.
     """
     status, title = getattr(exception, "status", None), getattr(exception, "title", None)
     sentence = str(getattr(exception, "message", None) or exception)
@@ -101,7 +97,11 @@ def _damage(path: str | None, exception: Exception) -> str | None:
 
 async def answer_error(datasette: Any, request: Any, exception: Exception) -> Answer:
     """Return the answer to a request that failed."""
-    is_own = is_own_page(request.path) or is_of_plugin(datasette, request.path)
+    is_own = (
+        is_own_page(request.path)
+        or is_of_plugin(datasette, request.path)
+        or is_in_plugin(exception)
+    )
     limit = datasette.setting("sql_time_limit_ms")
     status, title, sentence = failure_of(exception, limit, [*request.args], is_own=is_own)
     damage = None

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from functools import partial
-from importlib import import_module
 from typing import Any
 
-from datasette.plugins import pm
 from datasette.utils.asgi import asgi_static
 from jinja2.ext import Extension
 from markupsafe import Markup
@@ -41,6 +39,7 @@ hook = HookimplMarker("datasette")
 
 STATIC = r"^/static/(?P<path>.*)$"
 _DATASETTE_ERRORS = "datasette.handle_exception"
+"""The module of Datasette's own handler of exceptions."""
 _PAGES = {"hash": "spec", "package": "package", "release": "release", "stack": "stack"}
 """Kinds of names that have a page, and the first part of its address."""
 _ORDER = [*VIEWS, *(table.name for table in TABLES)]
@@ -59,8 +58,6 @@ def prepare_jinja2_environment(env: Any, datasette: Any) -> None:
     """Add our metadata and templates: Datasette calls this hook before it reads its metadata."""
     if not is_site(datasette):
         return
-    if pm.has_plugin(_DATASETTE_ERRORS):
-        pm.unregister(name=_DATASETTE_ERRORS)
     allowances_of(datasette)
     catalogues.require_addresses(datasette, [STATIC, *(pattern for pattern, _ in PAGES)])
     env.add_extension(Language)
@@ -87,6 +84,26 @@ def in_order(records: Iterable[Any], names: Iterable[str] = _ORDER) -> list[Any]
         return positions.get(name, len(positions))
 
     return sorted(records, key=position)
+
+
+@hook(tryfirst=True)
+def extra_css_urls(datasette: Any) -> list[str]:
+    """Add our styles to Datasette's pages and those of plugins, before the plugins' styles."""
+    if not is_site(datasette):
+        return []
+    version = catalogues.asset_version()
+    return [f"/static/{name}?v={version}" for name in ("site.css", "datasette.css")]
+
+
+@hook(tryfirst=True)
+def extra_js_urls(datasette: Any) -> list[dict[str, Any]]:
+    """Add our script to Datasette's pages and those of plugins.
+
+    Browsers run a module after they have read the page, which the script needs.
+    """
+    if not is_site(datasette):
+        return []
+    return [{"url": f"/static/site.js?v={catalogues.asset_version()}", "module": True}]
 
 
 @hook
@@ -180,9 +197,23 @@ WRAPPERS: tuple[Callable[..., Awaitable[None]], ...] = (
 """The wrappers of each request, from the innermost to the outermost."""
 
 
-@hook
-def handle_exception(datasette: Any, request: Any, exception: Exception) -> Any:
-    """Return our response to a request that failed; Datasette's own without a catalogue."""
-    if is_site(datasette):
-        return partial(answer_error, datasette, request, exception)
-    return import_module(_DATASETTE_ERRORS).handle_exception(datasette, request, exception)
+@hook(hookwrapper=True)
+def handle_exception(
+    datasette: Any, request: Any, exception: Exception
+) -> Generator[None, Any, None]:
+    """Answer a failed request instead of Datasette's own handler, if this is our site.
+
+    Datasette takes the first response, but makes those of all handlers. Its own would render a
+    second page and, if `rich` is installed, print the variables of every frame: a second of
+    processor time for each error. Handlers of other plugins come before ours.
+    """
+    outcome = yield
+    if not is_site(datasette):
+        return
+    answers = [
+        answer
+        for answer in outcome.get_result()
+        if getattr(answer, "__module__", "") != _DATASETTE_ERRORS
+    ]
+    answers.append(partial(answer_error, datasette, request, exception))
+    outcome.force_result(answers)

@@ -1,8 +1,10 @@
-"""The addresses that plugins of the site's owner have registered; these are open."""
+"""The plugins of the site's owner: their addresses, which are open, and their exceptions."""
 
 from __future__ import annotations
 
 import re
+from traceback import walk_tb
+from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,11 +23,32 @@ def is_of_plugin(datasette: Any, path: str) -> bool:
     return any(pattern.match(path) for pattern in _patterns[datasette])
 
 
+def is_in_plugin(exception: BaseException) -> bool:
+    """Return whether an exception was raised in a plugin's code, or in what that code called."""
+    packages = set()
+    for plugin in pm.get_plugins():
+        module = _module_of(plugin)
+        if not module.startswith(OWN_MODULES):
+            packages.add(_package_of(module))
+    for frame, _ in walk_tb(exception.__traceback__):
+        if _package_of(frame.f_globals.get("__name__", "")) in packages:
+            return True
+    return False
+
+
 def _read_patterns(datasette: Any) -> list[re.Pattern[str]]:
-    own = [
-        plugin
-        for plugin in pm.get_plugins()
-        if getattr(plugin, "__name__", "").startswith(OWN_MODULES)
-    ]
+    own = [plugin for plugin in pm.get_plugins() if _module_of(plugin).startswith(OWN_MODULES)]
     registered = pm.subset_hook_caller("register_routes", own)(datasette=datasette)
     return [re.compile(pattern) for routes in registered for pattern, _ in routes]
+
+
+def _module_of(plugin: Any) -> str:
+    """Return the module of a plugin, which is a module, a class or an object of one."""
+    if isinstance(plugin, ModuleType):
+        return plugin.__name__
+    return str(getattr(plugin, "__module__", ""))
+
+
+def _package_of(module: str) -> str:
+    """Return the top package of a module; Datasette names a file of `--plugins-dir` `mine.py`."""
+    return module if module.endswith(".py") else module.partition(".")[0]
