@@ -368,7 +368,8 @@ class SpecAnswers:
         lost = self._lost(match)
         if lost is not None:
             # If nothing is known but that the package has no binaries, this says more.
-            others = why.sentences() if why.known is None else ()
+            # The notes would say again that the mirror has lost it.
+            others = replace(why, notes=()).sentences() if why.known is None else ()
             return replace(
                 lost, query=text, reasons=(*lost.reasons, *others), corrected=why.corrected
             )
