@@ -310,7 +310,8 @@ def recipe_notes(lookups: Lookups, query: SpecQuery) -> tuple[str, ...]:
     """Return the versions and variants of a query that Spack does not have, or no binary has."""
     name = query.name
     data = None if name is None else read_package(lookups.conn, name)
-    if data is None:
+    if data is None or not (data.versions or data.variants):
+        # Without package data there is nothing to compare with.
         return ()
     package = lookups.packages.get(data.status.name, 0)
     built = [row for row in configurations_of_package(lookups, package) if row.spec_count]
