@@ -69,7 +69,7 @@ def test_two_mirrors_that_share_a_closure(tmp_path: Path) -> None:
     assert commands_of(lines) == [
         "spack mirror add --unsigned b https://b.example.org",
         "spack mirror add a https://a.example.org",
-        "spack buildcache keys --install --trust",
+        "yes | spack buildcache keys --install --trust",
         f"spack install --cache-only app/{hash_of('app')[:7]}",
     ]
     status, lines = printed(tmp_path / "x.db", "--release", "b")

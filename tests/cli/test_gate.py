@@ -103,9 +103,10 @@ def test_snapshots_do_not_hide_a_loss(tmp_path: Path, monkeypatch: pytest.Monkey
     for environment in ("specs.txt", "spack.lock"):
         result = run("cover", environment, file, "--baseline", "2026-11-25.db")
         assert (result.exit_code, "; 1 lost since" in result.stdout) == (1, True)
-    install = run("find", "lib", file, "--install").stdout
-    assert "# the mirror no longer lists this binary; it was last listed on 2026-11-25" in install
-    assert "no longer" not in run("find", "app", file, "--install").stdout
+    lost = run("find", "lib", file, "--install")
+    assert (lost.exit_code, lost.stdout) == (1, "")
+    assert "its mirror has lost its only binary, last listed 2026-11-25" in lost.stderr
+    assert "lost" not in run("find", "app", file, "--install").output
 
 
 def test_lost_nodes_of_lockfiles_in_a_folder(nights: Path) -> None:

@@ -89,6 +89,7 @@ def serve(
     Example: spack-cache-db serve dist/spack-cache.db --port 8001
     """
     # Importing Datasette takes longer than checking the options.
+    from spack_cache_db.database_file import open_database
     from spack_cache_db.serve.datasette_app import SiteOptions, read_metadata
     from spack_cache_db.serve.server import Server, ServerOptions, default_workers
 
@@ -112,6 +113,8 @@ def serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         # Until the server processes run: they handle signals themselves.
         signal.signal(number, lambda *_: sys.exit(0))
+    # What is wrong with the database helps more than a port that is in use.
+    open_database(file).close()
     listener = listen(host, port)
     server_options = ServerOptions(
         workers=workers or default_workers(),
