@@ -242,11 +242,12 @@ def commands_page() -> str:
         help_text = inspect.cleandoc(command.help or "").replace("\f", "")
         help_text = re.sub(r"^Example: (.+)$", r"```\n\1\n```", help_text, flags=re.MULTILINE)
         records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
-        rows = [
-            f"| `{_cell(record[0])}` | {_cell(record[1])} |"
-            for record in records
-            if record and record[1]
-        ]
+        rows = []
+        for record in records:
+            if record and record[1]:
+                # A range such as [x>=1] is not a link.
+                text = _cell(record[1]).replace("[", r"\[")
+                rows.append(f"| `{_cell(record[0])}` | {text} |")
         table = "\n".join(["| option | |", "| --- | --- |", *rows])
         parts += [f"## {name}", f"```\n{usage}\n```", _escaped(help_text), table]
         parts += [
