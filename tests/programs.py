@@ -3,10 +3,15 @@
 import os
 import resource
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
+
+from tests.paths import ROOT
+from tests.processes import completed
 
 
 def needed(name: str, package: str) -> str:
@@ -29,3 +34,10 @@ def open_files(number: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def install_plugins(folder: Path) -> None:
+    """Install the packages of plugins.lock, without dependencies, into a folder."""
+    lock = ROOT / "requirements" / "plugins.lock"
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--require-hashes"]
+    completed([*pip, "--target", str(folder), "-r", str(lock)], check=True)

@@ -57,7 +57,9 @@ WAYS_IN = {
     "cli.serve": "socket.create_server",
     # It also asks SQLite in memory for its limits.
     "serve.datasette_app": ".read_text sqlite3.connect",
-    # Only whether it is a terminal; memory that processes share, of a fixed size.
+    # Memory that processes share, of a fixed size.
+    "serve.metrics": "mmap.mmap",
+    # The same, and whether it is a terminal.
     "serve.server": "mmap.mmap sys.stdin",
     "serve.served": "mmap.mmap",
     "query.words": ".read_text tomllib.loads",

@@ -1,7 +1,6 @@
 """site.allowances: what other plugins may do here; without a configuration it is nothing."""
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from spack_cache_db.serve.datasette_app import SiteOptions, datasette_of
 from spack_cache_db.site.allowances import Allowances, read_allowances
 from spack_cache_db.site.plugin import hook
 from tests.paths import ROOT
-from tests.processes import completed
+from tests.programs import install_plugins
 from tests.serving import serving
 from tests.site.addresses import get
 from tests.site.conftest import IS_065, SQL, metadata, site
@@ -216,9 +215,7 @@ def test_a_path_opens_itself_and_what_is_below(path: str, asked: str) -> None:
 def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with real plugins of Datasette, as plugins.lock names them."""
     folder = tmp_path_factory.mktemp("plugins")
-    lock = ROOT / "requirements" / "plugins.lock"
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--require-hashes"]
-    completed([*pip, "--target", str(folder), "-r", str(lock)], check=True)
+    install_plugins(folder)
     return folder
 
 

@@ -20,6 +20,7 @@ from urllib.parse import unquote
 from a2wsgi import ASGIMiddleware
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from spack_cache_db.serve.metrics import METRICS, Counters, Refusal, class_of, metrics
 from spack_cache_db.serve.served import Identity, Served
 from spack_cache_db.site.answers import Answer, refused
 from spack_cache_db.site.log import log_error
@@ -111,6 +112,7 @@ class Application:
         hosts: names that the header `Host` may have, besides those of this machine itself; None
             for any.
         proxy: the address or network of a proxy whose `X-Forwarded-` headers are trusted.
+        counters: counts the requests of all processes.
         announce: called when this process has opened a new database.
     """
 
@@ -120,6 +122,7 @@ class Application:
         listener: socket.socket,
         hosts: frozenset[str] | None,
         proxy: str | None,
+        counters: Counters,
         announce: Callable[[Identity | None], None],
     ) -> None:
         self._served = served
@@ -127,6 +130,7 @@ class Application:
         self._hosts = hosts
         self._announce = announce
         self._proxy = proxy
+        self._counters = counters
         self._task: asyncio.Task[None] | None = None
         self._is_whole = False
         self._living: Any = None
@@ -145,10 +149,13 @@ class Application:
         """Yield the parts of a response."""
         has_begun = False
         is_ended = False
+        status_sent = 0
+        began = time.monotonic()
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-            nonlocal has_begun
+            nonlocal has_begun, status_sent
             has_begun = True
+            status_sent = int(status.partition(" ")[0])
             return start_response(status, headers)
 
         self._process.begin(environ)
@@ -156,6 +163,9 @@ class Application:
             answer = self._refusal(environ)
             if answer is not None:
                 yield _sent(answer, start)
+                return
+            if environ["REQUEST_METHOD"] == "GET" and self._path(environ) == METRICS:
+                yield _sent(metrics(self._counters, self._served.path), start)
                 return
             # a2wsgi expects UTF-8; Datasette reads the path as it was sent (`_datasette`).
             path = unquote(environ["RAW_URI"].partition("?")[0])
@@ -182,6 +192,8 @@ class Application:
                 raise
             yield _sent(refused(BROKEN, None, 500), start)
         finally:
+            seconds = time.monotonic() - began
+            self._counters.count_request(class_of(self._path(environ)), status_sent, seconds)
             # The client may have left before the end.
             if self._task is not None:
                 self._middleware.loop.call_soon_threadsafe(self._task.cancel)
@@ -194,17 +206,28 @@ class Application:
         target = environ.get("RAW_URI", "")
         is_options = target == "*" and environ["REQUEST_METHOD"] == "OPTIONS"
         if not (target.startswith("/") or is_options) or not target.isascii():
+            self._counters.count_refusal(Refusal.ADDRESS)
             return refused(NO_PATH, None)
         host = host_of(environ.get("HTTP_HOST", ""))
         if not is_known_host(host, self._hosts):
+            self._counters.count_refusal(Refusal.HOST)
             return refused(OTHER_HOST.format(host[:200]), None, 421)
         if waiting(self._listener) > MOST_WAITING:
+            self._counters.count_refusal(Refusal.BUSY)
             return _unavailable(BUSY)
         if self._served.refresh():
             self._announce(self._served.identity)
         if self._served.app is None:
+            self._counters.count_refusal(Refusal.NOT_WHOLE)
             return _unavailable(NOT_WHOLE)
         return None
+
+    def _path(self, environ: Environ) -> str:
+        """Return the path of a request below the base of the site."""
+        path: str = environ.get("RAW_URI", "").partition("?")[0]
+        base = self._served.base
+        # A proxy may pass the base on or cut it off.
+        return path[len(base) - 1 :] if path.startswith(base) else path
 
     async def _datasette(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Answer one request, with the path as it was sent, which a2wsgi leaves out."""

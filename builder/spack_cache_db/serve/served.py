@@ -78,6 +78,7 @@ class Served:
     Attributes:
         path: the absolute path.
         app: the ASGI application; None while the database is being overwritten.
+        base: the path of the site, such as `/` or `/cache/`.
         while_opening: returns a context for the seconds in which a new database is opened.
 
     Raises:
@@ -93,6 +94,7 @@ class Served:
         opened = _opened(self.path, options)
         self._opened: Opened | None = opened
         self._file = opened.identity.file
+        self.base = str(opened.datasette.setting("base_url"))
 
     @property
     def app(self) -> Any:

@@ -26,6 +26,7 @@ from gunicorn.glogging import Logger
 
 from spack_cache_db.serve.application import NOTE_BYTES, Application, Process, read_note
 from spack_cache_db.serve.datasette_app import SiteOptions
+from spack_cache_db.serve.metrics import Counters
 from spack_cache_db.serve.served import Identity, Served
 from spack_cache_db.site.log import log
 from spack_cache_db.site.sandbox.statements import bound_heap
@@ -94,8 +95,14 @@ class Server(BaseApplication):  # type: ignore[misc]
         self._announced = mmap.mmap(-1, _IDENTITY.size)
         self._had_terminal = sys.stdin is not None and sys.stdin.isatty()
         self._served = Served(database, site)
+        self._counters = Counters(options.workers)
         self._application = Application(
-            self._served, listener, options.hosts, options.proxy, self._announce
+            self._served,
+            listener,
+            options.hosts,
+            options.proxy,
+            self._counters,
+            self._announce,
         )
         super().__init__()
 
@@ -154,16 +161,20 @@ class Server(BaseApplication):  # type: ignore[misc]
 
     def _before_fork(self, _: Any, worker: Any) -> None:
         worker.shared = mmap.mmap(-1, NOTE_BYTES)
+        worker.row = self._counters.take_row()
 
     def _after_fork(self, worker: Any) -> None:
         limit_process()
+        self._counters.use_row(worker.row)
         self._application.join(Process(worker.notify, worker.shared))
 
     def _after_end(self, _: Any, worker: Any) -> None:
         """Write a line if a process has ended while it answered a request."""
         request, began = read_note(worker.shared)
         worker.shared.close()
+        self._counters.free_row(worker.row)
         if request:
+            self._counters.count_ended()
             log(f"ended process {worker.pid} after {time.time() - began:.1f} s: {request}")
 
 

@@ -51,8 +51,8 @@ async def _state(datasette: Any) -> Answer:
         problem = f"the database does not answer: {error}"
         return data(json_text({"ok": False, "problem": problem}), "json", status=503)
     looked = looked_at(Path(database.path))
-    age = _days_since(as_of)
-    look_age = _days_since(looked)
+    age = days_since(as_of)
+    look_age = days_since(looked)
     # A source may have had nothing new for long; what counts is that somebody looked.
     newest = age if look_age is None else look_age
     most_days = allowances_of(datasette).stale_days
@@ -71,7 +71,7 @@ async def _state(datasette: Any) -> Answer:
     return data(json_text(state), "json", status=503 if is_stale else 200)
 
 
-def _days_since(text: str | None) -> float | None:
+def days_since(text: str | None) -> float | None:
     """Return the age of a date or time in days; None if it is unknown."""
     try:
         time = datetime.fromisoformat(text or "")
