@@ -11,6 +11,7 @@ from hypothesis import given, settings
 
 from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.records import Configuration
+from spack_cache_db.schema import VIEW_COUNTS
 from spack_cache_db.site.pages.lists import ListFilters, load_packages
 from spack_cache_db.site.pages.overviews import load_about, load_home, load_release, load_stack
 from spack_cache_db.spack.versions import newest_version
@@ -239,3 +240,28 @@ def groups_follow_the_rule(lookups: Lookups, expected: Oracle) -> None:
             for name in expected.releases
             if (count := len(expected.counting(name, stack.name)))
         }
+
+
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None)
+@given(listings())
+def test_the_rows_of_large_views_are_counted_in_one_table(seen: list[Listing]) -> None:
+    """The counts of the inspect file are those of the views, whatever the sources say."""
+    with opened(seen) as conn:
+        for view, sql in VIEW_COUNTS.items():
+            assert (
+                conn.execute(sql).fetchall()
+                == conn.execute(f"SELECT count(*) FROM {view}").fetchall()
+            )
+
+
+@pytest.mark.parametrize("source", ["all_samples", "real_index"])
+def test_the_rows_of_large_views_of_real_sources(
+    source: str, request: pytest.FixtureRequest
+) -> None:
+    """Binaries that only an index needs are no rows of a view, and are not counted."""
+    conn = request.getfixturevalue(source)
+    for view, sql in VIEW_COUNTS.items():
+        (rows,) = conn.execute(f"SELECT count(*) FROM {view}").fetchone()
+        assert tuple(conn.execute(sql).fetchone()) == (rows,)
+        assert rows

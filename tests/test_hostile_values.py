@@ -147,6 +147,9 @@ def _tables(value: Any) -> Any:
         lambda inspected: inspected["spack-cache"].update(file=None),
         lambda inspected: inspected["spack-cache"]["tables"].popitem(),
         lambda inspected: inspected["spack-cache"]["tables"].update(more={"count": 1}),
+        lambda inspected: inspected["spack-cache"].update(views=[]),
+        lambda inspected: inspected["spack-cache"].update(views={"builds": {"count": "many"}}),
+        lambda inspected: inspected["spack-cache"]["views"].update(specs={"count": 1}),
         lambda inspected: inspected.update({"spack-cache": 7}),
     ],
 )
@@ -157,6 +160,8 @@ def test_an_inspect_file_that_lies_is_not_used(lie: Any, whole: Path, tmp_path: 
     inspected = json.loads(inspect_path(whole).read_text())
     lie(inspected)
     inspect_path(file).write_text(json.dumps(inspected))
-    tables = current_inspection(file)["spack-cache"]["tables"]
+    found = current_inspection(file)["spack-cache"]
+    tables = found["tables"]
+    assert set(found["views"]) == set(schema.VIEW_COUNTS)
     assert {table.name for table in schema.TABLES} <= tables.keys()
     assert all(type(table["count"]) is int for table in tables.values())

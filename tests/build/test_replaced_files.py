@@ -15,6 +15,7 @@ import pytest
 from spack_cache_db.build import build, sqlite_file
 from spack_cache_db.database_file import inspect_path
 from spack_cache_db.errors import InputError, OutputError
+from spack_cache_db.schema import VIEW_COUNTS
 from tests.commands import run
 from tests.pagetexts import page, write
 
@@ -180,7 +181,12 @@ def test_a_build_writes_the_inspect_file(tmp_path: Path) -> None:
             name: {"count": db.execute(f"SELECT count(*) FROM [{name}]").fetchone()[0]}
             for (name,) in tables
         }
+        views = {
+            name: {"count": db.execute(f"SELECT count(*) FROM [{name}]").fetchone()[0]}
+            for name in VIEW_COUNTS
+        }
     assert written["tables"] == counts
+    assert written["views"] == views
     assert counts["specs"] == {"count": 1}
     counts["specs"]["count"] = 77
     written["tables"] = counts

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from benchmarks.server import free_port
-from spack_cache_db.schema import VIEWS
+from spack_cache_db.schema import VIEW_COUNTS, VIEWS
 from spack_cache_db.serve.datasette_app import site_settings
 from tests.metadata import QUERIES
 from tests.paths import ROOT
@@ -18,7 +18,7 @@ from tests.processes import PATIENCE
 from tests.serving import running
 from tests.site.addresses import get
 from tests.site.cache import MPI, spec_hash
-from tests.site.conftest import SQL
+from tests.site.conftest import SQL, site
 
 pytestmark = pytest.mark.slow
 
@@ -182,3 +182,22 @@ def test_datasette_serves_a_checkout_by_itself(database: Path) -> None:
         assert "hdf5" in ask.get("/package/hdf5").text
         assert ask.get("/static/site.css").status_code == 200
         assert ask.get("/-/threads.json").status_code == 404
+
+
+@pytest.mark.asyncio
+async def test_rows_of_large_views_are_not_counted_again(database: Path) -> None:
+    """A view without a filter has the count of the inspect file, and is not a table."""
+    served = site(database)
+    await served.invoke_startup()
+    entry = served.inspect_data["spack-cache"]
+    counts = {name: entry["tables"][name]["count"] for name in VIEW_COUNTS}
+    for name in VIEW_COUNTS:
+        answer = (await get(served, f"/spack-cache/{name}.json?_extra=count")).json()
+        counted = answer.get("filtered_table_rows_count", answer.get("count"))
+        assert counted == counts[name] > 0
+
+    entry["tables"]["builds"] = {"count": 77}
+    assert "77 rows" in (await get(served, "/spack-cache/builds?_sort=hash")).text
+    assert "77 rows" not in (await get(served, "/spack-cache/builds?package=zlib")).text
+    database_page = (await get(served, "/spack-cache.json")).json()
+    assert VIEW_COUNTS.keys().isdisjoint(table["name"] for table in database_page["tables"])

@@ -353,16 +353,32 @@ def _write_inspection(path: Path, inspected: Mapping[str, Any]) -> None:
 
 
 def inspect(database: Path) -> dict[str, Any]:
-    """Return the content of Datasette's inspect file: hash, size in bytes, rows of each table."""
-    counts = {}
+    """Return the content of Datasette's inspect file: hash, size in bytes, rows of each table.
+
+    The rows of views are apart, because Datasette takes every name in `tables` for a table.
+    """
+    tables = {}
+    views = {}
     with closing(_connected(database)) as db:
         names = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         for (name,) in names:
             quoted = name.replace('"', '""')
             (rows,) = db.execute(f'SELECT count(*) FROM "{quoted}"').fetchone()
-            counts[name] = {"count": rows}
-    size, sha256 = database.stat().st_size, sha256_of(database)
-    return {NAME: {"hash": sha256, "size": size, "file": database.name, "tables": counts}}
+            tables[name] = {"count": rows}
+        # Views of other schemas may have other rows.
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        if version == schema.SCHEMA_VERSION:
+            for name, sql in schema.VIEW_COUNTS.items():
+                (rows,) = db.execute(sql).fetchone()
+                views[name] = {"count": rows}
+    entry = {
+        "hash": sha256_of(database),
+        "size": database.stat().st_size,
+        "file": database.name,
+        "tables": tables,
+        "views": views,
+    }
+    return {NAME: entry}
 
 
 def current_inspection(database: Path, published: Path | None = None) -> dict[str, Any]:
@@ -391,13 +407,17 @@ def _is_inspection(inspected: Any, database: Path) -> bool:
     Its hash may be right although somebody else wrote the rest.
     """
     entry = inspected[NAME]
-    if not isinstance(entry["tables"], dict):
+    # Older versions of the program wrote no counts of views.
+    views = entry.get("views", {})
+    if not isinstance(entry["tables"], dict) or not isinstance(views, dict):
         return False
     if not isinstance(entry["size"], int) or not isinstance(entry["file"], str):
         return False
-    counts = [table["count"] for table in entry["tables"].values()]
+    counted = [*entry["tables"].values(), *views.values()]
+    counts = [item["count"] for item in counted]
     if not all(type(count) is int for count in counts):
         return False
     with closing(_connected(database)) as db:
         rows = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    return set(entry["tables"]) == {name for (name,) in rows}
+    tables = {name for (name,) in rows}
+    return set(entry["tables"]) == tables and set(views) <= set(schema.VIEW_COUNTS)

@@ -114,6 +114,7 @@ def startup(datasette: Any) -> None:
     for database in datasette.databases.values():
         if database.path and (fault := catalogues.fault_of(str(database.path))):
             print(f"Not shown by the site's pages: {fault}", file=sys.stderr)
+    catalogues.add_view_counts(datasette)
     execution.limit_statements(datasette)
     open_files(datasette)
 
