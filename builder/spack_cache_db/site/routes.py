@@ -130,8 +130,12 @@ def binary(site: Site, request: Request, hash: str) -> Answer:
 
 
 def binary_json(site: Site, request: Request, hash: str) -> Answer:
-    """Return `/spec/<hash>.json`: a binary, and how to install it."""
+    """Return `/spec/<hash>.json`: a binary, and how to install it; a short hash redirects."""
     record = spec.spec_record(site.lookups, hash, request.args.get("release"))
+    if record is None and spec.is_hash_prefix(hash):
+        specs = configurations_beginning(site.lookups, hash, 2)
+        if len(specs) == 1 and specs[0][0] != hash:
+            return site.redirect(f"/spec/{specs[0][0]}.json", request.pairs)
     if record is None:
         message = f"no spec in this database has the hash {hash!r}: give all 32 characters"
         return refused(message, "json", 404)

@@ -212,3 +212,14 @@ async def test_pages_of_the_public_cache_are_as_quiet_as_before(datasette: Any) 
     answer = await get(datasette, "/package/hdf5")
     for words in ("no binary here", "has lost", "Spack downloads", "Needs", "no binary available"):
         assert words not in answer.text
+
+
+@pytest.mark.asyncio
+async def test_the_beginning_of_a_hash_leads_to_its_json(served: Any) -> None:
+    """Seven characters redirect, as on the page; other texts are refused in words."""
+    whole = hash_of("hdf5_old")
+    short = await get(served, f"/spec/{whole[:7]}.json")
+    assert short.status_code == 302
+    assert short.headers["location"] == f"/spec/{whole}.json"
+    missing = await get(served, "/spec/7777777.json")
+    assert missing.status_code == 404
