@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from datasette.app import Datasette
 
 from benchmarks.server import free_port
 from spack_cache_db.schema import VIEW_COUNTS, VIEWS
@@ -201,3 +202,12 @@ async def test_rows_of_large_views_are_not_counted_again(database: Path) -> None
     assert "77 rows" not in (await get(served, "/spack-cache/builds?package=zlib")).text
     database_page = (await get(served, "/spack-cache.json")).json()
     assert VIEW_COUNTS.keys().isdisjoint(table["name"] for table in database_page["tables"])
+
+
+@pytest.mark.asyncio
+async def test_a_site_without_an_inspect_file_counts(database: Path) -> None:
+    """Datasette alone counts tables when it starts, and views when they are shown."""
+    served = Datasette([], immutables=[str(database)], plugins_dir=str(ROOT / "plugins"))
+    await served.invoke_startup()
+    for path in ("/", "/spack-cache", "/spack-cache/builds"):
+        assert (await get(served, path)).status_code == 200

@@ -119,9 +119,9 @@ def add_view_counts(datasette: Any) -> None:
     """
     inspected = datasette.inspect_data or {}
     for database in catalogues(datasette):
-        entry = inspected.get(database.name, {})
+        entry = inspected.get(database.name)
         # Datasette keeps these counts for its lists of tables. A table's page reads `inspect_data`.
-        if database.cached_table_counts is not None:
+        if entry is not None and database.cached_table_counts is not None:
             entry["tables"] = {**entry["tables"], **entry.get("views", {})}
 
 
