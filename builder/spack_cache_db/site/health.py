@@ -21,7 +21,7 @@ from spack_cache_db.site.sandbox.statements import time_limit
 
 HEALTH = r"^/-/health\.json$"
 FACTS = """
-SELECT (SELECT count(*) FROM specs),
+SELECT (SELECT count(*) FROM specs WHERE is_binary AND NOT is_gone),
     coalesce(
         (SELECT value FROM origin WHERE name = :as_of),
         (SELECT max(date) FROM releases)
