@@ -96,7 +96,7 @@ def test_every_kind_in_every_place(kind: str, tmp_path: Path) -> None:
         assert told, (name, kind)
         assert all(each.isprintable() and len(each) < 700 for each in told)
         assert any(path.name in each or path.parent.name in each for each in told), told
-        report = build(tmp_path / "in", tmp_path / "x.db", keep_going=True)
+        report = build(tmp_path / "in", tmp_path / "x.db", keep_going=True, force=True)
         assert report.pages >= 1
         assert report.indexes >= (3 if name != "page" and not name.startswith("x.") else 4) - 1
 
