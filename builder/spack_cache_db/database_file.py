@@ -246,7 +246,11 @@ def damage_of(path: Path, error: Exception) -> DatabaseError | None:
     """Return the error of a database that is damaged, given an exception; None for a bug."""
     if isinstance(error, sqlite3.DatabaseError) and is_damage(error):
         return damaged(path, reason(error))
-    return _error_of_values(path) if isinstance(error, _OF_VALUES) else None
+    # A value that is not JSON makes a statement fail that is right otherwise.
+    code = getattr(error, "sqlite_errorcode", None)
+    if isinstance(error, _OF_VALUES) or code == sqlite3.SQLITE_ERROR:
+        return _error_of_values(path)
+    return None
 
 
 def _error_of_values(path: Path) -> DatabaseError | None:

@@ -153,11 +153,12 @@ def test_two_machines_and_a_mirror_become_a_site(tmp_path: Path) -> None:
         lost = facility.run("diff", "--databases", file, facility.srv / "build" / "next.db")
         assert "fftw" in lost.stdout
         newest = facility.publish()
-        assert "no longer lists" in facility.run("find", "fftw", newest, "--install").stdout
+        lost_binary = facility.run("find", "fftw", newest, "--install")
+        assert "has lost its only binary, last listed" in lost_binary.stderr
         with published(newest, tmp_path / "nginx2") as client:
             feed = client.get("/feed.atom").text
             assert "main-2026-11-26" in feed
-            assert client.get("/find.json?q=fftw").status_code == 200
+            assert client.get("/find.json?q=fftw").status_code == 404
             changes = client.get("/diff/main-2026-11-25...main-2026-11-26.json").text
             assert "fftw" in changes
             assert "openblas" in changes

@@ -40,7 +40,7 @@ def tables() -> dict[str, Iterator[tuple[Any, ...]]]:
         return (number - 1) // VERSIONS + 1
 
     return {
-        "releases": iter([(1, "develop", "branch", None, 1, None, PACKAGES, CONFIGURATIONS)]),
+        "releases": iter([(1, "develop", "branch", None, 1, None, PACKAGES, CONFIGURATIONS, 0)]),
         "packages": (
             (at, f"pkg-{at}", VERSIONS, VERSIONS, 1, f"1.{at * VERSIONS}", None, None)
             for at in packages
@@ -55,7 +55,7 @@ def tables() -> dict[str, Iterator[tuple[Any, ...]]]:
         "variant_sets": ((at, f"+x k={at}") for at in every),
         "variant_set_members": ((at, member) for at in every for member in (0, at)),
         "configurations": ((at, package(at), at, 1, 1, 1, 1, at, 1, 1, None, None) for at in every),
-        "specs": ((at, spec_hash(at), at, 1, 1, 0, 1, 1, None, None) for at in every),
+        "specs": ((at, spec_hash(at), at, 1, 1, 0, 1, 0, 1, None, None) for at in every),
         "listings": ((1, at, 1, None, None) for at in every),
         "configuration_history": ((at, 1, 1, 0, 0) for at in every),
     }
@@ -71,8 +71,10 @@ def records() -> dict[str, Iterator[tuple[Any, ...]]]:
     flags = json.dumps({"cflags": ["-O3"]})
     return {
         "stacks": iter([(1, "root", 1, 1, CONFIGURATIONS)]),
-        "mirrors": iter([(1, 1, 1, "develop/root/index.json", "0" * 64, "8", None, 0, *sizes)]),
-        "nodes": iter([(1, "builtin", None, flags, None, 0)]),
+        "mirrors": iter(
+            [(1, 1, 1, "develop/root/index.json", "0" * 64, "8", None, 0, None, None, *sizes)]
+        ),
+        "nodes": iter([(1, "builtin", None, flags, None, 0, 0)]),
         "records": ((at, 1, 1, 1) for at in range(1, CONFIGURATIONS + 1)),
         "dependency_types": iter([(1, "build,link")]),
         "dependency_virtuals": iter([(1, "")]),

@@ -27,7 +27,8 @@ DATA = (
     "/feed.atom",
     "/badge/hdf5.svg",
 )
-CLOSED = (*OWN, *UNKNOWN, *DATA, "/spack-cache.db", f"/spec/{spec_hash(MPI)[:7]}")
+SPEC = f"/spec/{spec_hash(MPI)[:7]}"
+CLOSED = (*OWN, *UNKNOWN, *DATA, "/spack-cache.db", SPEC, f"{SPEC}.json")
 DATASETTES = (
     "/spack-cache",
     "/spack-cache/specs.json",
