@@ -330,10 +330,34 @@ class Index(Struct):
     database: Database
 
 
+class ExactDatabase(Database, forbid_unknown_fields=True):
+    """The object under `database` as Spack writes it today."""
+
+
+class ExactIndex(Struct, forbid_unknown_fields=True):
+    """The content of an index as Spack writes it today."""
+
+    database: ExactDatabase
+
+
 _INDEX = msgspec.json.Decoder(Index)
+_EXACT_INDEX = msgspec.json.Decoder(ExactIndex)
 _KEYS = msgspec.json.Decoder(dict[str, Raw])
 _EXACT_NUMBERS = msgspec.json.Decoder(float_hook=str)
 """Decodes `1.10` as a text, because the number is 1.1."""
+
+
+def _database_of(data: bytes) -> tuple[Database, frozenset[str]]:
+    """Return the content of an index without its records, and its unknown keys.
+
+    An index may have 200 MB, so only one with other keys than today's is decoded again.
+    """
+    try:
+        return _EXACT_INDEX.decode(data).database, frozenset()
+    except msgspec.ValidationError:
+        # If it is not an index, this raises the error that says why.
+        database = _INDEX.decode(data).database
+    return database, _unknown_keys_of_index(data)
 
 
 def _unknown_keys_of_index(data: bytes) -> frozenset[str]:
@@ -400,8 +424,7 @@ class Installs(dict[str, Raw]):
     def __init__(self, data: bytes) -> None:
         """Decode an index without its records; `IndexFault` if it cannot be read."""
         with _whole("index", ", expected Spack's index"):
-            database = _INDEX.decode(data).database
-            self.unknown = _unknown_keys_of_index(data)
+            database, self.unknown = _database_of(data)
         version = str(database.version)
         if version not in VERSIONS:
             versions = ", ".join(VERSIONS)
