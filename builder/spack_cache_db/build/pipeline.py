@@ -124,6 +124,7 @@ class _Clock:
         self.stages: dict[str, float] = {}
 
     def stage(self, name: str) -> None:
+        """End the stage with this name."""
         now = time.perf_counter()
         self.stages[name] = round(now - self.last, 3)
         self.last = now

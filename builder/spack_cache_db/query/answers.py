@@ -136,6 +136,7 @@ class Found:
 
 
 def _where(presence: Any, names: Iterable[str] = _WHERE) -> dict[str, Any]:
+    """Return the fields of a presence, by their names."""
     return {name: getattr(presence, name) for name in names}
 
 

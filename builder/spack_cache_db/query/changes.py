@@ -491,7 +491,10 @@ def _by_configuration(side: _Listed, other: _Listed) -> dict[int, set[int]]:
 def _delta(
     old: Set[Any], new: Set[Any], *, order: Callable[[Any], Any] | None = None
 ) -> Delta[Any]:
-    return Delta(tuple(sorted(new - old, key=order)), tuple(sorted(old - new, key=order)))
+    """Return what only the new side has, and what only the old side has, both sorted."""
+    added = sorted(new - old, key=order)
+    removed = sorted(old - new, key=order)
+    return Delta(tuple(added), tuple(removed))
 
 
 def _words(change: str, changed: ChangedConfiguration) -> dict[str, Any]:

@@ -209,6 +209,7 @@ def quoted(text: str) -> str:
 
 
 def _cut(text: str) -> str:
+    """Return a text that fits into a message."""
     return text if len(text) <= 60 else text[:57] + "..."
 
 

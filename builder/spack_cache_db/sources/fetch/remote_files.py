@@ -142,6 +142,7 @@ async def _layout_3(web: Web, folder: StackFolder, url: str, name: str) -> None:
 
 
 def _blob_of(url: str, manifest: bytes, media_type: str) -> Blob:
+    """Return the blob of this type that the manifest at `url` names, or raise `FetchFault`."""
     try:
         blob = read_manifest(manifest).blob(media_type)
     except IndexFault as fault:
