@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -224,6 +225,40 @@ def test_only_known_names_are_answered(file: Path) -> None:
             ("evil.example", 421),
         ):
             assert server.get("/", Host=host).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("path", "host"),
+    [
+        ("/about", "localhost"),
+        ("/-/health.json", "localhost"),
+        ("/-/metrics", "localhost"),
+        ("/spack-cache/packages.json", "localhost"),
+        ("/nowhere", "localhost"),
+        ("/about", "evil.example"),
+        ("http://localhost/about", "localhost"),
+    ],
+)
+def test_head_has_the_status_of_get_and_no_body(shared: Server, path: str, host: str) -> None:
+    """Also where the server answers itself; `OPTIONS` names the methods of every page."""
+    received = {}
+    for method in ("GET", "HEAD", "OPTIONS"):
+        with socket.create_connection(("127.0.0.1", shared.port), PATIENCE) as visitor:
+            head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+            visitor.sendall(head.encode())
+            received[method] = b"".join(iter(lambda: visitor.recv(65_536), b""))
+
+    statuses = {method: text.split()[1] for method, text in received.items()}
+    assert statuses["HEAD"] == statuses["GET"]
+    head, _, body = received["HEAD"].partition(b"\r\n\r\n")
+    assert body == b""
+    names = [line.partition(b":")[0] for line in head.splitlines()[1:]]
+    whole_head = received["GET"].partition(b"\r\n\r\n")[0]
+    names_of_get = [line.partition(b":")[0] for line in whole_head.splitlines()[1:]]
+    assert set(names_of_get) - set(names) <= {b"Transfer-Encoding"}
+    if host == "localhost" and path.startswith("/"):
+        assert statuses["OPTIONS"] == b"204"
+        assert b"allow: GET, HEAD, OPTIONS" in received["OPTIONS"]
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

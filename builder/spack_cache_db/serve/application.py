@@ -160,12 +160,9 @@ class Application:
 
         self._process.begin(environ)
         try:
-            answer = self._refusal(environ)
+            answer = self._own_answer(environ)
             if answer is not None:
-                yield _sent(answer, start)
-                return
-            if environ["REQUEST_METHOD"] == "GET" and self._path(environ) == METRICS:
-                yield _sent(metrics(self._counters, self._served.path), start)
+                yield _sent(answer, environ, start)
                 return
             # a2wsgi expects UTF-8; Datasette reads the path as it was sent (`_datasette`).
             path = unquote(environ["RAW_URI"].partition("?")[0])
@@ -182,7 +179,7 @@ class Application:
             is_ended = True
             if has_begun:
                 raise
-            yield _sent(_unavailable(SLOW), start)
+            yield _sent(_unavailable(SLOW), environ, start)
         except OSError:
             # gunicorn closes the connection.
             raise
@@ -190,7 +187,7 @@ class Application:
             log_error(environ.get("RAW_URI", ""), error)
             if has_begun:
                 raise
-            yield _sent(refused(BROKEN, None, 500), start)
+            yield _sent(refused(BROKEN, None, 500), environ, start)
         finally:
             seconds = time.monotonic() - began
             self._counters.count_request(class_of(self._path(environ)), status_sent, seconds)
@@ -200,8 +197,18 @@ class Application:
             if not is_ended:
                 self._process.end()
 
-    def _refusal(self, environ: Environ) -> Answer | None:
+    def _own_answer(self, environ: Environ) -> Answer | None:
         """Return the response to a request that Datasette does not get; None if it gets it."""
+        refusal = self._refusal(environ)
+        if refusal is not None:
+            return refusal
+        is_reading = environ["REQUEST_METHOD"] in ("GET", "HEAD")
+        if is_reading and self._path(environ) == METRICS:
+            return metrics(self._counters, self._served.path)
+        return None
+
+    def _refusal(self, environ: Environ) -> Answer | None:
+        """Return the response to a request that the server refuses; None if it does not."""
         # An address as in `GET http://host/path` would be another path for Datasette.
         target = environ.get("RAW_URI", "")
         is_options = target == "*" and environ["REQUEST_METHOD"] == "OPTIONS"
@@ -269,12 +276,12 @@ class Application:
         self._living = app
 
 
-def _sent(answer: Answer, start: StartResponse) -> bytes:
-    """Begin a response, and return its body."""
+def _sent(answer: Answer, environ: Environ, start: StartResponse) -> bytes:
+    """Begin a response, and return its body, which HEAD does not have."""
     status = f"{answer.status} {HTTPStatus(answer.status).phrase}"
     headers = [*answer.headers, ("cache-control", "no-store"), *PLAIN_HEADERS]
     start(status, headers)
-    return answer.body
+    return b"" if environ["REQUEST_METHOD"] == "HEAD" else answer.body
 
 
 def _unavailable(sentence: str) -> Answer:
