@@ -244,8 +244,8 @@ def test_head_has_the_status_of_get_and_no_body(shared: Server, path: str, host:
     received = {}
     for method in ("GET", "HEAD", "OPTIONS"):
         with socket.create_connection(("127.0.0.1", shared.port), PATIENCE) as visitor:
-            head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
-            visitor.sendall(head.encode())
+            request = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+            visitor.sendall(request.encode())
             received[method] = b"".join(iter(lambda: visitor.recv(65_536), b""))
 
     statuses = {method: text.split()[1] for method, text in received.items()}

@@ -7,6 +7,8 @@ from urllib.parse import quote
 import pytest
 
 from spack_cache_db import schema
+from spack_cache_db.records import ROOT
+from spack_cache_db.site.table_actions import STACK_LISTS
 from tests.metadata import DATABASE
 
 LISTS = {
@@ -65,6 +67,75 @@ async def test_the_values_of_a_list_are_counted(datasette: Any, view: str, colum
     assert found
     assert found == {value: expected[value] for value in found}
     assert len(found) >= min(len(expected), 30)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("view", "column"), sorted(STACK_LISTS.items()))
+async def test_stacks_are_counted_with_links_to_their_rows(
+    datasette: Any, view: str, column: str
+) -> None:
+    """`_facet_stack` counts as `_facet_array` does, without root; each link has as many rows."""
+    expected = await counts(datasette, view, column, "_facet_array")
+    expected.pop(ROOT, None)
+    path = f"/spack-cache/{view}.json?_facet_stack={column}&_size=0"
+    body = (await datasette.client.get(path)).json()
+    results = body["facet_results"]
+    (facet,) = results.get("results", results).values()
+
+    assert {value["value"]: value["count"] for value in facet["results"]} == expected
+    assert "e4s" in expected
+    for value in facet["results"]:
+        assert value["label"] == value["value"]
+        chosen = value["toggle_url"].removeprefix("http://localhost")
+        chosen = chosen.replace("_size=0", "_size=max&_shape=array")
+        rows = (await datasette.client.get(chosen)).json()
+        assert len(rows) == value["count"], value
+
+
+@pytest.mark.asyncio
+async def test_a_chosen_stack_can_be_given_up(datasette: Any) -> None:
+    """The link of a chosen stack leads back to all rows; so does the cross of the facet."""
+    path = "/spack-cache/builds.json?_facet_stack=stacks&stacks__arraycontains=e4s"
+    results = (await datasette.client.get(path)).json()["facet_results"]
+    (facet,) = results.get("results", results).values()
+    chosen = [value for value in facet["results"] if value["selected"]]
+
+    assert [value["value"] for value in chosen] == ["e4s"]
+    assert chosen[0]["toggle_url"].endswith("builds.json?_facet_stack=stacks")
+    assert facet["toggle_url"].endswith("builds.json?stacks__arraycontains=e4s")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "address", ["specs.json?_facet_stack=stacks", "builds.json?_facet_stack=os"]
+)
+async def test_columns_without_lists_of_stacks_are_refused(datasette: Any, address: str) -> None:
+    """The message names the columns that have them."""
+    answer = await datasette.client.get(f"/spack-cache/{address}")
+
+    assert answer.status_code == 400
+    assert "builds.stacks" in answer.json()["error"]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("address", "is_open"),
+    [
+        ("configurations", False),
+        ("configurations?compiler=1", False),
+        ("configurations?_facet_size=max", True),
+        ("configurations?_facet=platform", True),
+        ("builds?_facet_stack=stacks", True),
+    ],
+)
+async def test_counts_are_open_if_the_address_asks_for_them(
+    datasette: Any, address: str, is_open: bool
+) -> None:
+    """Those that every page of a table has are folded, because the rows matter more."""
+    text = (await datasette.client.get(f"/spack-cache/{address}")).text
+
+    assert ('<details class="facets" open>' in text) is is_open
+    assert ('<details class="facets">' in text) is not is_open
 
 
 @pytest.mark.asyncio

@@ -17,6 +17,8 @@ from spack_cache_db.query.configurations import specs_beginning
 from spack_cache_db.query.names import hint, read_spellings, scope_of, spec_of_hash
 from spack_cache_db.schema import FULL_TEXT, VIEWS
 from spack_cache_db.site.answers import Answer, BadAddress, Request, Site, data, refused
+from spack_cache_db.site.stack_facet import STACK_FACET
+from spack_cache_db.site.table_actions import STACK_LISTS
 
 Pairs = Sequence[tuple[str, str]]
 Kinds = Mapping[str, tuple[str, ...]]
@@ -60,7 +62,9 @@ _MOST_DIGITS = 18
 """SQLite's integers have 64 bits."""
 _COLUMN_FIELDS = ("_sort", "_sort_desc", "_col", "_nocol", "_label")
 _SEARCHES = ("_search", "_search_tokens")
-_FACETS = ("_facet", "_facet_date", "_facet_array")
+_FACETS = ("_facet", "_facet_date", "_facet_array", STACK_FACET)
+
+_STACK_COLUMNS = ", ".join(f"{view}.{column}" for view, column in STACK_LISTS.items())
 
 
 def near(name: str, names: Iterable[str]) -> str:
@@ -166,6 +170,8 @@ def _check_table(site: Site, request: Request, table: str) -> Answer | None:
             raise BadAddress(f"no filter is called {operator!r}; {near(operator, OPERATORS)}")
         if operator in _NUMERIC and value.isdigit() and len(value.lstrip("0")) > _MOST_DIGITS:
             raise BadAddress(f"{name}: a number has at most {_MOST_DIGITS} digits")
+        if name == STACK_FACET and STACK_LISTS.get(table) != value:
+            raise BadAddress(f"{STACK_FACET}={value}: only {_STACK_COLUMNS} are lists of stacks")
     _check_search(table, pairs)
     kinds = {**KINDS, "name": (NAMES[table],)} if table in NAMES else KINDS
     return respelled(site, request, pairs, None, kinds)

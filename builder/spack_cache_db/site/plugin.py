@@ -31,6 +31,8 @@ from spack_cache_db.site.health import HEALTH, health
 from spack_cache_db.site.own_pages import PAGES
 from spack_cache_db.site.sandbox import execution, sql_functions
 from spack_cache_db.site.sandbox.statements import authorize, restrict
+from spack_cache_db.site.stack_facet import StackFacet
+from spack_cache_db.site.table_actions import Action, actions_of
 from spack_cache_db.site.whole_answers import whole
 from spack_cache_db.spack.lexer import is_hash
 
@@ -141,6 +143,26 @@ def render_cell(
     if not has_page or database != catalogues.name_of(datasette):
         return None
     return link_to(datasette.urls, page, value)
+
+
+@hook
+def register_facet_classes() -> list[type[StackFacet]]:
+    """Add the facet of stacks."""
+    return [StackFacet]
+
+
+@hook
+def table_actions(datasette: Any, database: str, table: str, request: Any) -> list[Action]:
+    """Add our links to the menu of a table; Datasette 0.65 calls this hook for views, too."""
+    if not is_site(datasette) or database != catalogues.name_of(datasette):
+        return []
+    return actions_of(datasette, database, table, request)
+
+
+@hook(optionalhook=True)
+def view_actions(datasette: Any, database: str, view: str, request: Any) -> list[Action]:
+    """Add our links to the menu of a view, in Datasette 1.0."""
+    return table_actions(datasette, database, view, request)
 
 
 @hook(trylast=True)
