@@ -10,10 +10,13 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from attacks.addresses import addresses
 from attacks.archives import archives
 from attacks.builder import run
 from attacks.databases import databases
 from attacks.folders import folders
+from attacks.headers import headers
+from attacks.hosts import hosts
 from attacks.mirrors import mirrors
 from attacks.neighbours import behind_nginx, neighbours
 from attacks.outcome import Outcome, report, survived
@@ -38,6 +41,8 @@ SERVED: dict[str, Callable[[Target, float], Outcome]] = {
     "methods": methods,
     "forms": forms,
     "disconnects": disconnects,
+    "headers": headers,
+    "addresses": addresses,
     "neighbours": neighbours,
     "nginx": behind_nginx,
 }
@@ -50,7 +55,7 @@ BUILT: dict[str, Kind] = {
     "folders": folders,
     "mirrors": mirrors,
 }
-KINDS = (*SERVED, "endings", *BUILT)
+KINDS = (*SERVED, "endings", "hosts", *BUILT)
 
 
 @click.command()
@@ -101,6 +106,8 @@ def _served(file: Path, name: str, seconds: float, *, plain: bool) -> Outcome:
     """Attack a server that was started for this kind, so that kinds do not affect each other."""
     if name == "endings":
         return endings(file)
+    if name == "hosts":
+        return hosts(file, seconds)
     try:
         with serving(file, plain=plain) as target:
             return SERVED[name](target, seconds)

@@ -99,6 +99,15 @@ class Target:
                 peaks += map(int, re.findall(r"^VmHWM:\s*(\d+)", status, re.MULTILINE))
         return max(peaks) / 1024
 
+    def resident_megabytes(self) -> float:
+        """Return the memory of all its processes together; shared memory counts once."""
+        kilobytes = 0
+        for pid in self.processes():
+            with suppress(OSError):
+                rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+                kilobytes += sum(map(int, re.findall(r"^Pss:\s*(\d+)", rollup, re.MULTILINE)))
+        return kilobytes / 1024
+
     def processes(self) -> list[int]:
         """Return the server's process and all its children."""
         found = [self.pid]
@@ -159,15 +168,16 @@ def require_short(address: str) -> str:
 
 
 @contextmanager
-def serving(file: Path, *, plain: bool = False) -> Iterator[Target]:
+def serving(file: Path, *, plain: bool = False, is_proxied: bool = True) -> Iterator[Target]:
     """Serve a file while the context lasts.
 
     Args:
         file: the database.
         plain: whether Datasette serves it without this program's plugin and its defences.
+        is_proxied: whether a proxy may be before the server, which then takes any host.
     """
     port = free_port()
-    process = start_datasette(file, port) if plain else start(file, port)
+    process = start_datasette(file, port) if plain else start(file, port, is_proxied=is_proxied)
     try:
         wait_until_up(port, process)
         yield Target(file, process.pid, port, plain=plain)

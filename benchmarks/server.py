@@ -75,10 +75,13 @@ def serving(file: Path, port: int | None = None, options: Sequence[str] = ()) ->
         stop(process)
 
 
-def start(file: Path, port: int, options: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+def start(
+    file: Path, port: int, options: Sequence[str] = (), *, is_proxied: bool = True
+) -> subprocess.Popen[bytes]:
     """Start a server without waiting for it, and discard its log; a proxy may be before it."""
     command = [sys.executable, "-m", "spack_cache_db", "serve", str(file), "--port", str(port)]
-    command += ["--proxy", "127.0.0.1"]
+    if is_proxied:
+        command += ["--proxy", "127.0.0.1"]
     return subprocess.Popen(
         [*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

@@ -37,6 +37,8 @@ from spack_cache_db.serve.application import (
         ("x.hub.example.org", False),
         ("", False),
         ("[", False),
+        ("[::1].evil.example", False),
+        ("[::1]evil.example:80", False),
     ],
 )
 def test_only_names_of_this_machine_are_answered(header: str, is_known: bool) -> None:

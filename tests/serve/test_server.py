@@ -261,6 +261,30 @@ def test_head_has_the_status_of_get_and_no_body(shared: Server, path: str, host:
         assert b"allow: GET, HEAD, OPTIONS" in received["OPTIONS"]
 
 
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({f"X-{number}": "a" for number in range(200)}, 431),
+        ({"X": "a" * 20_000}, 431),
+        ({"Expect": "a miracle"}, 417),
+    ],
+)
+def test_what_is_not_http_is_refused_with_the_headers_of_the_site(
+    file: Path, fields: dict[str, str], status: int
+) -> None:
+    """No cache keeps the refusal, no page frames it, and the log has one line about it."""
+    with serving(file) as server:
+        answer = server.get("/", **fields)
+        lines = server.log.read_text().splitlines()
+    assert answer.status_code == status
+    assert answer.text.startswith("Error: ")
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["x-frame-options"] == "DENY"
+    assert sum("refused a request" in line for line in lines) == 1
+    assert "Traceback" not in "".join(lines)
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_reader_of_the_log_may_leave(file: Path, workers: str) -> None:
     """`serve | head -1` goes on serving, without a word about each line that nobody reads."""

@@ -162,7 +162,7 @@ class Application:
         try:
             answer = self._own_answer(environ)
             if answer is not None:
-                yield _sent(answer, environ, start)
+                yield sent(answer, environ, start)
                 return
             # a2wsgi expects UTF-8; Datasette reads the path as it was sent (`_datasette`).
             path = unquote(environ["RAW_URI"].partition("?")[0])
@@ -179,15 +179,16 @@ class Application:
             is_ended = True
             if has_begun:
                 raise
-            yield _sent(_unavailable(SLOW), environ, start)
+            yield sent(_unavailable(SLOW), environ, start)
         except OSError:
             # gunicorn closes the connection.
             raise
         except Exception as error:
             log_error(environ.get("RAW_URI", ""), error)
             if has_begun:
-                raise
-            yield _sent(refused(BROKEN, None, 500), environ, start)
+                # gunicorn closes the connection, and writes no second line of log.
+                raise ConnectionResetError(errno.ECONNRESET, "an error occurred") from error
+            yield sent(refused(BROKEN, None, 500), environ, start)
         finally:
             seconds = time.monotonic() - began
             self._counters.count_request(class_of(self._path(environ)), status_sent, seconds)
@@ -276,7 +277,7 @@ class Application:
         self._living = app
 
 
-def _sent(answer: Answer, environ: Environ, start: StartResponse) -> bytes:
+def sent(answer: Answer, environ: Environ, start: StartResponse) -> bytes:
     """Begin a response, and return its body, which HEAD does not have."""
     status = f"{answer.status} {HTTPStatus(answer.status).phrase}"
     headers = [*answer.headers, ("cache-control", "no-store"), *PLAIN_HEADERS]
@@ -303,7 +304,9 @@ def waiting(listener: socket.socket) -> int:
 def host_of(header: str) -> str:
     """Return the name or address in a header `Host`, without the port."""
     if header.startswith("["):
-        return header[1:].partition("]")[0]
+        address, _, port = header[1:].partition("]")
+        # Only a port may follow an address.
+        return address if not port or port.startswith(":") else ""
     return header.partition(":")[0].lower().removesuffix(".")
 
 

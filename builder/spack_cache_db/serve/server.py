@@ -28,7 +28,8 @@ from spack_cache_db.serve.application import NOTE_BYTES, Application, Process, r
 from spack_cache_db.serve.datasette_app import SiteOptions
 from spack_cache_db.serve.metrics import Counters
 from spack_cache_db.serve.served import Identity, Served
-from spack_cache_db.site.log import log
+from spack_cache_db.serve.worker import Worker
+from spack_cache_db.site.log import log, log_error
 from spack_cache_db.site.sandbox.statements import bound_heap
 
 PAGE_SECONDS = 5
@@ -112,7 +113,7 @@ class Server(BaseApplication):  # type: ignore[misc]
             # gunicorn closes it.
             "bind": [f"fd://{os.dup(self._listener.fileno())}"],
             "workers": self._options.workers,
-            "worker_class": "sync",
+            "worker_class": Worker,
             "timeout": PAGE_SECONDS,
             "graceful_timeout": GRACE_SECONDS,
             "max_requests": MOST_REQUESTS,
@@ -187,6 +188,12 @@ class Log(Logger):  # type: ignore[misc]
         for handler in self.access_log.handlers:
             if isinstance(handler, logging.StreamHandler):
                 handler.setStream(sys.stderr)
+
+    def exception(self, message: str, *arguments: Any, **__: Any) -> None:
+        """Write one line; `_after_end` writes that of a process that took too long."""
+        error = sys.exc_info()[1]
+        if error is not None and not isinstance(error, SystemExit):
+            log_error(message % arguments if arguments else message, error)
 
     def critical(self, *_: Any, **__: Any) -> None:
         """Leave out that a process took too long: `_after_end` writes that, with the request."""

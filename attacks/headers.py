@@ -1,0 +1,170 @@
+"""Headers that are long or many, and parts of a request that a cache may keep without a bound."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from attacks.builder import enough
+from attacks.outcome import Outcome
+from attacks.requests import SECONDS, SQL
+from attacks.target import Reply, Target, field
+
+MOST_GROWTH = 80.0
+"""Megabytes of all processes together that requests which differ in one part may add."""
+REQUESTS = 400
+"""Requests for each part: 6 MB of headers, and as many pages."""
+LONG = 15_000
+"""Characters of a header that the server still reads."""
+PATHS = (
+    "/",
+    "/find?q=hdf5",
+    "/spack-cache/packages.json",
+    "/spack-cache.db",
+    f"{SQL}.json?{field('sql', 'select 1')}",
+)
+KEPT = ("/find.json?q=hdf5", "/spack-cache/packages.json?_size=5", "/feed.atom", "/about")
+"""Pages whose parts a server might keep."""
+
+Part = Callable[[int], tuple[str, dict[str, str]]]
+
+
+def _header(name: str, ending: str = "") -> Part:
+    """Return a part: a long header with another text in each request."""
+
+    def part(number: int) -> tuple[str, dict[str, str]]:
+        text = f"a{number}{'a' * LONG}{ending}"
+        return "", {name: text}
+
+    return part
+
+
+def _order(number: int) -> tuple[str, dict[str, str]]:
+    """Write the same fields in another order."""
+    fields = [f"release={number % 7}", f"stack={number % 11}", f"os={number % 13}", "sort=name"]
+    start = number % len(fields)
+    return "&".join(fields[start:] + fields[:start]), {}
+
+
+PARTS: dict[str, Part] = {
+    "hosts": _header("Host", ".localhost"),
+    "ports": _header("Host", ".localhost:80"),
+    "types that are accepted": _header("Accept"),
+    "languages": _header("Accept-Language"),
+    "encodings": _header("Accept-Encoding"),
+    "cookies": _header("Cookie", "=1"),
+    "browsers": _header("User-Agent"),
+    "pages before": _header("Referer"),
+    "origins": _header("Origin"),
+    "logins": _header("Authorization"),
+    "addresses before the proxy": _header("X-Forwarded-For"),
+    "schemes before the proxy": _header("X-Forwarded-Proto"),
+    "tags": _header("If-None-Match"),
+    "unknown fields": lambda number: (f"_={number}{'a' * LONG}", {}),
+    "fields of Datasette": lambda number: (f"_ttl={number}{'0' * LONG}", {}),
+    "orders of fields": _order,
+    "encoded fields": lambda number: (f"q=%{97 + number % 26:02x}{'%61' * 200}{number}", {}),
+}
+"""Parts of a request that visitors choose, by name."""
+
+LONG_HEADERS: dict[str, dict[str, str]] = {
+    "a cookie of many parts": {"Cookie": "; ".join(f"a{n}=1" for n in range(12_000))},
+    "a cookie of 2,000 parts": {"Cookie": "; ".join(f"a{n}=1" for n in range(1_500))},
+    "a cookie of one name": {"Cookie": ";".join(["a=1"] * 3_500)},
+    "a cookie without names": {"Cookie": ";" * LONG},
+    "a cookie of quotes": {"Cookie": 'a="' + "\\" * LONG + '"'},
+    "a cookie of octal digits": {"Cookie": 'a="' + "\\041" * 3_000 + '"'},
+    "a login that is not signed": {"Cookie": "ds_actor=" + "." * LONG},
+    "messages that are not signed": {"Cookie": "ds_messages=" + "a." * (LONG // 2)},
+    "many types": {"Accept": ",".join(["a/b;q=0.1"] * 1_500)},
+    "types of blanks": {"Accept": "text/html" + " ," * (LONG // 2)},
+    "one long type": {"Accept": "a" * LONG + "/json"},
+    "many languages": {"Accept-Language": ",".join(["a-b;q=0.1"] * 1_500)},
+    "many encodings": {"Accept-Encoding": ",".join(["gzip;q=0"] * 1_500)},
+    "many tags": {"If-None-Match": ",".join(['W/"a"'] * 2_000)},
+    "a tag of quotes": {"If-None-Match": '"' * LONG},
+    "a tag of blanks": {"If-None-Match": "W/" + " " * LONG + "a"},
+    "many ranges": {"Range": "bytes=" + ",".join(["0-0"] * 3_500)},
+    "ranges in reverse": {"Range": "bytes=" + ",".join(f"{n}-" for n in range(2_500, 0, -1))},
+    "a range of digits": {"Range": "bytes=0-" + "9" * LONG},
+    "a range from the end": {"Range": "bytes=-" + "9" * LONG},
+    "a range of other digits": {"Range": "bytes=\xb2-\xb3"},
+    "a tag and a range": {"If-Range": '"' * 7_000, "Range": "bytes=" + "0-0," * 1_800},
+    "a day that is none": {"If-Modified-Since": "9" * LONG},
+    "many addresses": {"X-Forwarded-For": ",".join(["1.1.1.1"] * 1_900)},
+    "addresses that are none": {"X-Forwarded-For": "[" * LONG},
+    "many schemes": {"X-Forwarded-Proto": ",".join(["https"] * 2_500)},
+    "a scheme that is a script": {"X-Forwarded-Proto": "javascript"},
+    "a long login": {"Authorization": "Bearer " + "a" * LONG},
+    "a login of blanks": {"Authorization": "Basic" + " " * LONG},
+    "bytes": {"Accept": "\xff" * LONG},
+    "many headers": {f"X-{number}": "a" * 100 for number in range(80)},
+    "two hundred headers": {f"X-{number}": "a" for number in range(200)},
+    "a length in other digits": {"Content-Length": "\xb2"},
+    "a length with a sign": {"Content-Length": "+1"},
+    "a length with a line": {"Content-Length": "1_0"},
+    "a long length": {"Content-Length": "9" * 5_000},
+    "an upgrade": {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Key": "a"},
+    "an expectation": {"Expect": "100-continue"},
+    "another method": {"X-HTTP-Method-Override": "DELETE"},
+    "another address": {"X-Original-URL": "/-/metrics", "X-Rewrite-URL": "/-/metrics"},
+}
+"""Headers that cost time in servers, or that they misread."""
+
+
+def headers(target: Target, seconds: float) -> Outcome:
+    """Send long headers, then many requests that differ in one part each."""
+    outcome = Outcome("headers")
+    began = time.monotonic()
+    slowest = 0.0
+    for name, fields in LONG_HEADERS.items():
+        for path in PATHS:
+            reply = target.ask(path, "GET", None, **fields)
+            slowest = max(slowest, reply.cpu_seconds)
+            outcome.judge(f"{name} at {path}", _faults(target, reply, fields))
+        if enough(began, seconds / 2):
+            break
+
+    most = 0.0
+    share = seconds / 2 / len(PARTS)
+    for name, part in PARTS.items():
+        growth = _growth(target, part, share)
+        most = max(most, growth)
+        faults = [f"they hold {growth:.0f} MB more"] if growth > MOST_GROWTH else []
+        outcome.judge(f"pages by {name}", faults)
+    outcome.faults += target.standing()
+    outcome.note = f"at most {slowest:.1f} s of CPU, {most:.0f} MB more"
+    return outcome
+
+
+def _faults(target: Target, reply: Reply, fields: dict[str, str]) -> list[str]:
+    faults = target.betrayals(reply)
+    # An answer to the length of a form may be a closed connection: no form is sent.
+    if "Content-Length" in fields and reply.status == 0:
+        faults = []
+    if reply.cpu_seconds > SECONDS:
+        faults.append(f"{reply.cpu_seconds:.1f} s of CPU")
+    if sum(len(name) + len(text) for name, text in fields.items()) > 16_000 and reply.status < 400:
+        faults.append(f"was answered with {reply.status}")
+    if b"javascript:" in reply.body:
+        faults.append("the answer has a scheme of the visitor")
+    return faults
+
+
+def _growth(target: Target, part: Part, seconds: float) -> float:
+    """Return the megabytes that requests add which differ in one part only."""
+    _ask_all(target, part, range(20), seconds)
+    before = target.resident_megabytes()
+    _ask_all(target, part, range(20, 20 + REQUESTS), seconds)
+    return target.resident_megabytes() - before
+
+
+def _ask_all(target: Target, part: Part, numbers: range, seconds: float) -> None:
+    began = time.monotonic()
+    for number in numbers:
+        query, fields = part(number)
+        path = KEPT[number % len(KEPT)]
+        address = f"{path}{'&' if '?' in path else '?'}{query}" if query else path
+        target.ask(address, "GET", None, **fields)
+        if enough(began, seconds):
+            break

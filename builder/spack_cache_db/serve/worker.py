@@ -1,0 +1,66 @@
+"""The process of gunicorn that answers requests, and how it refuses what is not HTTP."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from gunicorn.http import errors
+from gunicorn.util import write_nonblock
+from gunicorn.workers.sync import SyncWorker
+
+from spack_cache_db.serve.application import BROKEN, sent
+from spack_cache_db.site.answers import refused
+from spack_cache_db.site.log import LONGEST, log, log_error
+
+STATUS_OF = {
+    errors.LimitRequestLine: HTTPStatus.REQUEST_URI_TOO_LONG,
+    errors.LimitRequestHeaders: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    errors.ExpectationFailed: HTTPStatus.EXPECTATION_FAILED,
+}
+"""The status of a request that gunicorn cannot read, if it is not 400."""
+NO_HTTP = "The request is not valid HTTP, or has more headers than this server reads."
+
+TOO_SLOW = "The request did not arrive in time."
+
+
+class Worker(SyncWorker):  # type: ignore[misc]
+    """A process of gunicorn whose own refusals have the headers of the site."""
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
+        """Refuse a request that gunicorn cannot read, with one line of log.
+
+        Args:
+            req: gunicorn's request; None if its first line could not be read.
+            client: the socket of the visitor.
+            addr: the address of the visitor.
+            exc: why gunicorn does not answer.
+        """
+        if isinstance(exc, errors.ParseException):
+            status = int(STATUS_OF.get(type(exc), HTTPStatus.BAD_REQUEST))
+            sentence = NO_HTTP
+            log(f"refused a request of {addr[0] if addr else '-'}: {exc!s:.{LONGEST}}")
+        elif isinstance(exc, SystemExit):
+            # gunicorn ends the process: the request has not arrived in time.
+            status = int(HTTPStatus.REQUEST_TIMEOUT)
+            sentence = TOO_SLOW
+            log(f"a request of {addr[0] if addr else '-'} did not arrive in time")
+        else:
+            status = int(HTTPStatus.INTERNAL_SERVER_ERROR)
+            sentence = BROKEN
+            log_error(getattr(req, "uri", None) or "", exc)
+
+        head = []
+
+        def start(status_line: str, headers: list[tuple[str, str]]) -> None:
+            head.append(f"HTTP/1.1 {status_line}")
+            head.extend(f"{name}: {text}" for name, text in headers)
+
+        environ = {"REQUEST_METHOD": getattr(req, "method", None) or "GET"}
+        body = sent(refused(sentence, None, status), environ, start)
+        head += ["connection: close", f"content-length: {len(body)}", "", ""]
+        try:
+            write_nonblock(client, "\r\n".join(head).encode("latin-1") + body)
+        except OSError:
+            # The visitor has left.
+            return
