@@ -1,82 +1,229 @@
-"""environments.known_keys: a misspelt key of a `spack.yaml` is a fault, an old one is not."""
+"""environments.known_keys, key_check: what Spack refuses is a fault, what it accepts is not."""
 
 import json
 from typing import Any
 
 import pytest
 
-from spack_cache_db.environments import Surroundings, UnreadableEnvironment
+from spack_cache_db.environments import Environment, Surroundings, UnreadableEnvironment
+from spack_cache_db.environments.documents import Kind, kind_of
 from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.environments.known_keys import SECTIONS_OF_SPACK
 
 
-def read(environment: dict[str, Any], **files: bytes) -> list[str]:
-    """Return the texts of the specs of an environment."""
+def read(environment: dict[str, Any], **files: bytes) -> Environment:
+    """Return an environment with the spec hdf5."""
     text = json.dumps({"spack": {"specs": ["hdf5"], **environment}}, indent=1)
     around = Surroundings(open={f"/e/{name}": data for name, data in files.items()}.get)
-    found = read_environment(text.encode(), "/e/spack.yaml", surroundings=around)
-    return [spec.text for spec in found.specs]
+    return read_environment(text.encode(), "/e/spack.yaml", surroundings=around)
 
 
-@pytest.mark.parametrize(
-    ("environment", "message"),
-    [
-        ({"package": {}}, "package: is an unknown key, expected packages:"),
-        ({"definition": []}, "definition: is an unknown key, expected definitions:"),
-        ({"concretiser": {}}, "concretiser: is an unknown key, expected concretizer:"),
-        (
-            {"packages": {"all": {"requires": "+x"}}},
-            "requires: is an unknown key, expected require:",
-        ),
-        (
-            {"packages": {"hdf5": {"external": []}}},
-            "external: is an unknown key, expected externals:",
-        ),
-        (
-            {"packages": {"hdf5": {"externals": [{"spec": "hdf5@1", "path": "/usr"}]}}},
-            "path: is an unknown key, expected spec:",
-        ),
-        (
-            {"packages": {"hdf5": {"require": [{"any_of": ["+x"], "whem": "@1"}]}}},
-            "whem: is an unknown key, expected when:",
-        ),
-    ],
-)
-def test_a_misspelt_key_is_a_fault(environment: dict[str, Any], message: str) -> None:
-    """The message names the key and the one that was meant."""
+def package(**section: Any) -> dict[str, Any]:
+    """Return `packages:` with one package."""
+    return {"packages": {"zlib": section}}
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    # Misspelt keys: the nearest is named.
+    ({"package": {}}, "package: is an unknown key, expected packages:"),
+    ({"definition": []}, "definition: is an unknown key, expected definitions:"),
+    ({"concretiser": {}}, "concretiser: is an unknown key, expected concretizer:"),
+    ({"mirror": {}}, "mirror: is an unknown key, expected mirrors:"),
+    ({"packages": {"all": {"requires": "+x"}}}, "requires: is an unknown key, expected require:"),
+    (package(external=[]), "external: is an unknown key, expected externals:"),
+    (package(buildabel=False), "buildabel: is an unknown key, expected buildable:"),
+    (package(permissions={"reed": "user"}), "reed: is an unknown key, expected read:"),
+    (
+        package(require=[{"any_of": ["+x"], "whem": "@1"}]),
+        "whem: is an unknown key, expected when:",
+    ),
+    (package(prefer=[{"spec": "+x", "massage": "m"}]), "massage: .* expected message:"),
+    ({"concretizer": {"reuses": True}}, "reuses: is an unknown key, expected reuse:"),
+    ({"mirrors": {"m": {"url": "u", "sigend": True}}}, "sigend: .* expected signed:"),
+    ({"develop": {"hdf5": {"spec": "hdf5@1", "paht": "."}}}, "paht: .* expected path:"),
+    ({"view": {"v": {"root": "/v", "selects": []}}}, "selects: .* expected select:"),
+    # Keys that resemble nothing: all known keys are named.
+    ({"benchpark": {}}, "benchpark: .* expected one of bootstrap:, .* view:"),
+    ({"packages": {"all": {"must": "+x"}}}, "must: .* expected one of buildable:, .* version:"),
+    ({"packages": {"all": {"externals": []}}}, "externals: .* expected one of buildable:"),
+    (package(needs="+mpi"), "needs: .* expected one of buildable:, .* version:"),
+    (
+        package(require=[{"spec": "+x", "if": "@1"}]),
+        "if: .* any_of:, message:, one_of:",
+    ),
+    (package(conflict=[{"spec": "+x", "one_of": []}]), "one_of: .* message:, spec:, when:"),
+    (package(externals=[{"spec": "zlib@1", "path": "/usr"}]), "path: .* prefix:, spec:"),
+    ({"concretizer": {"zzz": 1}}, "zzz: .* compiler_mixing:"),
+    ({"concretizer": {"splice": {"by": []}}}, "by: .* expected one of automatic:, explicit:"),
+    ({"mirrors": {"m": {"url": "u", "only": ["hdf5"]}}}, "only: .* access_pair:"),
+    ({"mirrors": {"m": {"fetch": {"url": "u", "signed": True}}}}, "signed: .* access_pair:"),
+    ({"repos": {"r": {"url": "u"}}}, "url: .* branch:, commit:"),
+    ({"env_vars": {"add": {}}}, "add: .* append_path:"),
+    ({"upstreams": {"u": {"root": "/x"}}}, "root: .* install_tree:, modules:"),
+    ({"modules": {"default": {"kinds": []}}}, "kinds: .* enable:"),
+    ({"compilers": [{"gcc": {}}]}, "gcc: .* compiler:"),
+    ({"config": {"sandbox": {"disk": True}}}, "disk: .* allow_network:"),
+    ({"ci": {"pipeline-gen": [{"some-job": {}}]}}, "some-job: .* any-job:"),
+    ({"specs": [{"group": "g", "specs": ["a"], "override": {"foo": 1}}]}, "foo: .* bootstrap:"),
+]
+
+
+@pytest.mark.parametrize(("environment", "message"), REFUSED)
+def test_what_spack_refuses_is_a_fault(environment: dict[str, Any], message: str) -> None:
+    """The message names the key, and the nearest or all known keys of its place."""
     with pytest.raises(UnreadableEnvironment, match=message):
         read(environment)
 
 
+EXTERNAL = {
+    "spec": "zlib@1.3 %gcc@12",
+    "prefix": "/usr",
+    "modules": ["zlib"],
+    "id": "z",
+    "extra_attributes": {
+        "compilers": {"c": "/usr/bin/cc", "hip": "/usr/bin/hipcc"},
+        "environment": {"set": {"ANY": "x"}},
+        "flags": {"cflags": "-O2"},
+        "anything": "x",
+    },
+}
+OLD_COMPILER = {
+    "spec": "gcc@12",
+    "paths": {"cc": "cc", "cxx": "c++", "f77": "f77", "fc": "fc"},
+    "operating_system": "rhel8",
+    "modules": [],
+    "flags": {"cflags": "-O2"},
+}
+ACCEPTED: list[dict[str, Any]] = [
+    {section: {} for section in ("config", "cdash", "container", "ci", "env_vars", "upstreams")},
+    {"config:": {"install_tree": {"root": "/x", "own": 1}, "own": 1, "sandbox": {"enable": True}}},
+    {"packages:": {"all:": {"require:": "@1:"}, "zlib": {"buildable:": False}}},
+    {
+        "packages": {
+            "all": {"providers": {"mpi": ["mpich"]}, "target": ["zen3"], "compiler": ["gcc"]}
+        }
+    },
+    {"packages": {"all": {"permissions": {"read": "world", "write": "group", "group": "x"}}}},
+    package(version=[1.3, "1.2"], variants="+pic", package_attributes={"any_name": 1}),
+    package(require=[{"one_of": ["@1", "@2"], "when": "+pic", "message": "m"}, "+pic"]),
+    package(prefer=[{"spec": "@1", "when": "+pic"}], conflict=[{"spec": "@9", "message": "m"}]),
+    package(externals=[EXTERNAL], buildable=False),
+    # Newer than Spack 1.2.
+    package(deprecation={"allowed_severity": "low"}),
+    # Spack 0.20 and older.
+    package(paths={"zlib@1": "/usr"}, modules={"zlib@1": "zlib"}, compiler=["gcc"]),
+    {"packages": {"all": {"version": []}}, "gitlab-ci": {"mappings": []}},
+    {"concretization": "together", "projections": {"all": "{name}"}},
+    {"modules": {"enable": ["tcl"], "tcl": {"whitelist": ["gcc"], "all": {"load": []}}}},
+    {"compilers": [{"compiler": OLD_COMPILER}]},
+    {"concretizer": {"unify": "when_possible", "timeout": 9, "enable_node_namespace": True}},
+    {"concretizer": {"reuse": {"roots": True, "from": [{"type": "local", "include": ["a"]}]}}},
+    {"concretizer": {"duplicates": {"strategy": "full", "own": 1}, "targets": {"own": 1}}},
+    {"concretizer": {"splice": {"explicit": [{"target": "a", "replacement": "b/abc"}]}}},
+    {"mirrors": {"a": "https://x/y", "b": {"url": "https://x/z", "view": "v", "autopush": True}}},
+    {"mirrors": {"c": {"fetch": {"url": "u", "profile": "p"}, "push": "s3://b", "signed": False}}},
+    {"mirrors": {"c": {"url": "u", "access_pair": {"id": "i", "secret_variable": "V"}}}},
+    {"toolchains": {"t": "%gcc@12", "u": [{"spec": "%c=gcc", "when": "%c"}]}},
+    {"view": True},
+    {"view": {"own": {"root": "/v", "select": ["a"], "link": "roots", "projections": {"a": "b"}}}},
+    {"develop": {"hdf5": {"spec": "hdf5@1", "path": "."}}},
+    {"repos": ["/r"], "include_concrete": []},
+    {"repos": {"own": "/r", "git": {"git": "u", "branch": "b", "paths": ["p"]}}},
+    {"env_vars": {"set": {"ANY": "x"}, "prepend_path": {"PATH": "/x"}, "unset": ["B"]}},
+    {"modules": {"prefix_inspections": {"lib64": ["L"]}, "own": {"roots": {"tcl": "/m"}}}},
+    {"modules": {"own": {"tcl": {"projections": {"a": "x"}, "^mpi": {"suffixes": {"^a": "b"}}}}}},
+    {"ci": {"target": "gitlab", "own": 1, "pipeline-gen": [{"any-job": {"tags": [], "own": 1}}]}},
+    {"bootstrap": {"own": 1, "sources": [{"name": "a", "metadata": "b"}], "trusted": {"a": True}}},
+    {
+        "container": {
+            "format": "docker",
+            "images": {"build": "a", "final": "b"},
+            "labels": {"a": "b"},
+        }
+    },
+    {"specs": ["hdf5", {"matrix": [["zlib"], ["+pic"]], "explicit": False}]},
+    {"specs": ["hdf5", {"group": "g", "specs": ["zlib"], "override": {"concretizer": {}}}]},
+]
+
+
+@pytest.mark.parametrize("environment", ACCEPTED)
+def test_what_spack_accepts_is_no_fault(environment: dict[str, Any]) -> None:
+    """Sections that select no binaries, names of users, and keys of older versions are read."""
+    environment_read = read(environment)
+    assert environment_read.specs[0].text == "hdf5"
+    assert not [note for note in environment_read.notes if "unknown key" in note]
+
+
+@pytest.mark.parametrize(
+    ("environment", "note"),
+    [
+        ({"concretizer": {"reuse": {"form": []}}}, "form: is an unknown key, expected from:"),
+        (
+            {"concretizer": {"reuse": {"from": [{"type": "local", "exlude": ["a"]}]}}},
+            "exlude: is an unknown key, expected exclude:",
+        ),
+        (
+            {"toolchains": {"t": [{"spec": "%gcc", "whem": "%c"}]}},
+            "whem: is an unknown key, expected when:",
+        ),
+        (
+            package(externals=[{"spec": "zlib@1", "dependencies": [{"id": "g", "kind": "x"}]}]),
+            "kind: is an unknown key, expected one of deptypes:, id:, spec:, virtuals:",
+        ),
+    ],
+)
+def test_a_key_that_spack_reads_over_has_a_note(environment: dict[str, Any], note: str) -> None:
+    """The note has the line of the key, and says that Spack ignores it."""
+    (found,) = [note for note in read(environment).notes if "unknown key" in note]
+    assert found.startswith("line ")
+    assert found.endswith(f"{note}; Spack ignores it")
+
+
 def test_the_fault_is_at_the_key() -> None:
     """The line is that of the key, in the environment and in an included file."""
-    text = b"spack:\n  specs: [a]\n  package:\n    all: {}\n"
+    text = b"spack:\n  specs: [a]\n  package:\n    all: {}\n  packages:\n    all:\n      must: x\n"
     with pytest.raises(UnreadableEnvironment) as error:
         read_environment(text, "spack.yaml")
-    assert [(fault.path, fault.line) for fault in error.value.faults] == [("spack.yaml", 3)]
+    faults = [(fault.path, fault.line) for fault in error.value.faults]
+    assert faults == [("spack.yaml", 3), ("spack.yaml", 7)]
 
     with pytest.raises(UnreadableEnvironment) as error:
         read({"include": ["p.yaml"]}, **{"p.yaml": b"# comment\npackage: {}\n"})
     assert [(fault.path, fault.line) for fault in error.value.faults] == [("/e/p.yaml", 2)]
 
 
-def test_an_unknown_key_that_is_not_misspelt_has_a_note() -> None:
-    """Keys of tools and of other versions of Spack are named, and the rest is read."""
-    packages = {"hdf5": {"deprecation": {}, "require": "+mpi"}}
-    text = json.dumps({"spack": {"specs": ["hdf5"], "benchpark": {}, "packages": packages}})
-    found = read_environment(text.encode(), "spack.yaml")
-
-    assert [spec.text for spec in found.specs] == ["hdf5"]
-    assert found.notes == (
-        "spack: unknown keys are ignored: benchpark",
-        "packages: unknown keys are ignored: deprecation",
-    )
+def test_one_mistake_is_one_fault() -> None:
+    """A spec whose colon makes a mapping has the advice to quote it, and no second fault."""
+    with pytest.raises(UnreadableEnvironment) as error:
+        read(package(require=[{"zlib@1.2": "+pic"}]))
+    (fault,) = error.value.faults
+    assert "put the spec in quotes" in fault.message
 
 
-def test_other_sections_and_old_keys_are_read_over() -> None:
-    """Sections that select no binaries, and keys of older versions of Spack, are no faults."""
-    old = {"gitlab-ci": {}, "concretization": "together", "view": True, "config": {}, "mirrors": {}}
-    packages = {"hdf5": {"paths": {}, "version": [1.14], "permissions": {}}}
-    assert read(old | {"packages": packages}) == ["hdf5"]
+@pytest.mark.parametrize(
+    ("beside", "section"),
+    [("packages:", "packages"), ("package:", "packages"), ("concretizer::", "concretizer")],
+)
+def test_a_section_beside_spack_is_a_fault(beside: str, section: str) -> None:
+    """Spack refuses it, and the requirements in it would be skipped."""
+    text = f"spack:\n  specs: [hdf5]\n{beside} {{all: {{require: +mpi}}}}\n"
+    with pytest.raises(UnreadableEnvironment, match=f"expected {section}: below spack:") as error:
+        read_environment(text.encode(), "spack.yaml")
+    assert [fault.line for fault in error.value.faults] == [3]
+
+
+def test_other_keys_beside_spack_have_a_note() -> None:
+    """They may have anchors that the environment uses."""
+    text = "x-flags: &flags {require: +mpi}\nversion: 1\nspack:\n  specs: [hdf5]\n"
+    found = read_environment(f"{text}  packages: {{hdf5: *flags}}\n".encode(), "spack.yaml")
+    assert found.notes == ("keys beside spack: are ignored: version, x-flags",)
+    assert found.specs[0].rules.required["hdf5"]
+
+
+@pytest.mark.parametrize("section", sorted(SECTIONS_OF_SPACK))
+def test_every_section_is_known_as_one(section: str) -> None:
+    """A file of one section is an environment, or is refused by the name of the section."""
+    assert kind_of([section]) in (Kind.MANIFEST, Kind.SPACK_SECTION)
 
 
 @pytest.mark.parametrize(

@@ -297,6 +297,14 @@ class Faults:
         except LineFault as fault:
             self._found.append(Fault(fault.path or self._path, fault.line, fault.message))
 
+    def add(self, faults: Iterable[LineFault]) -> None:
+        """Add faults that may follow from others: those at lines that have none yet."""
+        lines = {(fault.path, fault.line) for fault in self._found}
+        for fault in faults:
+            path = fault.path or self._path
+            if (path, fault.line) not in lines:
+                self._found.append(Fault(path, fault.line, fault.message))
+
     def raise_any(self) -> None:
         """Raise `UnreadableEnvironment` if there are faults."""
         if self._found:

@@ -17,14 +17,6 @@ from spack_cache_db.bounded_yaml import entries_of, fault_at, is_nothing, items_
 from spack_cache_db.environments import Surroundings
 from spack_cache_db.environments.externals import spec_at
 from spack_cache_db.environments.includes import resolved_path
-from spack_cache_db.environments.known_keys import (
-    KEYS_OF_A_SOURCE,
-    KEYS_OF_CONCRETIZER,
-    KEYS_OF_REUSE,
-    note_on_unknown_keys,
-    refuse_unknown_keys,
-    unknown_keys,
-)
 from spack_cache_db.environments.lockfile import read_lock_file
 from spack_cache_db.environments.reuse_rules import (
     EVERY_SPEC,
@@ -91,7 +83,6 @@ class ReuseReader:
         if "concretizer" in sections:
             node = sections["concretizer"]
             entries = entries_of(node, "the settings of the concretizer")
-            notes += note_on_unknown_keys(unknown_keys(node, KEYS_OF_CONCRETIZER), "concretizer:")
             if "reuse" in entries and not is_nothing(entries["reuse"]):
                 reuse = self._reuse(entries["reuse"])
                 notes += _notes_on(reuse.sources)
@@ -122,7 +113,6 @@ class ReuseReader:
     def _selected(self, node: yaml.Node) -> ReuseRules:
         """Return the sources of a mapping `reuse:`."""
         entries = entries_of(node, _REUSE_FORMS)
-        refuse_unknown_keys(node, KEYS_OF_REUSE, "from")
         common = self._filter(entries, "include", "exclude", EVERY_SPEC)
         roots = text_of(entries["roots"], "true or false") if "roots" in entries else "true"
         reuses_roots = roots.lower() in TRUE
@@ -143,7 +133,6 @@ class ReuseReader:
 
     def _source(self, node: yaml.Node, common: SpecFilter) -> ReuseSource:
         entries = entries_of(node, "a source")
-        refuse_unknown_keys(node, KEYS_OF_A_SOURCE, "type")
         if "type" not in entries:
             raise fault_at(node, "expected the key type:")
         name = text_of(entries["type"], "a type")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
+from spack_cache_db.environments.known_keys import SECTIONS_OF_SPACK
 from spack_cache_db.environments.pasted.quotes import has_prompt
 from spack_cache_db.errors import LineFault
 
@@ -31,12 +32,8 @@ class Kind(Enum):
 MANIFEST_KEYS = frozenset(("spack", "env", "specs", "definitions", "packages"))
 """The keys of an environment, and of a `packages.yaml`."""
 
-_SECTIONS = """
-bootstrap cdash ci compilers concretizer config develop env_vars include mirrors modules
-repos toolchains upstreams view
-"""
-SPACK_SECTIONS = frozenset(_SECTIONS.split())
-"""The other sections of Spack's configuration (Spack 1.2 `schema/merged.py`)."""
+_OTHER_SECTIONS = SECTIONS_OF_SPACK - MANIFEST_KEYS
+"""The sections of Spack's configuration that are not an environment."""
 
 _CONDA_KEYS = frozenset(("name", "channels", "dependencies", "prefix", "variables"))
 MOST_KEYS = 5
@@ -60,7 +57,7 @@ def kind_of(keys: Collection[str]) -> Kind:
         return Kind.BUILD_CACHE_MANIFEST
     if "dependencies" in names and names <= _CONDA_KEYS:
         return Kind.CONDA
-    if names & SPACK_SECTIONS:
+    if names & _OTHER_SECTIONS:
         return Kind.SPACK_SECTION
     return Kind.OTHER
 
@@ -78,7 +75,7 @@ def refusal_of(kind: Kind, keys: Collection[str], value: Any = None) -> str:
     if kind is Kind.BUILD_CACHE_MANIFEST:
         return "is a manifest of a build cache"
     if kind is Kind.SPACK_SECTION:
-        names = {_OVERRIDE.sub("", key) for key in keys} & SPACK_SECTIONS
+        names = {_OVERRIDE.sub("", key) for key in keys} & _OTHER_SECTIONS
         shown = ", ".join(f"{name}:" for name in sorted(names))
         return f"is Spack's configuration {shown} and not an environment"
     if kind is Kind.SPEC_FILE:

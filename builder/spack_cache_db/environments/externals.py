@@ -15,7 +15,6 @@ import yaml
 
 from spack_cache_db.bounded_yaml import entries_of, fault_at, items_of, line_of, text_of
 from spack_cache_db.environments import read_spec
-from spack_cache_db.environments.known_keys import KEYS_OF_AN_EXTERNAL, refuse_unknown_keys
 from spack_cache_db.environments.reuse_rules import DeclaredExternal
 from spack_cache_db.spack.constraints import LEGACY_COMPILERS, Dependency, SpecQuery
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained
@@ -34,7 +33,7 @@ def read_externals(
         parse: reads their specs.
 
     Raises:
-        LineFault: an external has no spec, or an unknown key.
+        LineFault: an external has no spec.
     """
     items = []
     for package, node in nodes.items():
@@ -58,7 +57,6 @@ def read_externals(
 def _entries(item: yaml.Node) -> dict[str, yaml.Node]:
     """Return the entries of an external by key; raises `LineFault`."""
     entries = entries_of(item, "an external")
-    refuse_unknown_keys(item, KEYS_OF_AN_EXTERNAL, "spec")
     if "spec" not in entries:
         raise fault_at(item, "expected the key spec:")
     return entries

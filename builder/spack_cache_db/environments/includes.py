@@ -38,7 +38,9 @@ from spack_cache_db.bounded_yaml import (
     text_of,
 )
 from spack_cache_db.environments import TOP_KEYS, Surroundings, decoded
-from spack_cache_db.environments.known_keys import SECTIONS_OF_SPACK, unknown_keys
+from spack_cache_db.environments.key_check import refuse_unknown_keys, unknown_keys
+from spack_cache_db.environments.known_keys import KEYS_OF_AN_INCLUDE
+from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.intersection import implies
 from spack_cache_db.spack.lexer import QuerySyntaxError
@@ -56,10 +58,6 @@ MOST_CHARACTERS = 1000
 """Longest condition that is evaluated."""
 
 _LOCKFILE = "spack.lock"
-_INCLUDE_KEYS = {
-    *("path", "when", "optional", "name", "sha256", "git", "branch", "commit", "tag", "paths"),
-    *("path_override_env_var", "prefer_modify", "backwards_compat"),
-}
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]*://")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
@@ -83,7 +81,8 @@ class SpackConfiguration:
         undecided: the includes whose `when:` is unknown, with the reason.
         lockfiles: the lockfiles that the environment itself includes.
         unused: the lockfiles that other files include, which Spack ignores.
-        unknown: the keys that are not sections of Spack's configuration.
+        faults: the keys that Spack refuses, in the environment and its includes.
+        notes: the keys that Spack ignores.
     """
 
     sections: dict[str, yaml.Node]
@@ -91,7 +90,8 @@ class SpackConfiguration:
     undecided: list[str] = field(default_factory=list)
     lockfiles: list[IncludedLockfile] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
+    faults: list[LineFault] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def merged_configuration(
@@ -127,7 +127,9 @@ class _Includes:
     def scopes(self, node: yaml.Node, path: str, chain: tuple[str, ...]) -> Iterator[yaml.Node]:
         """Yield the sections of a file, then those of each of its includes, highest first."""
         entries = entries_of(node, "a configuration")
-        self.configuration.unknown += unknown_keys(node, SECTIONS_OF_SPACK)
+        unknown = unknown_keys(node)
+        self.configuration.faults += unknown.faults
+        self.configuration.notes += unknown.notes
         yield node
         included = entries.get("include")
         if included is None or is_nothing(included):
@@ -144,8 +146,7 @@ class _Includes:
         configuration, is_optional = self.configuration, False
         if isinstance(node, yaml.MappingNode):
             entries = entries_of(node, "an include")
-            if unknown := entries.keys() - _INCLUDE_KEYS:
-                raise fault_at(node, f"{min(unknown)}: is an unknown key, expected path: and when:")
+            refuse_unknown_keys(node, KEYS_OF_AN_INCLUDE)
             if "optional" in entries:
                 optional = text_of(entries["optional"], "true or false")
                 is_optional = optional.lower() in ("true", "yes")

@@ -1,78 +1,147 @@
-"""The keys that Spack knows in a `spack.yaml`.
+"""The keys that Spack knows in a `spack.yaml`, as one table.
 
-The lists are those of Spack 1.2 (`schema/env.py`, `schema/merged.py`, `schema/packages.py`,
-`schema/concretizer.py`), and names of older versions that files still have. A key that is similar
-to a known one is misspelt, and a fault, because a misspelt requirement must not be skipped in
-silence. Other unknown keys are those of tools and other versions of Spack; they get a note.
+The table has the keys of Spack 1.2 (the folder `schema`), and those that Spack 0.16 to 1.1
+accepted. `deprecation` and `backwards_compat` are of newer versions. `key_check` compares
+configurations with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
-from difflib import get_close_matches
+from dataclasses import dataclass, field
 
-import yaml
+_TABLE = """
+/ bootstrap cdash ci compilers concretizer config container definitions develop env_vars include
+  include_concrete mirrors modules packages repos specs toolchains upstreams view
+  concretization gitlab-ci projections
 
-from spack_cache_db.bounded_yaml import fault_at, key_of
+packages/all buildable compiler conflict package_attributes permissions prefer providers require
+  target variants modules paths version deprecation
+packages/* buildable conflict externals package_attributes permissions prefer require variants
+  version compiler modules paths providers target deprecation
+packages/*/require/[] any_of message one_of spec when
+packages/*/prefer/[] message spec when
+packages/*/conflict/[] message spec when
+packages/*/permissions group read write
+packages/*/externals/[] dependencies extra_attributes id modules prefix spec
+packages/*/externals/[]/dependencies/[]? deptypes id spec virtuals
+packages/*/externals/[]/extra_attributes/environment append_path prepend_path remove_path set unset
+packages/*/externals/[]/extra_attributes/flags cflags cppflags cxxflags fflags ldflags ldlibs
 
-_OF_SPACK = """
-bootstrap cdash ci compilers concretizer config container definitions develop env_vars include
-include_concrete mirrors modules packages repos specs toolchains upstreams view
+concretizer compiler_mixing concretization_cache duplicates error_on_timeout externals force
+  os_compatible reuse splice static_analysis targets timeout unify enable_node_namespace
+concretizer/reuse? exclude from include roots
+concretizer/reuse/from/[]? exclude include path type
+concretizer/splice automatic explicit
+concretizer/splice/explicit/[] replacement target transitive
+
+mirrors/* access_pair access_token_variable autopush binary endpoint_url exclude_binary fetch
+  include_binary profile push signed source url view access_token
+mirrors/*/fetch access_pair access_token_variable endpoint_url exclude_binary include_binary
+  profile url view access_token
+mirrors/*/push access_pair access_token_variable endpoint_url exclude_binary include_binary
+  profile url view access_token
+
+toolchains/*/[]? spec when
+develop/* path spec
+view/* exclude group link link_dirs link_type projections root select
+repos/* branch commit destination git paths tag
+upstreams/* install_tree modules
+env_vars append_path prepend_path remove_path set unset
+config/sandbox allow_network allow_read allow_write enable
+cdash build-group project site url
+bootstrap/sources/[] metadata name description info type
+
+ci/pipeline-gen/[] any-job any-job-remove build-job build-job-remove cleanup-job cleanup-job-remove
+  copy-job copy-job-remove dynamic-mapping match_behavior noop-job noop-job-remove reindex-job
+  reindex-job-remove signing-job signing-job-remove submapping
+ci/pipeline-gen/[]/submapping/[] build-job build-job-remove match
+
+compilers/[] compiler
+compilers/[]/compiler alias environment extra_rpaths flags implicit_rpaths modules operating_system
+  paths spec target
+compilers/[]/compiler/environment append_path prepend_path remove_path set unset
+compilers/[]/compiler/flags cflags cppflags cxxflags fflags ldflags ldlibs
+compilers/[]/compiler/paths cc cxx f77 fc
+
+container depfile docker format images labels os_packages singularity strip template
+  extra_instructions
+container/images build final os spack
+container/images/spack ref resolve_sha url verify
+container/docker
+container/os_packages build command final update
+container/singularity help runscript startscript test
+
+modules/* arch_folder enable lmod prefix_inspections roots tcl use_view dotkit
+modules/*/*/* autoload conflict environment filter load prerequisites suffixes template
+modules/*/*/*/environment append_path prepend_path remove_path set unset
+modules/*/*/*/filter exclude_env_vars environment_blacklist
 """
-_OF_OLD_SPACK = "concretization gitlab-ci projections"
-SECTIONS_OF_SPACK = frozenset((*_OF_SPACK.split(), *_OF_OLD_SPACK.split()))
-"""The keys below `spack:`."""
-
-_OF_A_PACKAGE = """
-buildable compiler conflict externals package_attributes permissions prefer providers require target
-variants version
+"""The keys of each mapping, old ones last. A path has `*` for any key, `[]` for an item of a list,
+and `?` at its end where Spack reads over unknown keys. Mappings that are not here have any keys.
 """
-_OF_AN_OLD_PACKAGE = "modules paths"
-KEYS_OF_A_PACKAGE = frozenset((*_OF_A_PACKAGE.split(), *_OF_AN_OLD_PACKAGE.split()))
-"""The keys of a package, and of `all`, in `packages:`."""
 
-KEYS_OF_AN_EXTERNAL = frozenset(
-    ("dependencies", "extra_attributes", "id", "modules", "prefix", "spec")
+_ANY_KEYS = (
+    "modules/prefix_inspections",
+    # Before Spack 0.18, the kinds of modules were not in a named set.
+    "modules/dotkit",
+    "modules/lmod",
+    "modules/tcl",
+    "modules/*/*/filter_hierarchy_specs",
+    "modules/*/*/projections",
 )
-KEYS_OF_A_REQUIREMENT = frozenset(("any_of", "message", "one_of", "spec", "when"))
-_OF_CONCRETIZER = """
-compiler_mixing concretization_cache duplicates error_on_timeout externals force os_compatible reuse
-splice static_analysis targets timeout unify
+"""Mappings of other keys at paths where `*` stands in the table."""
+
+KEYS_OF_A_GROUP = frozenset(
+    ("exclude", "explicit", "group", "matrix", "needs", "override", "specs")
+)
+"""The keys of a mapping in `specs:` that is a group."""
+KEYS_OF_A_MATRIX = frozenset(("exclude", "matrix"))
+"""The keys of a mapping in a list of specs."""
+_OF_AN_INCLUDE = """
+branch commit git name optional path path_override_env_var paths prefer_modify sha256 tag when
+backwards_compat
 """
-KEYS_OF_CONCRETIZER = frozenset((*_OF_CONCRETIZER.split(), "enable_node_namespace"))
-KEYS_OF_REUSE = frozenset(("exclude", "from", "include", "roots"))
-KEYS_OF_A_SOURCE = frozenset(("exclude", "include", "path", "type"))
-
-SIMILAR = 0.75
-"""Least similarity of a misspelt key to a known one, as `difflib` computes it."""
+KEYS_OF_AN_INCLUDE = frozenset(_OF_AN_INCLUDE.split())
+"""The keys of a mapping in `include:`."""
 
 
-def unknown_keys(node: yaml.Node, known: Set[str]) -> tuple[str, ...]:
-    """Return the keys of a mapping that are unknown; other nodes have no keys.
+@dataclass(slots=True)
+class Place:
+    """A place in a configuration: its keys, None for any keys, and the places below it."""
 
-    Raises:
-        LineFault: an unknown key is similar to a known one.
-    """
-    pairs = node.value if isinstance(node, yaml.MappingNode) else []
-    unknown = []
-    for key_node, _ in pairs:
-        key, _ = key_of(key_node)
-        if key in known:
+    keys: frozenset[str] | None = None
+    is_open: bool = False
+    below: dict[str, Place] = field(default_factory=dict)
+
+    def at(self, path: str) -> Place:
+        """Return the place of a path below this one, made if there is none."""
+        place = self
+        for part in path.strip("/").split("/"):
+            if part:
+                place = place.below.setdefault(part, Place())
+        return place
+
+
+def _places() -> Place:
+    """Return the places of the table."""
+    root = Place()
+    # A line that is indented continues the one before it.
+    for line in _TABLE.replace("\n  ", " ").splitlines():
+        if not line:
             continue
-        similar = get_close_matches(key, sorted(known), n=1, cutoff=SIMILAR)
-        if similar:
-            raise fault_at(key_node, f"{key}: is an unknown key, expected {similar[0]}:")
-        unknown.append(key)
-    return tuple(unknown)
+        path, *keys = line.split()
+        place = root.at(path.rstrip("?"))
+        place.keys = frozenset(keys)
+        place.is_open = path.endswith("?")
+    for path in _ANY_KEYS:
+        root.at(path)
+    # What is below a package is below `all` too.
+    packages = root.at("packages")
+    packages.below["all"].below = packages.below["*"].below
+    return root
 
 
-def refuse_unknown_keys(node: yaml.Node, known: Set[str], example: str) -> None:
-    """Raise `LineFault` if a mapping has an unknown key; the message names an example."""
-    for key in unknown_keys(node, known):
-        raise fault_at(node, f"{key[:60]}: is an unknown key, expected {example}:")
-
-
-def note_on_unknown_keys(keys: Iterable[str], place: str) -> tuple[str, ...]:
-    """Return a note on unknown keys of a place such as `packages:`; none if there are none."""
-    names = ", ".join(sorted({key[:60] for key in keys}))
-    return (f"{place} unknown keys are ignored: {names}",) if names else ()
+ROOT = _places()
+"""The place of the value of `spack:`."""
+SECTIONS_OF_SPACK = ROOT.keys or frozenset()
+"""The keys below `spack:`."""

@@ -7,14 +7,21 @@ are its requirements and externals.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
 import yaml
 
-from spack_cache_db.bounded_yaml import compose, entries_of, fault_at, is_nothing, items_of, text_of
+from spack_cache_db.bounded_yaml import (
+    compose,
+    entries_of,
+    fault_at,
+    is_nothing,
+    items_of,
+    text_of,
+)
 from spack_cache_db.environments import (
     NOWHERE,
     TOP_KEYS,
@@ -37,7 +44,17 @@ from spack_cache_db.environments.includes import (
     resolved_path,
     sections_of,
 )
-from spack_cache_db.environments.known_keys import note_on_unknown_keys
+from spack_cache_db.environments.key_check import (
+    MOST_CHARACTERS,
+    nearest_key,
+    refuse_unknown_keys,
+    unknown_keys,
+)
+from spack_cache_db.environments.known_keys import (
+    KEYS_OF_A_GROUP,
+    KEYS_OF_A_MATRIX,
+    SECTIONS_OF_SPACK,
+)
 from spack_cache_db.environments.lockfile import read_lock_file
 from spack_cache_db.environments.requirements import (
     PackagesSection,
@@ -55,7 +72,8 @@ from spack_cache_db.spack.parser import legacy_reading
 MOST_PACKAGES = 100_000
 """Maximum of entries in `packages:` of all groups, each with those of the environment."""
 
-_GROUP_KEYS = {"group", "specs", "matrix", "exclude", "needs", "explicit", "override"}
+# The keys that a matrix has only as a group.
+_OF_GROUPS_ALONE = KEYS_OF_A_GROUP - KEYS_OF_A_MATRIX
 
 
 def read_manifest(
@@ -69,13 +87,32 @@ def read_manifest(
         entries = {} if top is None else entries_of(top, "an environment")
         section = next((entries[key] for key in TOP_KEYS if key in entries), None)
         if section is not None:
+            beside = _keys_beside(entries)
             environment = _SpackYaml(section, path, limits, surroundings, faults).specs()
+            environment = replace(environment, notes=(*beside, *environment.notes))
         elif top is not None and "packages" in entries and "specs" not in entries:
             environment = _SpackYaml(top, path, limits, surroundings, faults).packages()
         else:
             raise LineFault(1, "has no key spack:, expected a spack.yaml, or one spec on each line")
     faults.raise_any()
     return environment
+
+
+def _keys_beside(entries: Mapping[str, yaml.Node]) -> tuple[str, ...]:
+    """Return a note on other keys beside `spack:`, which have anchors, or are of other tools.
+
+    Raises:
+        LineFault: one is like a section of Spack's, whose requirements would be skipped.
+    """
+    others = sorted(entries.keys() - set(TOP_KEYS))
+    for key in others:
+        section = nearest_key(key, SECTIONS_OF_SPACK)
+        if section:
+            message = f"{key}: is beside spack:, expected {section}: below spack:"
+            raise fault_at(entries[key], message)
+    if not others:
+        return ()
+    return (f"keys beside spack: are ignored: {', '.join(others)[:MOST_CHARACTERS]}",)
 
 
 class _SpecGroup(NamedTuple):
@@ -146,6 +183,7 @@ class _SpackYaml:
         locked: list[LockedSpec] = []
         with self._faults.collected():
             locked += self._locked()
+        self._faults.add(self._configuration.faults)
         notes = tuple(self._notes(settings, specs))
         return Environment(tuple(specs), notes, tuple(locked))
 
@@ -157,6 +195,7 @@ class _SpackYaml:
         with self._faults.collected():
             if len(specs) > limit:
                 raise LineFault(0, f"stands for more than {limit:,} specs")
+        self._faults.add(self._configuration.faults)
         specs = tuple(replace(spec, reuse=settings.reuse) for spec in specs)
         return Environment(specs, (*self._include_notes(), *settings.notes))
 
@@ -193,13 +232,12 @@ class _SpackYaml:
         alone: list[yaml.Node] = []
         for item in items_of(node, "specs"):
             entries = entries_of(item, "a spec") if isinstance(item, yaml.MappingNode) else {}
-            if not entries.keys() & {"group", "specs", "override"}:
+            if not entries.keys() & _OF_GROUPS_ALONE:
                 alone.append(item)
                 continue
             yield _SpecGroup(_list(alone, node))
             alone = []
-            if unknown := entries.keys() - _GROUP_KEYS:
-                raise fault_at(item, f"{min(unknown)}: is an unknown key, expected specs:")
+            refuse_unknown_keys(item, KEYS_OF_A_GROUP)
             yield self._group(entries, item)
         yield _SpecGroup(_list(alone, node))
 
@@ -208,6 +246,9 @@ class _SpackYaml:
         override = None
         if "override" in entries:
             override = entries_of(entries["override"], "packages")
+            unknown = unknown_keys(entries["override"])
+            self._configuration.faults += unknown.faults
+            self._configuration.notes += unknown.notes
         if "specs" in entries:
             return _SpecGroup(entries["specs"], name, override)
         if "matrix" not in entries:
@@ -294,7 +335,7 @@ class _SpackYaml:
 
     def _include_notes(self) -> Iterator[str]:
         """Yield a note on unknown sections, and on each kind of unread include."""
-        yield from note_on_unknown_keys(self._configuration.unknown, "spack:")
+        yield from self._configuration.notes
         for reason, paths in (
             ("missing", self._configuration.missing),
             ("left out, because their when: is unknown", self._configuration.undecided),

@@ -37,13 +37,6 @@ from spack_cache_db.environments import (
     ways,
 )
 from spack_cache_db.environments.externals import external_meets, read_externals, spec_at
-from spack_cache_db.environments.known_keys import (
-    KEYS_OF_A_PACKAGE,
-    KEYS_OF_A_REQUIREMENT,
-    note_on_unknown_keys,
-    refuse_unknown_keys,
-    unknown_keys,
-)
 from spack_cache_db.environments.reuse_rules import DeclaredExternal
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
@@ -136,13 +129,11 @@ def read_packages(node: yaml.Node, parse: Parser = parse_query) -> PackagesSecti
     conflicts: dict[str, tuple[Requirement, ...]] = {}
     preferred: dict[str, tuple[Requirement, ...]] = {}
     weakly_preferred: set[str] = set()
-    unknown: list[str] = []
     externals: dict[str, yaml.Node] = {}
     buildable: dict[str, bool] = {}
     providers = dict(PROVIDERS)
     for package, section in entries_of(node, "packages").items():
         all_entries = entries_of(section, "the entry of the package")
-        unknown += unknown_keys(section, KEYS_OF_A_PACKAGE)
         entries = {key: value for key, value in all_entries.items() if not is_nothing(value)}
         weakly_preferred |= entries.keys() & set(PREFERENCES)
         if "externals" in entries:
@@ -167,9 +158,9 @@ def read_packages(node: yaml.Node, parse: Parser = parse_query) -> PackagesSecti
                 names = frozenset(name[0] for name in map(_NAME.match, texts) if name)
                 providers[virtual] = providers.get(virtual, frozenset()) | names
     keys = ", ".join(key for key in PREFERENCES if key in weakly_preferred)
-    notes = note_on_unknown_keys(unknown, "packages:")
+    notes: tuple[str, ...] = ()
     if keys:
-        notes += (f"packages: {keys}: preferences exclude no binary and are ignored",)
+        notes = (f"packages: {keys}: preferences exclude no binary and are ignored",)
     rules = PackageRules(required, conflicts, preferred)
     return PackagesSection(rules, read_externals(externals, parse), buildable, notes, providers)
 
@@ -198,7 +189,6 @@ def _requirements(
         if group is None:
             advice = "" if entries.keys() & {"message", "when"} else quoting_advice(item)
             raise fault_at(item, advice or f"expected {kind} with the key {' or '.join(groups)}")
-        refuse_unknown_keys(item, KEYS_OF_A_REQUIREMENT, group)
         specs = [entries["spec"]] if group == "spec" else items_of(entries[group], "specs")
         yield Requirement(
             tuple(spec_at(spec, parse) for spec in specs),

@@ -23,6 +23,8 @@ from spack_cache_db.bounded_yaml import (
     text_of,
 )
 from spack_cache_db.environments import Limits, UserSpec, read_spec, too_long
+from spack_cache_db.environments.key_check import unknown_key_message
+from spack_cache_db.environments.known_keys import KEYS_OF_A_MATRIX
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
@@ -178,11 +180,13 @@ class SpecLists:
     def _matrix(self, node: yaml.Node) -> tuple[Item, ...]:
         """Return a matrix, empty if one of its rows is."""
         entries, line = entries_of(node, "a spec or a matrix"), line_of(node)
-        unknown = entries.keys() - {"matrix", "exclude"}
-        if unknown or "matrix" not in entries:
-            problem = f"{min(unknown)}: is an unknown key" if unknown else "this is not a matrix"
-            advice = quoting_advice(node) if unknown else ""
-            raise LineFault(line, advice or f"{problem}, expected matrix: and exclude:")
+        unknown = entries.keys() - KEYS_OF_A_MATRIX
+        if unknown:
+            advice = quoting_advice(node)
+            message = unknown_key_message(min(unknown), KEYS_OF_A_MATRIX)
+            raise fault_at(node, advice or message)
+        if "matrix" not in entries:
+            raise fault_at(node, "this is not a matrix, expected matrix: and exclude:")
         row_nodes = items_of(entries["matrix"], "rows")
         if len(row_nodes) > MOST_ROWS:
             message = f"this matrix has {len(row_nodes):,} rows, expected at most {MOST_ROWS}"
