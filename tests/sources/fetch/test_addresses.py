@@ -1,9 +1,10 @@
 """URLs, their releases and stacks, maps of URLs, and manifests of releases."""
 
 import json
+import re
 
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from spack_cache_db.sources.fetch.addresses import (
@@ -180,11 +181,45 @@ def test_no_message_has_a_password(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["oci://host:5000/name@sha256:abc", "https://host/a@b", "https://[::1]:80/a@b"]
+    "url",
+    [
+        "oci://host:5000/name@sha256:abc",
+        "https://host/a@b",
+        "https://[::1]:80/a@b",
+        "https://host:80/a@b",
+        "http://minio:9000/bucket/view@2026/@x",
+        "https://mirror.example.org:8443/a:b@c",
+        "https://10.0.0.1:65535/@",
+    ],
 )
 def test_other_parts_of_a_url_are_shown(url: str) -> None:
     """A digest of an image, or a path with an `@`, is no login."""
     assert shown(url) == url
+
+
+NAMES = st.text("abc019.-", min_size=1)
+PATHS = st.text("ab01/@:.", max_size=20)
+WEB_PORTS = st.sampled_from([80, 443]) | st.integers(1024, 65535)
+PORT_LIKE = re.compile(r"(?:80|443|[1-9]\d{3,4})[/?#]")
+
+
+@given(host=NAMES, port=WEB_PORTS, path=PATHS)
+def test_a_port_is_no_password(host: str, port: int, path: str) -> None:
+    """A URL of a web server is shown as it is, whatever its path."""
+    url = f"https://{host}:{port}/{path}"
+    assert shown(url) == url
+
+
+@given(
+    user=st.text("abc.1-", max_size=5),
+    password=st.text("01289sS!/?#:@%", min_size=1, max_size=20),
+    host=st.text("xyz", min_size=1),
+    path=st.text("xyz/", max_size=9),
+)
+def test_no_password_is_shown(user: str, password: str, host: str, path: str) -> None:
+    """Nothing between the colon and the last `@` is shown, unless it begins like a port."""
+    assume(not PORT_LIKE.match(password))
+    assert shown(f"https://{user}:{password}@{host}/{path}") == f"https://{host}/{path}"
 
 
 def test_a_bucket_with_capitals_keeps_them() -> None:
