@@ -13,6 +13,7 @@ import click
 from attacks.addresses import addresses
 from attacks.archives import archives
 from attacks.builder import run
+from attacks.combinations import combinations
 from attacks.databases import databases
 from attacks.folders import folders
 from attacks.headers import headers
@@ -43,6 +44,7 @@ SERVED: dict[str, Callable[[Target, float], Outcome]] = {
     "disconnects": disconnects,
     "headers": headers,
     "addresses": addresses,
+    "combinations": combinations,
     "neighbours": neighbours,
     "nginx": behind_nginx,
 }

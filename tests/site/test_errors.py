@@ -34,6 +34,10 @@ UNREADABLE_ADDRESSES = (
         for each in ([1], {}, None, 1, {"table": 1}, {"table": "builds"})
     ),
     f"{TABLE}?_through=" + "[" * 3_000,
+    f'{TABLE}?_through={{"table":null,"column":"id","value":1}}',
+    f'{TABLE}?_through={{"table":"specs","column":["id"],"value":1}}',
+    f'{TABLE}?_through={{"table":"specs","column":"id","value":{{}}}}',
+    f'{TABLE}.json?_through={{"table":"specs","column":"id"}}',
     f"{TABLE}?id__in=" + "[" * 3_000,
     "/spack-cache/specs?_where=%00",
     "/spack-cache/specs?_sort=nope",

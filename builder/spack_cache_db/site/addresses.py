@@ -172,9 +172,24 @@ def _check_table(site: Site, request: Request, table: str) -> Answer | None:
             raise BadAddress(f"{name}: a number has at most {_MOST_DIGITS} digits")
         if name == STACK_FACET and STACK_LISTS.get(table) != value:
             raise BadAddress(f"{STACK_FACET}={value}: only {_STACK_COLUMNS} are lists of stacks")
+        if name == "_through":
+            _check_through(value)
     _check_search(table, pairs)
     kinds = {**KINDS, "name": (NAMES[table],)} if table in NAMES else KINDS
     return respelled(site, request, pairs, None, kinds)
+
+
+def _check_through(text: str) -> None:
+    """Check the JSON of a filter through another table, whose names Datasette takes unseen."""
+    try:
+        through = json.loads(text)
+    except (ValueError, RecursionError):
+        through = None
+    fields = through if isinstance(through, dict) else {}
+    has_names = all(isinstance(fields.get(name), str) for name in ("table", "column"))
+    if not has_names or not isinstance(fields.get("value"), str | int | float):
+        expected = '{"table": "…", "column": "…", "value": "…"}'
+        raise BadAddress(f"_through is not valid; expected {expected}")
 
 
 def _check_search(table: str, pairs: Pairs) -> None:
