@@ -121,6 +121,8 @@ bench-site: $(VENV)/test.done
 # versions that pyproject.toml allows; these have wheels for Python 3.11 only.
 COMPILE := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --only-binary :all: \
 	--custom-compile-command "make lock" $(UPGRADE)
+# What a test installs beside the packages of test.lock is without these.
+TESTED = $(shell sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package \1/p' requirements/test.lock)
 PYTHONS := 3.11 3.12 3.13 3.14
 PLATFORMS := x86_64-manylinux_2_28 aarch64-manylinux_2_28 x86_64-apple-darwin aarch64-apple-darwin
 lock: $(VENV)/test.done
@@ -130,7 +132,7 @@ lock: $(VENV)/test.done
 	$(COMPILE) -o requirements/datasette1.lock pyproject.toml --extra all --group test --group bench --group datasette1
 	$(COMPILE) --resolution lowest-direct -o requirements/oldest.lock pyproject.toml --all-extras
 	$(COMPILE) -o requirements/dask.lock pyproject.toml --extra dask -c requirements/test.lock
-	$(COMPILE) --no-deps -o requirements/plugins.lock --group pyproject.toml:plugins
+	$(COMPILE) -o requirements/plugins.lock --group pyproject.toml:plugins -c requirements/test.lock $(TESTED)
 	$(COMPILE) -o requirements/spack.lock --group pyproject.toml:spack
 	for lock in $(filter-out requirements/oldest.lock requirements/plugins.lock,$(wildcard requirements/*.lock)); do for python in $(PYTHONS); do for platform in $(PLATFORMS); do \
 		$(BIN)/uv pip install -q --dry-run --target $(VENV)/none --only-binary :all: --require-hashes \

@@ -36,8 +36,9 @@ def open_files(number: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def install_plugins(folder: Path) -> None:
-    """Install the packages of plugins.lock, without dependencies, into a folder."""
-    lock = ROOT / "requirements" / "plugins.lock"
+def install_plugins(folder: Path, *packages: str) -> None:
+    """Install packages of plugins.lock into a folder, without dependencies; all unless named."""
+    lock = str(ROOT / "requirements" / "plugins.lock")
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--require-hashes"]
-    completed([*pip, "--target", str(folder), "-r", str(lock)], check=True)
+    wanted = [*packages, "-c", lock] if packages else ["-r", lock]
+    completed([*pip, "--target", str(folder), *wanted], check=True)

@@ -116,7 +116,7 @@ def test_without_the_client_a_sentence_says_so(
 def server(samples_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """A server with the client, below a base, with a page that hangs."""
     libraries = tmp_path / "libraries"
-    install_plugins(libraries)
+    install_plugins(libraries, "prometheus-client")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(libraries), *sys.path)))
     plugins = tmp_path / "plugins"
     plugins.mkdir()

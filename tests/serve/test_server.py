@@ -43,6 +43,13 @@ def hang():
 def register_routes():
     return [("^/hang$", hang)]
 """
+BROKEN_PLUGIN = """
+from datasette import hookimpl
+
+@hookimpl
+def startup():
+    raise LookupError("no such service")
+"""
 SMALL = 4096
 BIG = 20_000_000
 
@@ -203,6 +210,19 @@ def test_a_request_that_hangs_is_ended_with_a_line(file: Path, tmp_path: Path) -
         assert ended[0].endswith(": GET /hang?a=b")
         assert server.get("/").status_code == 200
         assert re.search(r'"GET / HTTP/1.1" 200 \d+ms \d+', server.log.read_text())
+
+
+def test_a_plugin_that_fails_is_named_before_anybody_is_served(file: Path, tmp_path: Path) -> None:
+    """Its hook `startup` is called first, as the command `datasette` does."""
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "broken.py").write_text(BROKEN_PLUGIN, encoding="utf-8")
+    command = [sys.executable, "-m", "spack_cache_db", "serve", str(file), "--port", "0"]
+    outcome = completed([*command, "--plugins-dir", str(plugins)])
+
+    assert outcome.returncode == 2
+    assert "a plugin fails at the first page: LookupError: no such service" in outcome.stderr
+    assert "Traceback" not in outcome.stderr
 
 
 def test_too_many_visitors_are_told_to_come_back(file: Path) -> None:

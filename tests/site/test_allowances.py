@@ -1,6 +1,7 @@
 """site.allowances: what other plugins may do here; without a configuration it is nothing."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,8 @@ pytestmark = pytest.mark.slow
 OPEN = {"open_paths": ["/-/wrapped"], "csp": {"script-src": ["'unsafe-eval'"]}}
 DOUBLED = f"{SQL}.json?sql=select+twice(21)+as+answer&_shape=array"
 PLUGINS = (
-    *("auth-passwords", "block-robots", "copyable", "jellyfish", "schema-versions", "search-all"),
-    "vega",
+    *("auth-passwords", "block-robots", "copyable", "dashboards", "graphql", "jellyfish", "mcp"),
+    *("schema-versions", "search-all", "vega"),
 )
 SECRET_HASH = (
     "pbkdf2_sha256$480000$8754f7dbddf2a3b256957b42855910ba"
@@ -37,6 +38,22 @@ SECRET_HASH = (
 """Of the password `secret`, as the plugin for passwords makes it."""
 PASSWORDS = "  datasette-auth-passwords: {staff_password_hash: {$env: STAFF_PASSWORD_HASH}}"
 
+DASHBOARDS = """
+  datasette-dashboards:
+    cache:
+      title: Binaries of the cache
+      charts:
+        count:
+          title: All
+          db: spack-cache
+          query: SELECT count(*) AS binaries FROM builds
+          library: metric
+          display: {field: binaries}
+"""
+APART = "apart"
+"""The folder of a plugin that is not loaded with the others, because it changes addresses."""
+MCP_VERSION = "2026-07-28"
+"""The first version of the Model Context Protocol without sessions."""
 
 KNOWN = "an exception that the plugin answers itself"
 OWN_HEAD = (
@@ -96,6 +113,28 @@ class Mine:
         conn.create_function("twice", 1, lambda value: 2 * value)
 
     @hook
+    def asgi_wrapper(self) -> Any:
+        """Have responses with data cached, and answer an address that is not registered."""
+
+        def wrap(app: Any) -> Any:
+            async def wrapped(scope: Any, receive: Any, send: Any) -> None:
+                async def cached(message: Any) -> None:
+                    is_data = scope.get("path", "").startswith("/spack-cache")
+                    if is_data and message["type"] == "http.response.start":
+                        header = (b"cache-control", b"max-age=31536000")
+                        message = {**message, "headers": [*message["headers"], header]}
+                    await send(message)
+
+                if scope.get("path") == "/-/wrapped":
+                    await Response.text("wrapped").asgi_send(cached)
+                else:
+                    await app(scope, receive, cached)
+
+            return wrapped
+
+        return wrap
+
+    @hook
     def skip_csrf(self) -> bool:
         """Take a form from anywhere."""
         return True
@@ -141,6 +180,22 @@ async def test_a_fault_of_a_plugin_is_not_one_of_the_address(database: Path) -> 
 
         assert answer.status_code == 500, path
         assert "unexpected error" in answer.text
+
+
+@pytest.mark.asyncio
+@pytest.mark.usefixtures("mine")
+async def test_wrappers_of_plugins_are_inside_the_sites(database: Path) -> None:
+    """Limits and headers hold for their responses, and they cannot have errors cached."""
+    closed = await get(allowing(database, {}), "/-/wrapped")
+    opened = await get(allowing(database, OPEN), "/-/wrapped")
+    failed = await get(allowing(database, {}), "/spack-cache/packages?no_such=1")
+    table = await get(allowing(database, {}), "/spack-cache/releases")
+
+    assert closed.status_code == 404
+    assert (opened.status_code, opened.text) == (200, "wrapped")
+    assert "frame-ancestors 'none'" in opened.headers["content-security-policy"]
+    assert failed.headers["cache-control"] == "no-store"
+    assert table.headers["cache-control"] == "max-age=31536000"
 
 
 @pytest.mark.asyncio
@@ -216,6 +271,9 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with real plugins of Datasette, as plugins.lock names them."""
     folder = tmp_path_factory.mktemp("plugins")
     install_plugins(folder)
+    (folder / APART).mkdir()
+    for path in folder.glob("datasette_hashed_urls*"):
+        path.rename(folder / APART / path.name)
     return folder
 
 
@@ -226,7 +284,8 @@ def test_real_plugins_work_as_documented(
     """With the documented configuration, pages, forms, SQL functions and charts work in `serve`."""
     text = (ROOT / "docs" / "site-reference.md").read_text(encoding="utf-8")
     config = tmp_path / "metadata.yml"
-    config.write_text(text.split("```yaml\n")[1].split("```")[0] + PASSWORDS, encoding="utf-8")
+    documented = text.split("```yaml\n")[1].split("```")[0]
+    config.write_text(documented + PASSWORDS + DASHBOARDS, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", f"{plugins}:{ROOT / 'builder'}")
     monkeypatch.setenv("STAFF_PASSWORD_HASH", SECRET_HASH)
     with serving(database, "--metadata", str(config), temporary=tmp_path) as server:
@@ -247,6 +306,20 @@ def test_real_plugins_work_as_documented(
         assert fuzzy.json()["rows"] == [[1]]
         assert ask.get("/-/threads").status_code == 404
 
+        # A dashboard, with the address from which its script reads the numbers.
+        dashboard = ask.get("/-/dashboards/cache")
+        assert "Binaries of the cache" in dashboard.text
+        assert "/static/site.css" in dashboard.text
+        query = {"query": '{packages(filter: {name: {eq: "hdf5"}}) {nodes {name spec_count}}}'}
+        (package,) = ask.post("/graphql", json=query).json()["data"]["packages"]["nodes"]
+        assert package["name"] == "hdf5"
+
+        # Any process answers an assistant.
+        for _ in range(8):
+            assert rows_for_assistant(ask, "SELECT name FROM packages WHERE name = 'hdf5'") == [
+                {"name": "hdf5"}
+            ]
+
         # Log in and out again; any process knows the login of another one.
         for form, path in (
             ({"username": "staff", "password": "secret"}, "/-/login"),
@@ -257,6 +330,63 @@ def test_real_plugins_work_as_documented(
             assert ask.post(path, data={**form, "csrftoken": token}).status_code == 302
             menus = {"Log out" in ask.get("/about").text for _ in range(8)}
             assert menus == {path == "/-/login"}
+
+
+def rows_for_assistant(ask: httpx.Client, sql: str) -> Any:
+    """Call the tool of datasette-mcp that runs SQL, as a client without a session does."""
+    names = "io.modelcontextprotocol"
+    about = {
+        f"{names}/protocolVersion": MCP_VERSION,
+        f"{names}/clientInfo": {"name": "tests", "version": "1"},
+        f"{names}/clientCapabilities": {},
+    }
+    tool = {"name": "execute_sql", "arguments": {"database": "spack-cache", "sql": sql}}
+    headers = {
+        "accept": "application/json, text/event-stream",
+        "mcp-protocol-version": MCP_VERSION,
+        "mcp-method": "tools/call",
+        "mcp-name": "execute_sql",
+    }
+    request = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"_meta": about, **tool},
+    }
+    answer = ask.post("/-/mcp", headers=headers, json=request)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["result"]["structuredContent"]["rows"]
+
+
+@pytest.mark.skipif(not IS_065, reason="tried with Datasette 0.65")
+def test_addresses_with_a_hash_change_with_the_database(
+    database: Path,
+    samples_file: Path,
+    plugins: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """datasette-hashed-urls redirects to the hash of the open database; addresses are checked."""
+    monkeypatch.setenv("PYTHONPATH", f"{plugins / APART}:{ROOT / 'builder'}")
+    served = tmp_path / "served.db"
+    shutil.copy(database, served)
+    with serving(served, temporary=tmp_path) as server:
+        first = server.get("/spack-cache/packages").headers["location"]
+        table = server.get(first)
+        wrong = server.get(f"{first}?no_such=1")
+        page = server.get("/package/hdf5")
+        shutil.copy(samples_file, tmp_path / "next.db")
+        (tmp_path / "next.db").rename(served)
+        second = server.get("/spack-cache/packages").headers["location"]
+
+        assert re.fullmatch(r"/spack-cache-[0-9a-f]{7}/packages", first)
+        assert table.headers["cache-control"] == "max-age=31536000, public"
+        assert wrong.status_code == 400
+        assert wrong.headers["cache-control"] == "no-store"
+        assert first.rpartition("/")[0] in page.text
+        assert second != first
+        assert server.get(second).status_code == 200
+        assert server.get(first).headers["location"] == second
 
 
 @pytest.mark.asyncio(loop_scope="session")

@@ -18,6 +18,7 @@ from spack_cache_db.database_file import open_database
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.serve.datasette_app import SiteDatasette, SiteOptions, datasette_of
 from spack_cache_db.site.log import log
+from spack_cache_db.site.plugin_routes import is_in_plugin
 
 SETTLED_SECONDS = 2.0
 """A file that is overwritten in place is not read before it has been unchanged for so long."""
@@ -174,7 +175,13 @@ def _opened(path: Path, options: SiteOptions) -> Opened:
     # Datasette does not notice that inspect data belong to another file.
     datasette = datasette_of(path, current_inspection(path), options)
     app = datasette.app()
-    status = asyncio.run(_first_status(app))
+    try:
+        status = asyncio.run(_first_status(datasette, app))
+    except Exception as error:
+        if not is_in_plugin(error):
+            raise
+        fault = f"{type(error).__name__}: {error}"
+        raise DatabaseError(f"{path}: a plugin fails at the first page: {fault}") from error
     if identity is None or identity != identity_of(path):
         raise DatabaseError(f"{path}: it changes while it is opened")
     if status >= 500:
@@ -182,8 +189,11 @@ def _opened(path: Path, options: SiteOptions) -> Opened:
     return Opened(identity, datasette, app)
 
 
-async def _first_status(app: Any) -> int:
+async def _first_status(datasette: SiteDatasette, app: Any) -> int:
     """Return the status of `/`. Making it opens the database, and reads what each page needs."""
+    # As the command `datasette` does. Otherwise Datasette calls the hook after the first request
+    # has reached the wrappers of plugins.
+    await datasette.invoke_startup()
     statuses = []
 
     async def receive() -> dict[str, Any]:

@@ -73,6 +73,17 @@ def name_of(datasette: Any) -> str | None:
     return next((database.name for database in catalogues(datasette)), None)
 
 
+def name_of_route(datasette: Any, route: str) -> str | None:
+    """Return the name of the database that our pages read if this is its part of addresses.
+
+    A plugin may add a hash to that part, which is otherwise the name.
+    """
+    name = name_of(datasette)
+    if name is None or datasette.get_database(name).route != route:
+        return None
+    return name
+
+
 def is_site(datasette: Any) -> bool:
     """Return whether a Datasette shows our pages."""
     folder = datasette.plugins_dir

@@ -25,7 +25,7 @@ from spack_cache_db.site.answers import (
     Request,
     refused,
 )
-from spack_cache_db.site.catalogues import may_view, metadata_of, name_of
+from spack_cache_db.site.catalogues import may_view, metadata_of, name_of_route
 from spack_cache_db.site.error_pages import answer_error
 from spack_cache_db.site.own_pages import run_page
 from spack_cache_db.site.plugin_routes import is_of_plugin
@@ -245,8 +245,9 @@ async def check_addresses(
     """
     path, query = asgi.Request(scope, None).path, scope["query_string"].decode("latin-1")
     match = _DATA.fullmatch(path) if query else None
-    database, name = map(tilde_decode, match.groups() if match else ("", ""))
-    if database == name_of(datasette):
+    route, name = map(tilde_decode, match.groups() if match else ("", ""))
+    database = name_of_route(datasette, route)
+    if database is not None:
         canned = metadata_of(datasette, database).get("queries", {}).get(name)
         # Those of the owner, which have no group, take any fields.
         fields = canned.get("params") if isinstance(canned, dict) and "group" in canned else None

@@ -189,9 +189,12 @@ def skip_csrf(datasette: Any, scope: dict[str, Any]) -> bool:
     return is_reading and is_site(datasette)
 
 
-@hook
+@hook(trylast=True)
 def asgi_wrapper(datasette: Any) -> Callable[[middleware.App], middleware.App]:
-    """Wrap Datasette's application in `WRAPPERS`."""
+    """Wrap Datasette's application in `WRAPPERS`, around those of all plugins.
+
+    So limits and headers hold for responses of plugins, and errors are not cached.
+    """
 
     def wrap(app: middleware.App) -> middleware.App:
         # uvicorn recognizes an application by its being a coroutine function.
