@@ -18,7 +18,6 @@ from typing import Any
 from urllib.parse import unquote
 
 from a2wsgi import ASGIMiddleware
-from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from spack_cache_db.serve.metrics import METRICS, Counters, Refusal, class_of, metrics
 from spack_cache_db.serve.served import Identity, Served
@@ -129,7 +128,9 @@ class Application:
         self._listener = listener
         self._hosts = hosts
         self._announce = announce
-        self._proxy = proxy
+        self._app: Any = self._datasette
+        if proxy is not None:
+            self._app = _behind(proxy, self._datasette)
         self._counters = counters
         self._task: asyncio.Task[None] | None = None
         self._is_whole = False
@@ -139,10 +140,7 @@ class Application:
     def join(self, process: Process) -> None:
         """Begin to answer in a process; a thread of it runs the event loop of Datasette."""
         self._process = process
-        app: Any = self._datasette
-        if self._proxy is not None:
-            app = ProxyHeadersMiddleware(app, trusted_hosts=self._proxy)
-        self._middleware: Any = ASGIMiddleware(app)
+        self._middleware: Any = ASGIMiddleware(self._app)
         self._served.while_opening = process.kept_alive
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterator[bytes]:
@@ -283,6 +281,14 @@ def sent(answer: Answer, environ: Environ, start: StartResponse) -> bytes:
     headers = [*answer.headers, ("cache-control", "no-store"), *PLAIN_HEADERS]
     start(status, headers)
     return b"" if environ["REQUEST_METHOD"] == "HEAD" else answer.body
+
+
+def _behind(proxy: str, app: Any) -> Any:
+    """Return an application that believes the headers of a proxy."""
+    # Most servers do not need uvicorn, whose import takes longer than most pages.
+    from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+    return ProxyHeadersMiddleware(app, trusted_hosts=proxy)
 
 
 def _unavailable(sentence: str) -> Answer:
