@@ -14,7 +14,7 @@ from datasette.app import Datasette
 from spack_cache_db.build import build
 from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.serve.datasette_app import site_settings
-from spack_cache_db.site.answers import Answer, Request, Site, SiteSettings
+from spack_cache_db.site.answers import PageRequest, PageResponse, Site, SiteSettings
 from spack_cache_db.site.routes import respond, route_of
 from spack_cache_db.site.sandbox import sql_functions, statements
 from tests.many import build_many
@@ -71,12 +71,12 @@ def own_site(database: Path) -> Iterator[Site]:
     found.conn.close()
 
 
-def asked_of(found: Site, address: str) -> Answer:
+def asked_of(found: Site, address: str) -> PageResponse:
     """Return the whole answer to an address, all of its parts together."""
     path, _, query = address.partition("?")
     number = route_of(path)
     assert number is not None
-    request = Request(path, query)
+    request = PageRequest(path, query)
     answer = respond(found, number, request)
     while answer.following is not None:
         part = respond(found, number, replace(request, first=answer.following))

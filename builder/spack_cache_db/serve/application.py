@@ -21,7 +21,7 @@ from a2wsgi import ASGIMiddleware
 
 from spack_cache_db.serve.metrics import METRICS, Counters, Refusal, class_of, metrics
 from spack_cache_db.serve.served import Identity, Served
-from spack_cache_db.site.answers import Answer, refused
+from spack_cache_db.site.answers import PageResponse, refused
 from spack_cache_db.site.log import log_error
 
 Environ = dict[str, Any]
@@ -196,7 +196,7 @@ class Application:
             if not is_ended:
                 self._process.end()
 
-    def _own_answer(self, environ: Environ) -> Answer | None:
+    def _own_answer(self, environ: Environ) -> PageResponse | None:
         """Return the response to a request that Datasette does not get; None if it gets it."""
         refusal = self._refusal(environ)
         if refusal is not None:
@@ -206,7 +206,7 @@ class Application:
             return metrics(self._counters, self._served.path)
         return None
 
-    def _refusal(self, environ: Environ) -> Answer | None:
+    def _refusal(self, environ: Environ) -> PageResponse | None:
         """Return the response to a request that the server refuses; None if it does not."""
         # An address as in `GET http://host/path` would be another path for Datasette.
         target = environ.get("RAW_URI", "")
@@ -275,7 +275,7 @@ class Application:
         self._living = app
 
 
-def sent(answer: Answer, environ: Environ, start: StartResponse) -> bytes:
+def sent(answer: PageResponse, environ: Environ, start: StartResponse) -> bytes:
     """Begin a response, and return its body, which HEAD does not have."""
     status = f"{answer.status} {HTTPStatus(answer.status).phrase}"
     headers = [*answer.headers, ("cache-control", "no-store"), *PLAIN_HEADERS]
@@ -291,7 +291,7 @@ def _behind(proxy: str, app: Any) -> Any:
     return ProxyHeadersMiddleware(app, trusted_hosts=proxy)
 
 
-def _unavailable(sentence: str) -> Answer:
+def _unavailable(sentence: str) -> PageResponse:
     answer = refused(sentence, None, 503)
     return answer._replace(headers=(*answer.headers, ("retry-after", str(RETRY_AFTER_SECONDS))))
 

@@ -19,7 +19,7 @@ from spack_cache_db.database_file import looked_at
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.database import connected, select
 from spack_cache_db.schema import AS_OF
-from spack_cache_db.site.answers import Answer, data, refused
+from spack_cache_db.site.answers import PageResponse, data, refused
 from spack_cache_db.site.health import FACTS, days_since
 from spack_cache_db.site.routes import route_of
 
@@ -154,7 +154,7 @@ class Counters:
         return sum(self._numbers[_POSITIONS[key] :: len(_POSITIONS)])
 
 
-def metrics(counters: Counters, database: Path) -> Answer:
+def metrics(counters: Counters, database: Path) -> PageResponse:
     """Return the response to `/-/metrics`: status 404 if prometheus-client is not installed."""
     try:
         client = import_module("prometheus_client")

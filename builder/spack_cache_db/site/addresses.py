@@ -16,7 +16,7 @@ from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.configurations import specs_beginning
 from spack_cache_db.query.names import hint, read_spellings, scope_of, spec_of_hash
 from spack_cache_db.schema import FULL_TEXT, VIEWS
-from spack_cache_db.site.answers import Answer, BadAddress, Request, Site, data, refused
+from spack_cache_db.site.answers import BadAddress, PageRequest, PageResponse, Site, data, refused
 from spack_cache_db.site.stack_facet import STACK_FACET
 from spack_cache_db.site.table_actions import STACK_LISTS
 
@@ -72,7 +72,7 @@ def near(name: str, names: Iterable[str]) -> str:
     return hint(name, names, f"known: {', '.join(names) or 'none'}")
 
 
-def check_fields(request: Request, fields: Collection[str]) -> None:
+def check_fields(request: PageRequest, fields: Collection[str]) -> None:
     """Raise `BadAddress` for an unknown field in the address of one of our own pages.
 
     Other sites add fields to their links (`utm_source`). Pages ignore these unless they look like
@@ -86,8 +86,12 @@ def check_fields(request: Request, fields: Collection[str]) -> None:
 
 
 def respelled(
-    site: Site, request: Request, pairs: Pairs, match: re.Match[str] | None, kinds: Kinds = KINDS
-) -> Answer | None:
+    site: Site,
+    request: PageRequest,
+    pairs: Pairs,
+    match: re.Match[str] | None,
+    kinds: Kinds = KINDS,
+) -> PageResponse | None:
     """Return a redirect to the usual spelling of all names; None if the request has that.
 
     Args:
@@ -118,7 +122,9 @@ def respelled(
 RIGHT = data("", "text")
 
 
-def check_data(site: Site, request: Request, name: str, fields: Collection[str] | None) -> Answer:
+def check_data(
+    site: Site, request: PageRequest, name: str, fields: Collection[str] | None
+) -> PageResponse:
     """Return the answer to a wrong address of a table or canned query; `RIGHT` to a right one.
 
     Args:
@@ -137,7 +143,7 @@ def check_data(site: Site, request: Request, name: str, fields: Collection[str] 
     return moved or RIGHT
 
 
-def _check_query(site: Site, request: Request, fields: Collection[str]) -> Answer | None:
+def _check_query(site: Site, request: PageRequest, fields: Collection[str]) -> PageResponse | None:
     """Return a redirect to whole hashes and usual names; raises for unknown fields and names."""
     lookups, pairs = site.lookups, []
     for field, value in request.pairs:
@@ -153,7 +159,7 @@ def _check_query(site: Site, request: Request, fields: Collection[str]) -> Answe
     return respelled(site, request, pairs, None)
 
 
-def _check_table(site: Site, request: Request, table: str) -> Answer | None:
+def _check_table(site: Site, request: PageRequest, table: str) -> PageResponse | None:
     """Return a redirect to the usual names; raises for unknown columns, filters and searches."""
     pairs = request.pairs
     columns = [name for (name,) in site.conn.execute(COLUMNS, {"table": table})]

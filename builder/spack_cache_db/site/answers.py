@@ -1,7 +1,8 @@
-"""Requests for our own pages and their answers.
+"""Requests for our own pages and their responses.
 
-A page is a function of a site and a request: `package(site, request)` returns an `Answer` with the
-bytes to send. This module does not use Datasette, which only passes both on.
+A page is a function of a site and a request: `package(site, request)` returns a `PageResponse` with
+the bytes to send. This module does not use Datasette, which only passes both on; Datasette's own
+classes are called `Request` and `Response`.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class BadAddress(Exception):
         self.status = status
 
 
-class Answer(NamedTuple):
+class PageResponse(NamedTuple):
     """The answer to a request, and the number of the next row if more rows of a stream follow."""
 
     body: bytes
@@ -80,7 +81,7 @@ class Link(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class PageRequest:
     """A request for a page.
 
     Attributes:
@@ -192,18 +193,25 @@ class Site:
         return environment
 
     def page(
-        self, request: Request, template: str, status: int = 200, kind: str = "html", **context: Any
-    ) -> Answer:
+        self,
+        request: PageRequest,
+        template: str,
+        status: int = 200,
+        kind: str = "html",
+        **context: Any,
+    ) -> PageResponse:
         """Return the page that a template renders; `kind` is a key of `CONTENT_TYPES`."""
         context |= {"request": request, "status": status}
         return data(self.environment.get_template(template).render(context), kind, status=status)
 
     def redirect(
         self, path: str, query: Sequence[tuple[str, str]] = (), status: int = 302
-    ) -> Answer:
+    ) -> PageResponse:
         """Return a redirect to another of our pages."""
         address = self.settings.path(path) + (f"?{urlencode(query)}" if query else "")
-        return Answer(b"", status, (("location", address), ("content-type", CONTENT_TYPES["text"])))
+        return PageResponse(
+            b"", status, (("location", address), ("content-type", CONTENT_TYPES["text"]))
+        )
 
 
 def link_to(urls: Any, kind: str, name: str, query: str = "") -> Markup:
@@ -217,14 +225,18 @@ def links_to(urls: Any) -> dict[str, Callable[..., Markup]]:
     return {kind: partial(link_to, urls, kind) for kind in ("package", "release", "stack")}
 
 
-def data(body: str | bytes, kind: str, following: int | None = None, status: int = 200) -> Answer:
+def data(
+    body: str | bytes, kind: str, following: int | None = None, status: int = 200
+) -> PageResponse:
     """Return an answer; `kind` is a key of `CONTENT_TYPES`."""
     encoded = body.encode() if isinstance(body, str) else body
     headers = (("content-type", CONTENT_TYPES[kind]), ("content-security-policy", STRICT))
-    return Answer(encoded, status, headers, following)
+    return PageResponse(encoded, status, headers, following)
 
 
-def refused(sentence: str, form: str | None, status: int = 400, title: str | None = None) -> Answer:
+def refused(
+    sentence: str, form: str | None, status: int = 400, title: str | None = None
+) -> PageResponse:
     """Return an error as JSON if `form` is `json`, else as plain text."""
     if form != "json":
         return data(f"Error: {sentence}\n", "text", status=status)

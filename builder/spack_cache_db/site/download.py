@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from datasette.utils import tilde_decode
 from datasette.utils.asgi import Forbidden, NotFound
 
-from spack_cache_db.site.answers import Answer
+from spack_cache_db.site.answers import PageResponse
 from spack_cache_db.site.catalogues import ensure
 
 DOWNLOAD = r"^/(?P<database>[^/]+)\.db$"
@@ -51,7 +51,7 @@ async def download(datasette: Any, request: Any, send: Any) -> None:
         "content-type": "application/octet-stream",
         "content-disposition": f"attachment; filename*=UTF-8''{name}",
     }
-    await send(Answer(b"", status, tuple(headers.items())).start)
+    await send(PageResponse(b"", status, tuple(headers.items())).start)
     place = part.stop if request.method == "HEAD" else part.start
     while place < part.stop:
         # Processes share the descriptor, but not this place in the file.

@@ -12,7 +12,7 @@ from typing import Any
 from datasette.database import QueryInterrupted
 
 from spack_cache_db.database_file import damage_of, is_interrupted
-from spack_cache_db.site.answers import NO_PAGE, Answer, data, refused
+from spack_cache_db.site.answers import NO_PAGE, PageResponse, data, refused
 from spack_cache_db.site.catalogues import published
 from spack_cache_db.site.log import LONGEST, log, log_error
 from spack_cache_db.site.own_pages import PAGE_SECONDS, is_own_page
@@ -95,7 +95,7 @@ def _damage(path: str | None, exception: Exception) -> str | None:
     return None if damage is None else str(damage)
 
 
-async def answer_error(datasette: Any, request: Any, exception: Exception) -> Answer:
+async def answer_error(datasette: Any, request: Any, exception: Exception) -> PageResponse:
     """Return the answer to a request that failed."""
     is_own = (
         is_own_page(request.path)

@@ -15,7 +15,7 @@ from spack_cache_db.query import json_text
 from spack_cache_db.query.database import select
 from spack_cache_db.schema import AS_OF, SCHEMA_VERSION
 from spack_cache_db.site.allowances import allowances_of
-from spack_cache_db.site.answers import Answer, data
+from spack_cache_db.site.answers import PageResponse, data
 from spack_cache_db.site.catalogues import published
 from spack_cache_db.site.sandbox.statements import time_limit
 
@@ -37,7 +37,7 @@ async def health(datasette: Any, send: Any) -> None:
     await answer._replace(headers=(*answer.headers, ("cache-control", "no-store"))).asgi_send(send)
 
 
-async def _state(datasette: Any) -> Answer:
+async def _state(datasette: Any) -> PageResponse:
     database = published(datasette)
 
     def read(conn: sqlite3.Connection) -> tuple[Any, ...]:

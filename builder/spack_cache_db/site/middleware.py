@@ -20,9 +20,9 @@ from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.answers import (
     NO_PAGE,
     STRICT,
-    Answer,
     BadAddress,
-    Request,
+    PageRequest,
+    PageResponse,
     refused,
 )
 from spack_cache_db.site.catalogues import may_view, metadata_of, name_of_route
@@ -111,7 +111,7 @@ async def guard(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
         await send(message)
 
     if scope["method"] == "OPTIONS":
-        await Answer(b"", 204, (("allow", methods),)).asgi_send(complete)
+        await PageResponse(b"", 204, (("allow", methods),)).asgi_send(complete)
         return
     try:
         check(scope, is_open=is_open, is_posted=is_posted)
@@ -253,7 +253,7 @@ async def check_addresses(
         fields = canned.get("params") if isinstance(canned, dict) and "group" in canned else None
         # If SQLite fails, Datasette cannot answer either, and says why.
         with suppress(sqlite3.Error):
-            answer = await run_page(datasette, check_data, Request(path, query), name, fields)
+            answer = await run_page(datasette, check_data, PageRequest(path, query), name, fields)
             is_wrong = answer.status != 200
             if is_wrong and await may_view(datasette, await _actor_of(datasette, scope), database):
                 await answer.asgi_send(send)

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from datasette.plugins import pm
 from datasette.utils import await_me_maybe
 
-from spack_cache_db.site.answers import Answer, Link, Request, Site, refused
+from spack_cache_db.site.answers import Link, PageRequest, PageResponse, Site, refused
 from spack_cache_db.site.catalogues import ensure, may_view, published, settings_of
 from spack_cache_db.site.download import DOWNLOAD, download
 from spack_cache_db.site.log import log_error
@@ -60,22 +60,24 @@ def handler_of(number: int) -> Handler:
     return handler
 
 
-async def run_page(datasette: Any, page: Callable[..., Answer], *arguments: Any) -> Answer:
+async def run_page(
+    datasette: Any, page: Callable[..., PageResponse], *arguments: Any
+) -> PageResponse:
     """Return what `page(site, *arguments)` returns, on a connection of the published database."""
     database = published(datasette)
     sites = _sites.setdefault(database, {})
 
-    def run(conn: sqlite3.Connection) -> Answer:
+    def run(conn: sqlite3.Connection) -> PageResponse:
         if conn not in sites:
             sites[conn] = Site(settings_of(datasette, database), conn)
         with time_limit(conn, PAGE_SECONDS):
             return page(sites[conn], *arguments)
 
-    answer: Answer = await database.execute_fn(run)
+    answer: PageResponse = await database.execute_fn(run)
     return answer
 
 
-async def _page_request(datasette: Any, request: Any, form: str | None) -> Request:
+async def _page_request(datasette: Any, request: Any, form: str | None) -> PageRequest:
     """Return the request for a page that corresponds to one of Datasette's."""
     actor = request.actor
     menu = [
@@ -93,7 +95,7 @@ async def _page_request(datasette: Any, request: Any, form: str | None) -> Reque
     ]
     origin = str(datasette.absolute_url(request, "/")).rstrip("/")
     query = request.query_string
-    return Request(request.path, query, origin, form, tuple(menu), tuple(databases))
+    return PageRequest(request.path, query, origin, form, tuple(menu), tuple(databases))
 
 
 PAGES: tuple[tuple[str, Handler], ...] = (

@@ -1,7 +1,7 @@
 """The addresses of our own pages, and the function that answers each.
 
 These functions take the site and a request, read records with the functions of `pages`, and return
-an `Answer`.
+a `PageResponse`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from spack_cache_db.query.gone import gone_of_package
 from spack_cache_db.query.names import UnknownNameError, close_names, known_name, spec_in
 from spack_cache_db.query.packages import newest_binary, read_package
 from spack_cache_db.site.addresses import check_fields, respelled
-from spack_cache_db.site.answers import Answer, Request, Site, data, refused
+from spack_cache_db.site.answers import PageRequest, PageResponse, Site, data, refused
 from spack_cache_db.site.pages import changes, overviews, spec
 from spack_cache_db.site.pages.feeds import Topic, load_feed
 from spack_cache_db.site.pages.filters import (
@@ -56,11 +56,11 @@ class Route(NamedTuple):
     """
 
     pattern: str
-    handler: Callable[..., Answer]
+    handler: Callable[..., PageResponse]
     fields: tuple[str, ...] = ()
 
 
-def respond(site: Site, number: int, request: Request) -> Answer:
+def respond(site: Site, number: int, request: PageRequest) -> PageResponse:
     """Return the answer of a route, given by its index in `ROUTES`.
 
     Routes of JSON report errors as JSON, routes of CSV and feeds as text.
@@ -86,14 +86,14 @@ def respond(site: Site, number: int, request: Request) -> Answer:
         return refused(str(error), request.path.rpartition(".")[2])
 
 
-def home(site: Site, request: Request) -> Answer:
+def home(site: Site, request: PageRequest) -> PageResponse:
     """Return `/`."""
     page = overviews.load_home(site.lookups)
     look_day = site.look_day
     return site.page(request, "home.html", page=page, feed=Topic().feed, look_day=look_day)
 
 
-def package(site: Site, request: Request, package: str) -> Answer:
+def package(site: Site, request: PageRequest, package: str) -> PageResponse:
     """Return `/package/<name>`."""
     filters = Filters.parse(request.pairs)
     page = load_package(site.lookups, package, filters)
@@ -110,7 +110,7 @@ def package(site: Site, request: Request, package: str) -> Answer:
     return site.page(request, "package.html", page=page, links=links, feed=feed)
 
 
-def binary(site: Site, request: Request, hash: str) -> Answer:
+def binary(site: Site, request: PageRequest, hash: str) -> PageResponse:
     """Return `/spec/<hash>`; for the beginning of a hash, a redirect or the specs that match."""
     number, release = request.args.get("page"), request.args.get("release")
     if not spec.is_hash_prefix(hash):
@@ -129,7 +129,7 @@ def binary(site: Site, request: Request, hash: str) -> Answer:
     return site.page(request, "candidates.html", prefix=hash, candidates=specs)
 
 
-def binary_json(site: Site, request: Request, hash: str) -> Answer:
+def binary_json(site: Site, request: PageRequest, hash: str) -> PageResponse:
     """Return `/spec/<hash>.json`: a binary, and how to install it; a short hash redirects."""
     record = spec.spec_record(site.lookups, hash, request.args.get("release"))
     if record is None and spec.is_hash_prefix(hash):
@@ -150,7 +150,7 @@ OVERVIEWS: dict[str, tuple[Callable[..., dict[str, Any]], str]] = {
 """The functions of pages about a release or a stack, and the tables of their data."""
 
 
-def overview(site: Site, request: Request, subject: str, **names: str) -> Answer:
+def overview(site: Site, request: PageRequest, subject: str, **names: str) -> PageResponse:
     """Return `/release/<name>`, `/stack/<name>` or `/coverage/<release>`."""
     load, table = OVERVIEWS[subject]
     ((kind, name),) = names.items()
@@ -165,7 +165,7 @@ def overview(site: Site, request: Request, subject: str, **names: str) -> Answer
     )
 
 
-def listed(site: Site, request: Request, kind: str, form: str | None) -> Answer:
+def listed(site: Site, request: PageRequest, kind: str, form: str | None) -> PageResponse:
     """Return `/packages`, `/releases` or `/stacks`, as a page, `.json` or `.csv`."""
     filters = ListFilters.parse(request.pairs)
     page = load_list(site.lookups, kind, filters)
@@ -187,7 +187,7 @@ def listed(site: Site, request: Request, kind: str, form: str | None) -> Answer:
     )
 
 
-def about(site: Site, request: Request) -> Answer:
+def about(site: Site, request: PageRequest) -> PageResponse:
     """Return `/about`."""
     page = overviews.load_about(site.lookups)
     look_day = site.look_day
@@ -195,12 +195,12 @@ def about(site: Site, request: Request) -> Answer:
     return site.page(request, "about.html", page=page, others=others, look_day=look_day)
 
 
-def suggest(site: Site, request: Request) -> Answer:
+def suggest(site: Site, request: PageRequest) -> PageResponse:
     """Return `/suggest.json?q=`: the names that contain a text."""
     return data(json_text(suggested(load_names(site.lookups), request.args.get("q", ""))), "json")
 
 
-def find(site: Site, request: Request) -> Answer:
+def find(site: Site, request: PageRequest) -> PageResponse:
     """Return `/find?q=`, or a redirect to the page that the text means."""
     text = (request.args.get("q") or "").strip()
     narrowing, number = Narrowing.parse(request.pairs), request.args.get("page")
@@ -229,7 +229,7 @@ def find(site: Site, request: Request) -> Answer:
     )
 
 
-def find_rows(site: Site, request: Request, form: str) -> Answer:
+def find_rows(site: Site, request: PageRequest, form: str) -> PageResponse:
     """Return rows of the command `find`, from `request.first` on, as `/find.json` or `.csv`."""
     lookups, narrowing = site.lookups, Narrowing.parse(request.pairs)
     query = parse(spec_in(lookups, request.args.get("q", ""), narrowing.spack).spec)
@@ -252,7 +252,7 @@ AROUND = {"json": ("[\n", ",\n", "\n]"), "csv": (csv_text(found_rows((), hashes=
 """The text before the rows of `/find`, between two parts of them, and after them."""
 
 
-def cover(site: Site, request: Request, form: str | None) -> Answer:
+def cover(site: Site, request: PageRequest, form: str | None) -> PageResponse:
     """Return `/cover`, `.json` or `.csv`; a short form is redirected to its address."""
     sent = request.query if request.form is None else request.form
     try:
@@ -286,7 +286,9 @@ def cover(site: Site, request: Request, form: str | None) -> Answer:
     )
 
 
-def comparison(site: Site, request: Request, old: str, new: str, form: str | None) -> Answer:
+def comparison(
+    site: Site, request: PageRequest, old: str, new: str, form: str | None
+) -> PageResponse:
     """Return `/diff/<old>...<new>`, as a page, `.json` or `.csv`."""
     sides = replace(changes.Sides.parse(request.pairs), old=old, new=new)
     try:
@@ -314,7 +316,7 @@ def form_of(document: Any, rows: Rows, form: str) -> str:
     return json_text(document) if form == "json" else csv_text(rows)
 
 
-def compare(site: Site, request: Request) -> Answer:
+def compare(site: Site, request: PageRequest) -> PageResponse:
     """Return `/diff`, the form that chooses two releases, or a redirect to their comparison."""
     sides = changes.Sides.parse(request.pairs)
     if sides.old and sides.new:
@@ -324,7 +326,7 @@ def compare(site: Site, request: Request) -> Answer:
     return site.page(request, "compare.html", sides=sides, latest=latest)
 
 
-def changes_feed(site: Site, request: Request, of: str) -> Answer:
+def changes_feed(site: Site, request: PageRequest, of: str) -> PageResponse:
     """Return `/feed.atom` (of everything, a package or a stack) or `/find.atom?q=`."""
     topic = Topic.parse(request.pairs)
     if (of == "find") != (topic.q is not None):
@@ -333,7 +335,7 @@ def changes_feed(site: Site, request: Request, of: str) -> Answer:
     return site.page(request, "feed.xml", page=feed, topic=topic, printable=printable, kind="atom")
 
 
-def package_json(site: Site, request: Request, package: str) -> Answer:
+def package_json(site: Site, request: PageRequest, package: str) -> PageResponse:
     """Return `/package/<name>.json`: the number of binaries, and Spack's data about the package."""
     package_data = read_package(site.conn, package)
     if package_data is None:
@@ -341,7 +343,7 @@ def package_json(site: Site, request: Request, package: str) -> Answer:
     return data(json_text(package_data.as_dict()), "json")
 
 
-def badge(site: Site, request: Request, package: str) -> Answer:
+def badge(site: Site, request: PageRequest, package: str) -> PageResponse:
     """Return `/badge/<package>.svg`, a picture for a README."""
     text = newest_binary(site.conn, package)
     if text is None and gone_of_package(site.conn, package) is not None:
@@ -355,13 +357,13 @@ FILES = {"robots.txt": "text", "sitemap.xml": "xml", "opensearch.xml": "opensear
 """Files for crawlers and browsers, which are templates, and their types."""
 
 
-def file(site: Site, request: Request, name: str) -> Answer:
+def file(site: Site, request: PageRequest, name: str) -> PageResponse:
     """Return one of `FILES`."""
     names = partial(load_names, site.lookups)
     return site.page(request, name, kind=FILES[name], names=names)
 
 
-def missing(site: Site, request: Request, kind: str, text: str) -> Answer:
+def missing(site: Site, request: PageRequest, kind: str, text: str) -> PageResponse:
     """Return a page about a name that does not exist, with similar names and the search."""
     package = known_name(site.lookups, text) if kind == "package" else None
     known = (name.name for name in load_names(site.lookups) if name.kind == kind)

@@ -74,7 +74,7 @@ class Facet(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FoundConfigurations:
     """One page of the configurations that satisfy a spec, and the build that it proposes."""
 
     count: int
@@ -106,7 +106,7 @@ class SearchPage:
     reading: Reading | None = None
     spec: str = ""
     compiler: str | None = None
-    answer: Answer | None = None
+    answer: FoundConfigurations | None = None
     error: str | None = None
     why: WhyNot | None = None
     notes: tuple[str, ...] = ()
@@ -303,7 +303,7 @@ class Search:
             self.narrowing,
             reading,
             spec=spec_text(question.query),
-            answer=Answer(len(results.ids), rows, variants, window, facets, proposed),
+            answer=FoundConfigurations(len(results.ids), rows, variants, window, facets, proposed),
             why=None if results.ids else why_in_time(why_not, lookups, query, scope),
             notes=notes,
         )

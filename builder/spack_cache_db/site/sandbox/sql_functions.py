@@ -29,7 +29,7 @@ MOST_KEPT = 8
 SPEC = "SELECT id, configuration FROM specs WHERE hash = :hash"
 
 
-class _Answer(NamedTuple):
+class _MatchingIds(NamedTuple):
     """The ids that satisfy a query, as one byte per id (1 or 0): a set would take megabytes.
 
     Attributes:
@@ -102,7 +102,7 @@ class SpecFunctions:
         answer = self._answer(query)
         return None if answer is None else answer.error
 
-    def _answer(self, query: SqlValue) -> _Answer | None:
+    def _answer(self, query: SqlValue) -> _MatchingIds | None:
         if query is None:
             return None
         try:
@@ -113,19 +113,19 @@ class SpecFunctions:
             self._conn.interrupt()
             return None
 
-    def _read_answer(self, text: str) -> _Answer:
+    def _read_answer(self, text: str) -> _MatchingIds:
         check_time(self._conn)
         try:
             conditions = question_of(self._lookups, parse(text)).conditions
         except (QuerySyntaxError, UnsupportedQuery) as error:
-            return _Answer(error=str(error))
+            return _MatchingIds(error=str(error))
         ids = {*configuration_ids(self._lookups, conditions, every=True)}
         prefix, verdict = asked(conditions, "hash") or "", asked(conditions, "specs")
         specs = None
         if verdict is not None:
             ids &= configurations_of_listed(self._conn, verdict.holds)
             specs = _flags(verdict.holds)
-        return _Answer(_flags(ids), specs, prefix)
+        return _MatchingIds(_flags(ids), specs, prefix)
 
 
 def _is_set(flags: bytes, number: int) -> bool:
