@@ -117,8 +117,11 @@ def test_what_multiplies_is_refused(text: str, said: str) -> None:
 @pytest.mark.slow
 def test_groups_with_packages_are_refused() -> None:
     """Every group has the packages of the environment as well."""
-    group = {"group": "g", "specs": ["x"], "override": {"packages": {"a": {}}}}
-    text = manifest([group] * 1_001, packages={f"p{number}": {} for number in range(100)})
+    override = {"packages": {"a": {}}}
+    groups = [
+        {"group": f"g{number}", "specs": ["x"], "override": override} for number in range(1_001)
+    ]
+    text = manifest(groups, packages={f"p{number}": {} for number in range(100)})
     with pytest.raises(UnreadableEnvironment, match="groups repeat more than 100,000 packages"):
         read_environment(text.encode(), "x")
 

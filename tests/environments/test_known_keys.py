@@ -75,6 +75,47 @@ def test_what_spack_refuses_is_a_fault(environment: dict[str, Any], message: str
         read(environment)
 
 
+FORMS = [
+    ("specs: [{group: a, specs: [x], need: [b]}]", "need: is an unknown key, expected needs:"),
+    ("specs: [{group: a, spec: [x]}]", "spec: is an unknown key, expected specs:"),
+    ("specs: [{group: a, specs: [x]}, {group: a, specs: [y]}]", "a second group a, expected one"),
+    ("specs: [{group: a, specs: [x], matrix: [[y]]}]", "has specs: and matrix:"),
+    ("specs: [{group: a, specs: [{group: b, specs: [y]}]}]", "group: is an unknown key"),
+    ("specs: [{matrix: [[x]], excludes: [y]}]", "excludes: .* expected exclude:"),
+    ("specs: [{matrix: [[x, matrix: [[y]]]]}]", "row of a matrix has a matrix"),
+    ("specs: [{matrix: [[x], [a, {matrix: [['@1'], [+y]]}]]}]", "row of a matrix has a matrix"),
+    ("specs: [{group: a, matrix: [[x, {matrix: [[y]]}]]}]", "row of a matrix has a matrix"),
+    ("definitions: [{x: [{matrix: [[{matrix: [[b]]}]]}]}]", "row of a matrix has a matrix"),
+    ("include: [{path: a.yaml, optinal: true}]", "optinal: .* expected optional:"),
+    ("packages: {zlib: {buildable: maybe}}", "buildable: is 'maybe', expected true or false"),
+]
+
+
+@pytest.mark.parametrize(("section", "message"), FORMS)
+def test_forms_that_spack_refuses_are_faults(section: str, message: str) -> None:
+    """A group, a matrix or an include of a wrong form is not read in part."""
+    with pytest.raises(UnreadableEnvironment, match=message):
+        read_environment(f"spack:\n  {section}\n".encode(), "/e/spack.yaml")
+
+
+def test_a_row_may_refer_to_a_list_with_a_matrix() -> None:
+    """The inner matrix is below `definitions:`, where Spack allows it."""
+    lists = [{"inner": [{"matrix": [["@1"], ["+x", "~x"]]}]}]
+    found = read({"definitions": lists, "specs": [{"matrix": [["a"], ["$inner"]]}]})
+    assert [spec.text for spec in found.specs] == ["a@1 +x", "a@1 ~x"]
+
+
+def test_specs_between_groups_and_the_default_group_repeat() -> None:
+    """Only a named group is defined once; `default` is the name of the specs without a group."""
+    groups = [
+        {"group": "a", "specs": ["x"]},
+        "y",
+        {"group": "default", "specs": ["z"]},
+        {"group": "default", "specs": ["w"]},
+    ]
+    assert [spec.text for spec in read({"specs": groups}).specs] == ["x", "y", "z", "w"]
+
+
 EXTERNAL = {
     "spec": "zlib@1.3 %gcc@12",
     "prefix": "/usr",

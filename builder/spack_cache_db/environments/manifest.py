@@ -72,6 +72,9 @@ from spack_cache_db.spack.parser import legacy_reading
 MOST_PACKAGES = 100_000
 """Maximum of entries in `packages:` of all groups, each with those of the environment."""
 
+DEFAULT_GROUP = "default"
+"""The name of the specs without a group, which a group may repeat."""
+
 # The keys that a matrix has only as a group.
 _OF_GROUPS_ALONE = KEYS_OF_A_GROUP - KEYS_OF_A_MATRIX
 
@@ -230,6 +233,7 @@ class _SpackYaml:
             return
         node = self._section["specs"]
         alone: list[yaml.Node] = []
+        names: set[str] = set()
         for item in items_of(node, "specs"):
             entries = entries_of(item, "a spec") if isinstance(item, yaml.MappingNode) else {}
             if not entries.keys() & _OF_GROUPS_ALONE:
@@ -238,7 +242,12 @@ class _SpackYaml:
             yield _SpecGroup(_list(alone, node))
             alone = []
             refuse_unknown_keys(item, KEYS_OF_A_GROUP)
-            yield self._group(entries, item)
+            group = self._group(entries, item)
+            # Spack 1.2 `environment/environment.py` refuses a second group of one name.
+            if group.name in names:
+                raise fault_at(item, f"a second group {group.name}, expected one")
+            names |= {group.name} - {"", DEFAULT_GROUP}
+            yield group
         yield _SpecGroup(_list(alone, node))
 
     def _group(self, entries: dict[str, yaml.Node], node: yaml.Node) -> _SpecGroup:
@@ -249,6 +258,8 @@ class _SpackYaml:
             unknown = unknown_keys(entries["override"])
             self._configuration.faults += unknown.faults
             self._configuration.notes += unknown.notes
+        if "specs" in entries and "matrix" in entries:
+            raise fault_at(node, "this group has specs: and matrix:, expected one of them")
         if "specs" in entries:
             return _SpecGroup(entries["specs"], name, override)
         if "matrix" not in entries:

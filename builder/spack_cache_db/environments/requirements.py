@@ -49,6 +49,8 @@ PREFERENCES = ("version", "target", "compiler", "variants", "providers")
 LONGEST_TOOLCHAIN = 1_000
 """Maximum length of a toolchain as a spec, which is added to each spec that names it."""
 _NAME = re.compile(r"[\w-]+")
+_TRUE = ("true", "yes", "on")
+_FALSE = ("false", "no", "off")
 _GROUPS = ("spec", "one_of", "any_of")
 _KINDS = {"require": "a requirement", "conflict": "a conflict", "prefer": "a preference"}
 
@@ -140,7 +142,11 @@ def read_packages(node: yaml.Node, parse: Parser = parse_query) -> PackagesSecti
             externals[package] = entries["externals"]
         if "buildable" in entries:
             is_built = text_of(entries["buildable"], "true or false").lower()
-            buildable[package] = is_built not in ("false", "no", "off")
+            if is_built not in (*_TRUE, *_FALSE):
+                shown = is_built[:40]
+                message = f"buildable: is {shown!r}, expected true or false"
+                raise fault_at(entries["buildable"], message)
+            buildable[package] = is_built in _TRUE
         if "require" in entries:
             require = entries["require"]
             is_alone = isinstance(require, yaml.ScalarNode)

@@ -191,6 +191,8 @@ class SpecLists:
         if len(row_nodes) > MOST_ROWS:
             message = f"this matrix has {len(row_nodes):,} rows, expected at most {MOST_ROWS}"
             raise LineFault(line, message)
+        for row in row_nodes:
+            _refuse_inner_matrix(row)
         rows = tuple(self.items(row) for row in row_nodes)
         exclude = items_of(entries["exclude"], "specs") if "exclude" in entries else []
         if len(exclude) > MOST_EXCLUDED:
@@ -269,3 +271,15 @@ def _required(spec: UserSpec) -> SpecQuery:
     if spec.query is None:
         raise LineFault(spec.line, f"{spec.text!r} {spec.error}")
     return spec.query
+
+
+def _refuse_inner_matrix(row: yaml.Node) -> None:
+    """Raise `LineFault` if a row has a matrix, which Spack's `schema/spec_list.py` refuses.
+
+    A reference such as `$compilers` to a list with a matrix is allowed.
+    """
+    for item in items_of(row, "specs"):
+        if isinstance(item, yaml.MappingNode) and "matrix" in entries_of(item, "a spec"):
+            problem = "this row of a matrix has a matrix"
+            advice = "write the inner one below definitions:, and its name as $name in the row"
+            raise fault_at(item, f"{problem}: {advice}")
