@@ -124,6 +124,10 @@ def test_unknown_keys_are_reported_at_every_depth(way: tuple[Any, ...]) -> None:
         (node("a", parameters={"x": [1]}), "has the parameter"),
         (node("a", dependencies=1), "dependencies is not a list"),
         (node("a", {"name": "b", "hash": "c", "type": 1}), "types that are not a list"),
+        (
+            node("a", {"name": "b", "hash": "c", "parameters": {"virtuals": "mpi"}}),
+            "has virtuals 'mpi', expected a list of words",
+        ),
         (node("a", edge("b", "a,b")), "not a type or a virtual"),
         (node("a", edge("b", "link", virtuals=("",))), "not a type or a virtual"),
         (node("a", {"name": "b", "parameters": {}}), "has no hash"),

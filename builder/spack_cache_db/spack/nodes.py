@@ -183,6 +183,10 @@ def _edges(edges: Any, unknown: set[str]) -> Iterator[Edge]:
         virtuals, direct = parameters.get("virtuals", ()), parameters.get("direct")
         if not isinstance(direct, bool | None):
             raise ValueError(f"dependencies has direct {direct!r:.60}, expected true or false")
+        if isinstance(virtuals, str):
+            raise ValueError(
+                f"dependencies has virtuals {virtuals!r:.60}, expected a list of words"
+            )
         try:
             use = _use(tuple(types), tuple(virtuals), direct)
         except TypeError:
