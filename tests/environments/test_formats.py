@@ -298,3 +298,17 @@ def test_a_fault_is_in_its_file() -> None:
     with pytest.raises(UnreadableEnvironment) as caught:
         read_joined(text)
     assert "lists.yaml:2: " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "line", ["cd /storage", "ls /project", "$ mkdir /scratch", "source /archive"]
+)
+def test_a_command_of_a_shell_is_no_spec_with_a_hash(line: str) -> None:
+    """The path of a command is not the hash of a spec, and a package of the name is one."""
+    known = KnownNames({"hdf5", "find"}.__contains__, lambda prefix: False)
+    around = Surroundings(known=known)
+    found = read_environment(f"{line}\nspack install hdf5\n".encode(), "t.txt", surroundings=around)
+    assert [spec.text for spec in found.specs] == ["hdf5"]
+    assert found.others == (line,)
+    found = read_environment(b"find /storage\n", "t.txt", surroundings=around)
+    assert [spec.text for spec in found.specs] == ["find /storage"]

@@ -177,3 +177,43 @@ def test_long_texts_take_no_longer() -> None:
         text = part * (LONGEST // len(part))
         pasted_spec(text)
         pasted_line(text)
+
+
+KNOWN = KnownNames({"hdf5", "zlib", "netcdf-c"}.__contains__, {"nekvq6z"}.__contains__)
+
+
+@pytest.mark.parametrize(
+    ("path", "spec"),
+    [
+        ("/opt/hdf5-1.14.5-nekvq6z", "/nekvq6z"),
+        ("/opt/linux-rocky8-zen3/gcc-12.2.0/hdf5-1.14.5-nekvq6z/bin/h5dump", "/nekvq6z"),
+        ("opt/spack/hdf5/1.14.5-nekvq6z", "/nekvq6z"),
+        ("[+] /tank/netcdf-c-4.9.2-abcdef2", "netcdf-c@4.9.2"),
+        ("~/spack/zlib/1.3.1/abcdef2ghi", "zlib@1.3.1"),
+        ("$HOME/spack/zlib-1.3.1-abcdef2", "zlib@1.3.1"),
+        ("/src/zlib-1.3.1-patched", None),
+        ("/src/zlib-1.3.1-release/README", None),
+        ("/opt/unknown-1.3.1-abcdef2", None),
+        ("/opt/zlib-1.3.1", None),
+        ("/scratch/project/archive", None),
+    ],
+)
+def test_a_prefix_with_the_beginning_of_a_hash_is_read(path: str, spec: str | None) -> None:
+    """It is the binary with that hash, else the known package and version; words are no hashes."""
+    (found,) = pasted_line(path, KNOWN)
+    assert (found.spec, found.is_certain) == (spec or path, bool(spec))
+
+
+@pytest.mark.parametrize(
+    ("command", "spec"),
+    [
+        ("spack view symlink /path/view hdf5", "hdf5"),
+        ("spack view -d yes -e zlib hardlink view hdf5@1.14", "hdf5@1.14"),
+        ("spack -e env view copy --projection-file p.yaml -i ./v hdf5+mpi", "hdf5+mpi"),
+        ("spack view rm --no-remove-dependents view hdf5", "hdf5"),
+    ],
+)
+def test_the_path_of_a_view_is_no_spec(command: str, spec: str) -> None:
+    """The action and the path come before the specs."""
+    (found,) = pasted_line(command, KNOWN)
+    assert found.spec == spec

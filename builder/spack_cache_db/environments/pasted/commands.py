@@ -19,16 +19,16 @@ class Command:
     Attributes:
         values: options whose value is the next word.
         spec_values: options whose value, the next word, is a spec.
-        mirror_options: options that name a mirror; without one of them the first argument
-            does, if `has_mirror`.
-        has_mirror: whether the first argument is the name or the URL of a mirror.
+        mirror_options: options that name a mirror, in place of the first argument.
+        place_count: number of arguments before the specs: the name or URL of a mirror, or
+            the action and the path of a view.
         is_certain: whether each argument is a spec, even if its name is unknown.
     """
 
     values: frozenset[str] = frozenset()
     spec_values: frozenset[str] = frozenset()
     mirror_options: frozenset[str] = frozenset()
-    has_mirror: bool = False
+    place_count: int = 0
     is_certain: bool = False
 
 
@@ -37,7 +37,7 @@ def _command(
     *,
     spec_values: str = "",
     mirror_options: str = "",
-    has_mirror: bool = False,
+    place_count: int = 0,
     is_certain: bool = False,
 ) -> Command:
     """Return a command whose options are separated by blanks."""
@@ -46,7 +46,7 @@ def _command(
         values=frozenset(values.split()) | every_mirror_option,
         spec_values=frozenset(spec_values.split()),
         mirror_options=every_mirror_option,
-        has_mirror=has_mirror,
+        place_count=place_count,
         is_certain=is_certain,
     )
 
@@ -68,16 +68,14 @@ COMMANDS = {
         "-m --mirror-url -o --output-file --scope", spec_values="-s --spec"
     ),
     "buildcache create": _command(
-        _PUSH, mirror_options=_PUSH_MIRROR, has_mirror=True, is_certain=True
+        _PUSH, mirror_options=_PUSH_MIRROR, place_count=1, is_certain=True
     ),
     "buildcache download": _command("-p --path", spec_values="-s --spec"),
     "buildcache get-buildcache-name": _command(spec_values="-s --spec"),
     "buildcache install": _command("-m --multiple", is_certain=True),
     "buildcache list": _command(),
     "buildcache preview": _command(),
-    "buildcache push": _command(
-        _PUSH, mirror_options=_PUSH_MIRROR, has_mirror=True, is_certain=True
-    ),
+    "buildcache push": _command(_PUSH, mirror_options=_PUSH_MIRROR, place_count=1, is_certain=True),
     "buildcache save-specfile": _command("--specfile-dir", spec_values="--root-spec -s --specs"),
     "change": _command("-l --list-name", spec_values="--match-spec", is_certain=True),
     "checksum": _command("-j --jobs"),
@@ -127,8 +125,18 @@ COMMANDS = {
     "verify manifest": _command(),
     "verify versions": _command(),
     "versions": _command("-j --jobs"),
+    "view": _command(
+        "-e --exclude -d --dependencies --projection-file", place_count=2, is_certain=True
+    ),
 }
 """The commands of Spack that take specs, by their words."""
+
+_SHELL = """
+alias cat cd chmod chown cp df du echo eval exec export find grep head less ln ls mkdir mv popd
+pushd rm rmdir rsync scp set source ssh tail tar test touch unset vi vim
+"""
+SHELL_COMMANDS = frozenset(_SHELL.split())
+"""Commands of a shell: `cd /project` is not a spec with a hash."""
 
 MOST_WORDS = 3
 """Words of the longest name in `COMMANDS`."""
@@ -172,7 +180,7 @@ def _read_command(words: list[str]) -> PastedSpec | None:
     # Each word up to the end of the command is an option, its value, a mirror or a spec.
     options = words[:position]
     specs: list[str] = []
-    needs_mirror = command.has_mirror
+    place_count = command.place_count
     while position < len(words) and not _END.match(words[position]):
         word = words[position]
         following = words[position + 1 : position + 2]
@@ -183,10 +191,10 @@ def _read_command(words: list[str]) -> PastedSpec | None:
         elif length:
             options += words[position : position + length]
             if word.partition("=")[0] in command.mirror_options:
-                needs_mirror = False
-        elif needs_mirror:
+                place_count = 0
+        elif place_count:
             options.append(word)
-            needs_mirror = False
+            place_count -= 1
         else:
             specs.append(unquoted(word))
         position += length or 1

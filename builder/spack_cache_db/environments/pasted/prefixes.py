@@ -13,6 +13,8 @@ from spack_cache_db.environments.pasted.model import ANY_NAME, KnownNames, Paste
 from spack_cache_db.environments.pasted.modules import HASH, spec_of_module, version_position
 
 _FOLDER = re.compile(r"(?:(?P<name>[\w.+-]+)-)?(?P<hash>[a-z2-7]{32})")
+_SHORT = re.compile(r"(?:(?P<name>[\w.+-]+)-)?(?P<hash>[a-z2-7]{7,31})")
+"""A folder of a projection such as `{name}-{version}-{hash:7}`."""
 _STATE = re.compile(r"\[[^\]]\]\s+")
 _INSTALLING = re.compile(r"==> Installing (?P<folder>\S+-[a-z2-7]{32})(?:\s.*)?")
 _EXTERNAL = re.compile(rf"(?:\[.\]\s+)?(?P<prefix>/\S*) \(external (?P<name>[\w.+-]+-{HASH})\)")
@@ -42,7 +44,28 @@ def spec_of_prefix_line(text: str, known_names: KnownNames) -> PastedSpec | None
     if " " in path or not (installing or "/" in path):
         return None
     prefix = read_prefix(path, known_names)
+    # Without a slash or the like before it, `hdf5/1.14.5-gcc-13.2.0-nekvq6z` is a module.
+    if prefix is None and path.startswith(("/", "~/", "./", "../", "$", "opt/")):
+        prefix = short_prefix(path, known_names)
     return None if prefix is None else _spec_of(prefix, known_names)
+
+
+def short_prefix(path: str, known_names: KnownNames) -> Prefix | None:
+    """Return the prefix of a path with the beginning of a hash.
+
+    Its package has to be known. A hash that no binary has needs a digit, because `patched` in
+    `zlib-1.3.1-patched` is a word.
+    """
+    folders = path.split("/")
+    for position, folder in enumerate(folders):
+        match = _SHORT.fullmatch(folder)
+        if match is None:
+            continue
+        prefix = _prefix_at(match, folders[:position], known_names)
+        is_hash = known_names.is_hash(prefix.hash) or not prefix.hash.isalpha()
+        if is_hash and prefix.package and known_names.is_package(prefix.package):
+            return prefix
+    return None
 
 
 def read_prefix(path: str, known_names: KnownNames = ANY_NAME) -> Prefix | None:
@@ -55,16 +78,21 @@ def read_prefix(path: str, known_names: KnownNames = ANY_NAME) -> Prefix | None:
         match = _FOLDER.fullmatch(folder)
         if match is None:
             continue
-        # The name and the version, or one of them, may be the one or two folders above.
-        name = match["name"] or ""
-        above = folders[max(0, position - 2) : position]
-        while above and not _has_name_and_version(name):
-            folder_above = above.pop()
-            # Without a name, the dash is removed again.
-            name = f"{folder_above}-{name}".rstrip("-")
-        package, version = _split(name, known_names)
-        return Prefix(match["hash"], package, version)
+        return _prefix_at(match, folders[:position], known_names)
     return None
+
+
+def _prefix_at(match: re.Match[str], folders_above: list[str], known_names: KnownNames) -> Prefix:
+    """Return the prefix whose last folder is a match of `_FOLDER` or `_SHORT`."""
+    # The name and the version, or one of them, may be the one or two folders above.
+    name = match["name"] or ""
+    above = folders_above[-2:]
+    while above and not _has_name_and_version(name):
+        folder_above = above.pop()
+        # Without a name, the dash is removed again.
+        name = f"{folder_above}-{name}".rstrip("-")
+    package, version = _split(name, known_names)
+    return Prefix(match["hash"], package, version)
 
 
 def _has_name_and_version(text: str) -> bool:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from spack_cache_db.environments.pasted.model import KnownNames, PastedSpec
 from spack_cache_db.environments.pasted.modules import HASH
-from spack_cache_db.environments.pasted.prefixes import read_prefix
+from spack_cache_db.environments.pasted.prefixes import read_prefix, short_prefix
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.normal_forms import PATCH_PRINTED
@@ -115,7 +115,7 @@ def cells_of(line: str, known_names: KnownNames, *, is_output: bool = False) -> 
         # A column without state and hash may belong to the spec before it.
         follows = bool(cells) and not state and not dag_hash
         if follows and _is_path(text):
-            cells[-1] = _with_prefix(cells[-1], text)
+            cells[-1] = _with_prefix(cells[-1], text, known_names)
         elif follows and _CONSTRAINT.match(text):
             cells[-1] = cells[-1]._replace(text=f"{cells[-1].text} {text}")
         else:
@@ -130,9 +130,9 @@ def _is_path(text: str) -> bool:
     return text.startswith(("/", "~/", "$", "./", "../")) and " " not in text
 
 
-def _with_prefix(cell: Cell, path: str) -> Cell:
+def _with_prefix(cell: Cell, path: str, known_names: KnownNames) -> Cell:
     """Return a cell with the hash in its prefix, if the prefix has one."""
-    prefix = read_prefix(path)
+    prefix = read_prefix(path) or short_prefix(path, known_names)
     return cell if prefix is None else cell._replace(hash=prefix.hash)
 
 

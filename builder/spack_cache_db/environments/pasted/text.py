@@ -22,6 +22,7 @@ from spack_cache_db.environments import (
     legacy_notes,
     read_user_spec,
 )
+from spack_cache_db.environments.pasted.commands import SHELL_COMMANDS
 from spack_cache_db.environments.pasted.lines import has_options, is_visible, pasted_line
 from spack_cache_db.environments.pasted.model import PastedSpec
 from spack_cache_db.environments.pasted.quotes import plain
@@ -330,6 +331,8 @@ class _TextReader:
         if query is None:
             return False
         is_known = query.name is not None and self._known.is_package(query.name)
+        if query.name in SHELL_COMMANDS and not (is_known or pasted.is_certain):
+            return False
         is_printed = pasted.is_printed and self._heading is not None
         return (
             pasted.is_certain
