@@ -117,7 +117,7 @@ def test_what_multiplies_is_refused(text: str, said: str) -> None:
 @pytest.mark.slow
 def test_groups_with_packages_are_refused() -> None:
     """Every group has the packages of the environment as well."""
-    override = {"packages": {"a": {}}}
+    override: dict[str, Any] = {"packages": {"a": {}}}
     groups = [
         {"group": f"g{number}", "specs": ["x"], "override": override} for number in range(1_001)
     ]
