@@ -134,7 +134,7 @@ def test_a_server_that_is_killed_leaves_nothing(file: Path) -> None:
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGHUP])
 def test_it_ends_when_it_is_told_to(file: Path, sig: int) -> None:
-    """Ctrl-C, a terminal that closes: nothing answers any more and nothing is left."""
+    """Ctrl-C, a terminal that closes: nothing answers, nothing is left, and the log is quiet."""
     window, terminal = os.openpty()
     with serving(file, terminal=terminal) as server:
         os.close(terminal)
@@ -143,6 +143,7 @@ def test_it_ends_when_it_is_told_to(file: Path, sig: int) -> None:
         assert server.end(sig) == 0
         assert not litter(file.parent)
         assert not answers(server.address)
+        assert "destroyed" not in server.log.read_text()
 
 
 def named(folder: Path, name: str) -> Path:

@@ -32,6 +32,8 @@ MOST_WAITING = 50
 REQUEST_CPU_SECONDS = 60
 """Longest processor time of one request, a stream of a whole table included."""
 RETRY_AFTER_SECONDS = 5
+LEAVE_SECONDS = 0.5
+"""Longest time that a process waits for plugins when it ends."""
 BUSY = "The server is busy: try again soon."
 NOT_WHOLE = "The database is being replaced: try again soon."
 SLOW = "This page took too long and was stopped. Ask for less, or try again later."
@@ -142,6 +144,15 @@ class Application:
         self._process = process
         self._middleware: Any = ASGIMiddleware(self._app)
         self._served.while_opening = process.kept_alive
+
+    def leave(self) -> None:
+        """End the life of Datasette in this process, which is about to end."""
+        if self._life is None:
+            return
+        ended = asyncio.run_coroutine_threadsafe(_cancelled(self._life), self._middleware.loop)
+        # A request that hangs may keep the event loop.
+        with suppress(TimeoutError):
+            ended.result(LEAVE_SECONDS)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterator[bytes]:
         """Yield the parts of a response."""
@@ -281,6 +292,12 @@ def sent(answer: PageResponse, environ: Environ, start: StartResponse) -> bytes:
     headers = [*answer.headers, ("cache-control", "no-store"), *PLAIN_HEADERS]
     start(status, headers)
     return b"" if environ["REQUEST_METHOD"] == "HEAD" else answer.body
+
+
+async def _cancelled(task: asyncio.Future[None]) -> None:
+    """Cancel a task, and return when it has ended."""
+    task.cancel()
+    await asyncio.wait((task,))
 
 
 def _behind(proxy: str, app: Any) -> Any:

@@ -133,6 +133,7 @@ class Server(BaseApplication):  # type: ignore[misc]
             "access_log_format": ACCESS_LINE,
             "pre_fork": self._before_fork,
             "post_worker_init": self._after_fork,
+            "worker_exit": self._before_end,
             "child_exit": self._after_end,
         }
         for name, value in settings.items():
@@ -168,6 +169,9 @@ class Server(BaseApplication):  # type: ignore[misc]
         limit_process()
         self._counters.use_row(worker.row)
         self._application.join(Process(worker.notify, worker.shared))
+
+    def _before_end(self, _: Any, __: Any) -> None:
+        self._application.leave()
 
     def _after_end(self, _: Any, worker: Any) -> None:
         """Write a line if a process has ended while it answered a request."""
