@@ -17,7 +17,9 @@ from attacks.combinations import combinations
 from attacks.databases import databases
 from attacks.folders import folders
 from attacks.headers import headers
+from attacks.hostile_sites import hostile_sites
 from attacks.hosts import hosts
+from attacks.memory import memory
 from attacks.mirrors import mirrors
 from attacks.neighbours import behind_nginx, neighbours
 from attacks.outcome import Outcome, report, survived
@@ -45,6 +47,7 @@ SERVED: dict[str, Callable[[Target, float], Outcome]] = {
     "headers": headers,
     "addresses": addresses,
     "combinations": combinations,
+    "memory": memory,
     "neighbours": neighbours,
     "nginx": behind_nginx,
 }
@@ -53,6 +56,7 @@ BUILT: dict[str, Kind] = {
     "pages": pages,
     "readers": readers,
     "databases": databases,
+    "hostile sites": hostile_sites,
     "texts": texts,
     "folders": folders,
     "mirrors": mirrors,

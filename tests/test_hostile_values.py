@@ -35,6 +35,12 @@ CHANGES = [
     "UPDATE origin SET value = x'ff'",
     "UPDATE known_packages SET versions = ''",
     "UPDATE nodes SET parameters = '{'",
+    "UPDATE configurations SET spec_count = 9223372036854775807",
+    "UPDATE configurations SET spec_count = -spec_count",
+    "UPDATE specs SET is_gone = 2",
+    "UPDATE specs SET release_count = 0",
+    "UPDATE specs SET release_count = -1",
+    "UPDATE releases SET position = -9223372036854775807",
     "DELETE FROM dependency_types",
     "DELETE FROM versions",
     "DELETE FROM stack_sets",
@@ -110,6 +116,42 @@ async def test_no_page_fails_with_500(changed: Path) -> None:
     for path in PAGES:
         response = await found.client.get(path)
         assert response.status_code != 500, (path, response.text[-500:])
+
+
+@pytest.mark.slow
+@pytest.mark.asyncio
+async def test_pages_of_datasette_say_that_a_database_is_damaged(
+    whole: Path, tmp_path: Path
+) -> None:
+    """Also a page whose address is checked in a part that cannot be read."""
+    file = tmp_path / "x.db"
+    shutil.copy(inspect_path(whole), inspect_path(file))
+    data = bytearray(whole.read_bytes())
+    # The pages after those of the schema are lost.
+    start = len(data) // 3
+    data[start:] = bytes(len(data) - start)
+    file.write_bytes(data)
+    found = site(file)
+    await found.invoke_startup()
+    statuses = set()
+    for path in ("builds", "builds?_facet=package", "listings.csv?x=1", "specs/1", "packages?a=1"):
+        response = await found.client.get(f"/spack-cache/{path}")
+        statuses.add(response.status_code)
+        assert response.status_code != 500, (path, response.text[-500:])
+    assert 503 in statuses
+
+
+@pytest.mark.parametrize("schema_format", [5, 99, 2**31])
+def test_an_unknown_format_of_the_schema_is_damage(
+    whole: Path, tmp_path: Path, schema_format: int
+) -> None:
+    """SQLite reads no statement of such a file."""
+    file = tmp_path / "x.db"
+    data = bytearray(whole.read_bytes())
+    data[44:48] = schema_format.to_bytes(4, "big")
+    file.write_bytes(data)
+    for command in (("find", "top", file), ("info", file), ("releases", file)):
+        assert "is damaged" in run(*command).output
 
 
 def test_a_whole_database_has_no_wrong_value(whole: Path, all_samples: sqlite3.Connection) -> None:

@@ -20,7 +20,11 @@ from spack_cache_db.errors import BuilderError, DatabaseError, reason
 from spack_cache_db.schema import older
 from spack_cache_db.schema.stored_types import type_checks
 
-_HEADER = struct.Struct(">16s 12x I 28x I 4x I")
+_HEADER = struct.Struct(">16s 12x I 12x I 12x I 4x I")
+"""The magic string, the pages, the format of the schema, and our version and application (SQLite
+docs, "The Database Header")."""
+_SCHEMA_FORMAT = 4
+"""The newest format of statements; SQLite reads 1 to 4."""
 _SYSTEM_ERRORS = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
@@ -355,10 +359,13 @@ def _read_version(path: Path) -> int:
         raise DatabaseError(f"{path}: no such file; {advice}") from None
     except OSError as error:
         raise DatabaseError(f"{path}: {unreadable(error)}") from None
-    magic, pages, version, application = _HEADER.unpack(header.ljust(_HEADER.size, b"\0"))
+    fields = _HEADER.unpack(header.ljust(_HEADER.size, b"\0"))
+    magic, pages, schema_format, version, application = fields
     if magic != _MAGIC or application != schema.APPLICATION_ID:
         message = "is not a spack-cache-db database; expected a file made by build"
         raise DatabaseError(f"{path}: {message}")
+    if schema_format > _SCHEMA_FORMAT:
+        raise damaged(path, f"its schema has the unknown format {schema_format}")
     # The size is part of this version and of the older ones that can be read.
     if version == schema.SCHEMA_VERSION or version in older.FORMS:
         _check_size(path, pages)

@@ -1,7 +1,7 @@
 """The statements that find values of a type that no build writes.
 
 SQLite keeps any value in any column (SQLite docs, "Datatypes"). A build writes texts and whole
-numbers, and numbers of rows that exist.
+numbers, numbers of rows that exist, and counts.
 """
 
 from __future__ import annotations
@@ -21,6 +21,13 @@ WHERE "{column}" IS NOT NULL
 AND NOT EXISTS (SELECT 1 FROM "{parent}" AS parent WHERE parent.id = child."{column}")
 LIMIT 1"""
 
+_OUT_OF_RANGE = """\
+SELECT "{column}" FROM "{table}" WHERE "{column}" NOT BETWEEN {least} AND {most} LIMIT 1"""
+_NOT_COUNTED = """\
+SELECT specs.release_count FROM listings JOIN specs ON specs.id = listings.spec
+WHERE specs.release_count = 0 LIMIT 1"""
+_MOST = 2**53
+"""No build writes larger numbers; sums of a few thousand of them fit into 64 bits."""
 
 _JSON = {
     "known_dependents": ("packages",),
@@ -46,7 +53,7 @@ class TypeCheck(NamedTuple):
 
 
 def type_checks() -> Iterator[TypeCheck]:
-    """Yield the checks of all columns: types, then JSON, then the rows that they refer to."""
+    """Yield the checks of all columns: types, JSON, the rows that they refer to, and ranges."""
     for table in TABLES:
         for column in table.columns:
             types = _types_of(column)
@@ -60,6 +67,11 @@ def type_checks() -> Iterator[TypeCheck]:
         for column in table.columns:
             if column.references is not None:
                 yield _reference_check(table, column, column.references)
+    for table in TABLES:
+        for column in table.columns:
+            if column.type is int:
+                yield _range_check(table, column)
+    yield TypeCheck("specs", "release_count", _NOT_COUNTED, "does not count its listings")
 
 
 def _types_of(column: Column) -> str:
@@ -72,3 +84,14 @@ def _reference_check(table: Table, column: Column, references: str) -> TypeCheck
     """Return the check that the rows exist to which a column refers."""
     sql = _MISSING_ROW.format(column=column.name, table=table.name, parent=references)
     return TypeCheck(table.name, column.name, sql, f"has no row in {references}")
+
+
+def _range_check(table: Table, column: Column) -> TypeCheck:
+    """Return the check of a number: 0 or 1, a count, or any number that sums can have."""
+    least, most = -_MOST, _MOST
+    if column.name.startswith("is_"):
+        least, most = 0, 1
+    elif column.name.endswith("_count"):
+        least = 0
+    sql = _OUT_OF_RANGE.format(column=column.name, table=table.name, least=least, most=most)
+    return TypeCheck(table.name, column.name, sql, f"is not between {least} and {most}")

@@ -105,7 +105,7 @@ async def answer_error(datasette: Any, request: Any, exception: Exception) -> Pa
     limit = datasette.setting("sql_time_limit_ms")
     status, title, sentence = failure_of(exception, limit, [*request.args], is_own=is_own)
     damage = None
-    if status == 500 and is_own:
+    if status == 500:
         damage = await asyncio.to_thread(_damage, published(datasette).path, exception)
     if damage is not None:
         status, title, sentence = 503, "Error 503", DAMAGED

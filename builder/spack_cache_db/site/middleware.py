@@ -133,7 +133,8 @@ async def guard(datasette: Any, app: App, scope: Scope, receive: Receive, send: 
         # Datasette answers its own errors (`error_pages`); this one is of a wrapper.
         if has_begun:
             raise
-        request = asgi.Request(scope, receive)
+        # The error page needs what Datasette's own wrapper adds: a form's token, which it has not.
+        request = asgi.Request({"csrftoken": str, **scope}, receive)
         await (await answer_error(datasette, request, error)).asgi_send(complete)
 
 
