@@ -19,6 +19,7 @@ from attacks.folders import folders
 from attacks.headers import headers
 from attacks.hostile_sites import hostile_sites
 from attacks.hosts import hosts
+from attacks.logins import logins
 from attacks.memory import memory
 from attacks.mirrors import mirrors
 from attacks.neighbours import behind_nginx, neighbours
@@ -60,6 +61,7 @@ BUILT: dict[str, Kind] = {
     "texts": texts,
     "folders": folders,
     "mirrors": mirrors,
+    "logins": logins,
 }
 KINDS = (*SERVED, "endings", "hosts", *BUILT)
 

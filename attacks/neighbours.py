@@ -280,6 +280,15 @@ HEAVY: Attacks = {
     "comparisons of everything": (_getting("/diff/develop...v0.23.1.json"), 10),
     "whole tables": (_getting("/spack-cache/spec_variants.csv?x=1"), 10),
     "names that are not there": (_unknown_names, 4),
+    "filters that read a view, for ten": (
+        _getting("/spack-cache/build_listings.json?variants__contains=zz"),
+        10,
+    ),
+    "encoded addresses of searches, for ten": (_getting("/%66ind?q=%2Bmpi"), 10),
+    "encoded fields of facets, for ten": (_getting("/spack-cache/builds?_f%61cet=package"), 10),
+    "a long name, for thirty": (_getting(f"/find?q={'a' * 30_000}"), 30),
+    "coverage of everything, for ten": (_getting("/coverage/develop"), 10),
+    "files of a comparison, for ten": (_getting("/diff/develop...v0.23.1.csv"), 10),
 }
 """Heavy requests of one visitor, and the number of connections that repeat each."""
 
