@@ -11,8 +11,8 @@ from attacks import neighbours, pages, requests
 from attacks.__main__ import BUILT, KINDS, SERVED, main
 from attacks.target import field, serving
 
-OTHERS = {"endings"}
-"""Kinds that other tests run: tests/cli/test_serve.py ends servers with work under way."""
+OTHERS = {"hosts", "endings"}
+"""Kinds that other tests run: `tests/serve/test_server.py` ends servers and asks by other names."""
 
 LONGER = {"sql": 40.0, "repetition": 10.0}
 """Seconds for kinds of which no other test is, so that they try most of what they have."""
