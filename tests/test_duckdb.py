@@ -13,13 +13,18 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.schema import VIEWS
+from spack_cache_db.schema import TABLES, VIEWS
 from tests.indexes import edge, index, node, record
 from tests.package_data import REAL as PACKAGE_DATA
 from tests.pagetexts import SAMPLES
 from tests.paths import ROOT
 
-ONLY_SQLITE = {"dropped_versions", "installations", "known_versions"}
+NUMBERS_AS_TEXT = {"dropped_versions", "installations", "known_versions"}
+"""Views with numbers whose columns have no type in SQLite: they are text in DuckDB."""
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def documented(language: str) -> list[str]:
@@ -77,15 +82,35 @@ def sqlite(folder: Path) -> Iterator[sqlite3.Connection]:
 @pytest.mark.slow
 def test_duckdb_sees_each_view(attached: Any, sqlite: sqlite3.Connection) -> None:
     """Row by row and value by value, with the types of values; so does the documented query."""
-    for view in {*VIEWS} - ONLY_SQLITE:
-        expected = Counter(sqlite.execute(f"SELECT * FROM {view}"))
-        assert Counter(attached.execute(f"SELECT * FROM cache.{view}").fetchall()) == expected, view
-        # No release of these sources replaces hashes of another.
-        assert expected or view == "replaced_configurations"
+    for view in VIEWS:
+        expected = sqlite.execute(f"SELECT * FROM {view}").fetchall()
+        found = attached.execute(f"SELECT * FROM cache.{view}").fetchall()
+        if view in NUMBERS_AS_TEXT:
+            expected = [tuple(map(_text, row)) for row in expected]
+            found = [tuple(map(_text, row)) for row in found]
+        assert Counter(found) == Counter(expected), view
+        # No release of these sources replaces hashes of another, and nothing is installed.
+        assert expected or view in {"replaced_configurations", "installations"}, view
     (query,) = documented("sql")
     found = attached.execute(query.replace("FROM build_listings", "FROM cache.build_listings"))
     # Rows that the query holds equal may come in any order.
     assert Counter(sqlite.execute(query)) == Counter(found.fetchall())
+
+
+@pytest.mark.slow
+def test_rows_of_each_table_can_be_counted(attached: Any, sqlite: sqlite3.Connection) -> None:
+    """By a column, as the document says; `count(*)` fails for tables without row ids."""
+    duckdb = pytest.importorskip("duckdb")
+    for table in TABLES:
+        column = table.columns[0].name
+        count = f'SELECT count(*) FROM "{table.name}" WHERE "{column}" IS NOT NULL'
+        expected = sqlite.execute(count).fetchone()
+        counted = f'SELECT count("{column}") FROM cache."{table.name}"'
+        assert attached.execute(counted).fetchone() == expected, table.name
+        if table.without_rowid:
+            # If this begins to work, the sentence in docs/sql.md can go.
+            with pytest.raises(duckdb.Error, match="ROWID"):
+                attached.execute(f'SELECT count(*) FROM cache."{table.name}"')
 
 
 @pytest.mark.slow

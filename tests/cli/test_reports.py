@@ -19,7 +19,8 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     assert result.exit_code == 2, result.output
     assert result.stderr == (
         f"Error: {output}: cannot be written: {tmp_path}/file is not a folder; "
-        "choose another place with -o\n"
+        "free space or choose another place with -o. "
+        "The old file, if there was one, is untouched.\n"
     )
     assert (tmp_path / "file").read_bytes() == OLD
 

@@ -34,7 +34,7 @@ def test_what_is_in_the_samples(samples_file: Path) -> None:
         "dependencies": 0,
         "packages": 4,
         "releases": 2,
-        "stacks": 14,
+        "stacks": 13,
         "problems": 0,
         "known_packages": 0,
         "pages_by_format": {"A": 4, "B": 1},

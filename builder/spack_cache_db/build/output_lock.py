@@ -65,7 +65,8 @@ def alone_at(output: Path) -> Iterator[None]:
             is_file = isinstance(error, FileExistsError)
             why = f"{output.parent} is not a folder" if is_file else reason(error)
             raise OutputError(
-                f"{output}: cannot be written: {why}; choose another place with -o"
+                f"{output}: cannot be written: {why}; free space or choose another place with -o. "
+                "The old file, if there was one, is untouched."
             ) from None
         _lock_files.add(_lock_file(output))
         try:

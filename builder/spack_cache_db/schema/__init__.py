@@ -40,17 +40,18 @@ COUNTED = {
     "indexes": "mirrors",
     "records": "records",
     "listings": "listings",
-    "specs": "specs WHERE is_binary AND NOT is_gone",
+    "specs": "specs WHERE release_count > 0 AND NOT is_gone",
     "configurations": "configurations WHERE spec_count > 0",
     "dependencies": "dependencies",
-    "packages": "packages WHERE release_count > 0",
+    "packages": "packages WHERE spec_count > 0",
     "releases": "releases",
-    "stacks": "stacks",
+    "stacks": "stacks WHERE NOT is_root",
     "problems": "problems",
     "known_packages": "known_packages",
 }
-"""The counts of a database, as SQL. Specs that no release lists, externals of installations, and
-binaries that the mirror has lost are not counted."""
+"""The counts of a database, as SQL; the website counts the same by the same names. Specs that no
+release lists, and binaries that the mirror has lost, are not counted. An installation lists its
+externals, which count as it does."""
 
 PAGE_SIZE = 4096
 """Bytes in a page of the file: fixed, because the same input must give the same bytes."""
