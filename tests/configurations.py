@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from spack_cache_db.records import Configuration
+from spack_cache_db.model import Configuration
 
 USUAL = {
     "package": "zlib",

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from spack_cache_db.records import Configuration
+from spack_cache_db.model import Configuration
 from spack_cache_db.spack.normal_forms import parse_variant
 from tests import builds
 from tests.indexes import index, node, record

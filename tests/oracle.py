@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
+from spack_cache_db.model import Configuration
 from spack_cache_db.query.conditions import (
     VIRTUALS,
     UnsupportedQuery,
@@ -14,7 +15,6 @@ from spack_cache_db.query.conditions import (
 )
 from spack_cache_db.query.configurations import configurations_by_id
 from spack_cache_db.query.database import read_lookups
-from spack_cache_db.records import Configuration
 from spack_cache_db.releases import sort_releases
 from spack_cache_db.spack.constraints import (
     CompilerConstraint,

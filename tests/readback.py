@@ -4,8 +4,8 @@ import json
 import sqlite3
 from typing import Any
 
-from spack_cache_db.records import Configuration
-from spack_cache_db.schema import CONFIGURATION
+from spack_cache_db.model import Configuration
+from spack_cache_db.schema.tables import CONFIGURATION
 from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.pages import (
     Meta,

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.records import Configuration
+from spack_cache_db.model import Configuration
 from tests.pagetexts import page, spec
 from tests.paths import DATA
 

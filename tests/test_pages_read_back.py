@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.errors import LineFault
-from spack_cache_db.records import FORMULA, is_name
+from spack_cache_db.model import FORMULA, is_name
 from spack_cache_db.sources.pages import SpecDetail
 from tests.conftest import Build
 from tests.pagetexts import (

@@ -10,11 +10,11 @@ import pytest
 
 from spack_cache_db import schema
 from spack_cache_db.cli.find import find_table
+from spack_cache_db.model import Configuration
 from spack_cache_db.query import csv_text
 from spack_cache_db.query.answers import find, found_rows
 from spack_cache_db.query.database import descriptions, read_lookups
 from spack_cache_db.query.selection import Candidates
-from spack_cache_db.records import Configuration
 from spack_cache_db.sources.pages import SpecDetail
 from tests.conftest import Build
 from tests.metadata import DATABASE

@@ -8,12 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
-from spack_cache_db.environments import (
-    Environment,
-    Limits,
-    UnreadableEnvironment,
-    read_user_spec,
-)
+from spack_cache_db.environments import Environment, Limits, UnreadableEnvironment, read_user_spec
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.environments.pasted import text
 

@@ -4,12 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from spack_cache_db.environments import (
-    Environment,
-    Limits,
-    Surroundings,
-    UnreadableEnvironment,
-)
+from spack_cache_db.environments import Environment, Limits, Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.environments.manifest import read_manifest
 

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.build import build
+from spack_cache_db.model import ROOT
 from spack_cache_db.query.changes import compare, diff, diff_databases
 from spack_cache_db.query.database import connected, read_lookups
 from spack_cache_db.query.names import UnknownNameError
-from spack_cache_db.records import ROOT
 from spack_cache_db.spack.targets import runs_on
 from spack_cache_db.spack.versions import version_key
 from tests.contradictions import EXAMPLE, STACKS, Listing, listings, opened

@@ -11,11 +11,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db import database_file, schema
-from spack_cache_db.database_file import (
-    damage_as_error,
-    open_database,
-    stored_json,
-)
+from spack_cache_db.database_file import damage_as_error, open_database, stored_json
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.database import IDS_AT_ONCE, connected, select_in
 from tests.commands import run

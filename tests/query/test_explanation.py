@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.conditions import Conditions, UnsupportedQuery
 from spack_cache_db.query.coverage import cover
@@ -17,7 +18,6 @@ from spack_cache_db.query.explanation import WhyNot, why_corrected, why_not
 from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.records import question_of
 from spack_cache_db.query.selection import Candidates, matching
-from spack_cache_db.records import Configuration
 from spack_cache_db.site.pages.filters import Narrowing
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.lexer import QuerySyntaxError

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from spack_cache_db.model import Configuration
 from spack_cache_db.query import csv_text
 from spack_cache_db.query.answers import history
 from spack_cache_db.query.changes import diff
-from spack_cache_db.records import Configuration
 from spack_cache_db.releases import release_date, releases_before
 from tests.contradictions import EXAMPLE, QUERIES, STACKS, Listing, listings, opened
 from tests.oracle import Oracle

@@ -7,12 +7,7 @@ import pytest
 
 from spack_cache_db.errors import series
 from spack_cache_db.query.closure import Closure, External, Member
-from spack_cache_db.query.closure_words import (
-    MOST_NAMED,
-    bytes_text,
-    external_sentence,
-    size_words,
-)
+from spack_cache_db.query.closure_words import MOST_NAMED, bytes_text, external_sentence, size_words
 from spack_cache_db.query.install_commands import (
     MAYBE_UNSIGNED,
     add_commands,

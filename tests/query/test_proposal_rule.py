@@ -22,7 +22,7 @@ from spack_cache_db.query.proposal_rule import (
     proposal_of,
 )
 from spack_cache_db.query.selection import Candidate
-from spack_cache_db.schema import CONFIGURATION
+from spack_cache_db.schema.tables import CONFIGURATION
 
 WORDS: dict[str, Sequence[Any]] = {
     "package": ["aa", "bb"],

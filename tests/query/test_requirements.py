@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import build
 from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.model import Configuration
 from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.covered import CoveredSpec
 from spack_cache_db.query.database import read_lookups
-from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import version_matches
 from spack_cache_db.spack.parser import parse_query
 from tests.conftest import Build

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.records import Configuration
+from spack_cache_db.model import Configuration
 from tests.contradictions import RELEASES, Listing, write_sources
 from tests.histories import binary, build_history
 from tests.pagetexts import spec_hash

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from spack_cache_db import schema
-from spack_cache_db.records import ROOT
+from spack_cache_db.model import ROOT
 from spack_cache_db.site.table_actions import STACK_LISTS
 from tests.metadata import DATABASE
 

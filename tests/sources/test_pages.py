@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from spack_cache_db.errors import InputError, LineFault, faults_of
-from spack_cache_db.records import Problem
+from spack_cache_db.model import Problem
 from spack_cache_db.sources import MAX_NAME, MAX_TEXT, MAX_TEXTS, RawFile, pages
 from spack_cache_db.sources.columns import Writer
 from spack_cache_db.sources.pages import (

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_cache_db.errors import Fault
-from spack_cache_db.records import Configuration
+from spack_cache_db.model import Configuration
 from spack_cache_db.sources import File, RawFile, readers, require_bounded
 from spack_cache_db.sources.readers import plan, read_files
 from spack_cache_db.spack.lexer import QuerySyntaxError, is_package, tokens

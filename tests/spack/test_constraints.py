@@ -2,11 +2,7 @@
 
 import pytest
 
-from spack_cache_db.spack.constraints import (
-    CompilerConstraint,
-    compiler_matches,
-    variant_matches,
-)
+from spack_cache_db.spack.constraints import CompilerConstraint, compiler_matches, variant_matches
 from spack_cache_db.spack.normal_forms import parse_variant
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.versions import VersionRanges

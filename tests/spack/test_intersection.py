@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.records import Configuration
+from spack_cache_db.model import Configuration
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
 from spack_cache_db.spack.lexer import QuerySyntaxError

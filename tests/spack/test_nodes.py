@@ -6,12 +6,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.spack.nodes import (
-    Node,
-    compiler_of,
-    configuration_of,
-    read_node,
-)
+from spack_cache_db.spack.nodes import Node, compiler_of, configuration_of, read_node
 from tests.indexes import edge, hash_of, node, old_node
 
 FULL = node(

@@ -8,12 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.spack.versions import (
-    VersionRanges,
-    equality_key,
-    is_git_version,
-    version_key,
-)
+from spack_cache_db.spack.versions import VersionRanges, equality_key, is_git_version, version_key
 from tests.paths import DATA
 
 SPACK: dict[str, Any] = json.loads((DATA / "versions.json").read_text())

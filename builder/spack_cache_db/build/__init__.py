@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 from spack_cache_db.arguments import checked, checked_with, texts
 from spack_cache_db.bounded_files import DEFAULT_MAX_PAGE_SIZE, AnyPath, checked_file, checked_paths
 from spack_cache_db.errors import ArgumentError, Fault
-from spack_cache_db.records import is_name
+from spack_cache_db.model import is_name
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -26,7 +26,7 @@ from spack_cache_db.build.frames import (
 )
 from spack_cache_db.build.ids import Numbered
 from spack_cache_db.releases import release_date, releases_before
-from spack_cache_db.schema import CONFIGURATION, FACETS
+from spack_cache_db.schema.tables import CONFIGURATION, FACETS
 
 FacetCount = tuple[int | None, str, str, int, int]
 """A row of `facet_values` without its id: release or None, facet, value, specs, packages."""

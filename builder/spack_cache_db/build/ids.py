@@ -19,8 +19,8 @@ import numpy as np
 from spack_cache_db.build.frames import Frame, Members, Numbers, members, packed, places
 from spack_cache_db.build.merge import Merged
 from spack_cache_db.errors import counted
-from spack_cache_db.records import Configuration, Problem
-from spack_cache_db.schema import CONFIGURATION
+from spack_cache_db.model import Configuration, Problem
+from spack_cache_db.schema.tables import CONFIGURATION
 from spack_cache_db.sources.columns import Document, ModuleFacts, Texts
 from spack_cache_db.spack.normal_forms import split_compiler
 from spack_cache_db.spack.versions import preference, version_key

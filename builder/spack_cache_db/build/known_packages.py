@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import zstandard
 
-from spack_cache_db.records import Problem
+from spack_cache_db.model import Problem
 from spack_cache_db.schema import MARKS
 from spack_cache_db.sources import as_json
 from spack_cache_db.sources.columns import FORMS, KnownVariant, KnownVersion, PackageFacts, Refusal

@@ -36,7 +36,7 @@ from spack_cache_db.build.frames import (
 )
 from spack_cache_db.build.known_packages import distinct_facts
 from spack_cache_db.errors import Fault
-from spack_cache_db.records import Problem
+from spack_cache_db.model import Problem
 from spack_cache_db.sources.columns import (
     DICTIONARIES,
     DOCUMENTS,

@@ -30,7 +30,7 @@ from spack_cache_db.build.rows import full_text, table_rows
 from spack_cache_db.build.workers import program_versions, read_units, uncollected
 from spack_cache_db.database_file import NAME, RECORD, inspect_path, require_sqlite
 from spack_cache_db.errors import ArgumentError, BuilderError, Fault, InputError
-from spack_cache_db.records import FILTERED, Problem
+from spack_cache_db.model import FILTERED, Problem
 from spack_cache_db.releases import release_date
 from spack_cache_db.schema import AS_OF, COUNTED, LEFT_OUT, PATHS, STATEMENTS_SHA256
 from spack_cache_db.sources import as_json

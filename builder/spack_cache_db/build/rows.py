@@ -17,7 +17,7 @@ from spack_cache_db.build.documents import copied_releases, installed_releases
 from spack_cache_db.build.frames import Frame, Mask, Numbers, numbers, places
 from spack_cache_db.build.ids import Modules, Numbered
 from spack_cache_db.build.known_packages import PackageCatalogue, versions_behind
-from spack_cache_db.records import INSTALLED, ROOT, Configuration, Problem
+from spack_cache_db.model import INSTALLED, ROOT, Configuration, Problem
 from spack_cache_db.releases import release_date, release_kind, snapshot_branches
 from spack_cache_db.sources import as_json
 from spack_cache_db.sources.columns import DICTIONARIES

@@ -26,7 +26,7 @@ from spack_cache_db.cli.output import (
     wrapped,
 )
 from spack_cache_db.errors import counted
-from spack_cache_db.records import Configuration
+from spack_cache_db.model import Configuration
 
 if TYPE_CHECKING:
     from spack_cache_db.query import Rows

@@ -14,14 +14,7 @@ from typing import NamedTuple
 
 import yaml
 
-from spack_cache_db.bounded_yaml import (
-    compose,
-    entries_of,
-    fault_at,
-    is_nothing,
-    items_of,
-    text_of,
-)
+from spack_cache_db.bounded_yaml import compose, entries_of, fault_at, is_nothing, items_of, text_of
 from spack_cache_db.environments import (
     NOWHERE,
     TOP_KEYS,

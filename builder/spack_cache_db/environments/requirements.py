@@ -28,14 +28,7 @@ from spack_cache_db.bounded_yaml import (
     quoting_advice,
     text_of,
 )
-from spack_cache_db.environments import (
-    ALL,
-    NO_RULES,
-    PackageRules,
-    Requirement,
-    UserSpec,
-    ways,
-)
+from spack_cache_db.environments import ALL, NO_RULES, PackageRules, Requirement, UserSpec, ways
 from spack_cache_db.environments.externals import external_meets, read_externals, spec_at
 from spack_cache_db.environments.reuse_rules import DeclaredExternal
 from spack_cache_db.errors import LineFault

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from spack_cache_db.arguments import checked
 from spack_cache_db.errors import counted
+from spack_cache_db.model import Configuration
 from spack_cache_db.query import NotebookTable, Rows
 from spack_cache_db.query.comparison import distinctions
 from spack_cache_db.query.conditions import (
@@ -51,7 +52,6 @@ from spack_cache_db.query.graph import externals
 from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.records import question_of
 from spack_cache_db.query.selection import ResultSet, configuration_ids, counted_part, matching
-from spack_cache_db.records import Configuration
 from spack_cache_db.spack.parser import parse_query, parser_of
 
 CONFIGURATIONS_AT_ONCE = 1_000

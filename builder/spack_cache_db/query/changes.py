@@ -12,6 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from spack_cache_db.arguments import checked
 from spack_cache_db.errors import counted
+from spack_cache_db.model import Configuration
 from spack_cache_db.query import NotebookTable, Rows
 from spack_cache_db.query.comparison import Cause, Numbering, causes_of_rebuilds
 from spack_cache_db.query.conditions import Conditions, asked
@@ -19,7 +20,6 @@ from spack_cache_db.query.configurations import IN_STACK, configurations_by_id
 from spack_cache_db.query.database import Database, Lookups, opened, select, select_in
 from spack_cache_db.query.names import UnknownNameError, read_spellings, scope_of
 from spack_cache_db.query.selection import column_ids
-from spack_cache_db.records import Configuration
 from spack_cache_db.schema import CHANGE_WORDS, CHANGES
 from spack_cache_db.spack.versions import version_key
 

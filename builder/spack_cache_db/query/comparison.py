@@ -15,11 +15,11 @@ from itertools import accumulate, chain, groupby, product
 from typing import NamedTuple
 
 from spack_cache_db.database_file import stored_json
+from spack_cache_db.model import Configuration
 from spack_cache_db.query.configurations import configurations_by_id
 from spack_cache_db.query.database import Lookups, has_records, select_in
 from spack_cache_db.query.graph import Needs, Reach, read_needs, recorded_specs
-from spack_cache_db.records import Configuration
-from spack_cache_db.schema import CONFIGURATION
+from spack_cache_db.schema.tables import CONFIGURATION
 from spack_cache_db.spack.normal_forms import FLAG_NAMES
 
 COMPARED = tuple(name for name in CONFIGURATION if name not in ("package", "version", "variants"))

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from spack_cache_db.database_file import stored_json
+from spack_cache_db.model import Configuration
 from spack_cache_db.query.conditions import PLACES, Conditions, asked, only
 from spack_cache_db.query.database import (
     IDS_AT_ONCE,
@@ -25,8 +26,7 @@ from spack_cache_db.query.database import (
     select_ids,
     select_in,
 )
-from spack_cache_db.records import Configuration
-from spack_cache_db.schema import CONFIGURATION
+from spack_cache_db.schema.tables import CONFIGURATION
 
 _CONFIGURATION = ", ".join(("id", *CONFIGURATION, "spec_count"))
 _OF_IDS = "IN (SELECT value FROM json_each(:ids))"

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from spack_cache_db.errors import counted
+from spack_cache_db.model import Configuration
 from spack_cache_db.query import NotebookTable, Rows
 from spack_cache_db.query.closure import Closure
 from spack_cache_db.query.closure_words import bytes_text
 from spack_cache_db.query.explanation import WhyNot
-from spack_cache_db.records import Configuration
 
 STATUSES = (
     "unanswerable",

@@ -23,9 +23,9 @@ from spack_cache_db import schema
 from spack_cache_db.arguments import checked
 from spack_cache_db.bounded_files import AnyPath, checked_file
 from spack_cache_db.database_file import damage_as_error, looked_at, open_database, stored_json
+from spack_cache_db.model import INSTALLED
 from spack_cache_db.query import NotebookTable, Rows, grouped
-from spack_cache_db.records import INSTALLED
-from spack_cache_db.schema import CONFIGURATION, LABELS
+from spack_cache_db.schema.tables import CONFIGURATION, LABELS
 
 IDS_AT_ONCE = 20_000
 """Number of ids in a JSON text below 200 kB, the longest value that the site allows."""

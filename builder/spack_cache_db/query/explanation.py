@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.errors import counted
+from spack_cache_db.model import Configuration
 from spack_cache_db.query import graph
 from spack_cache_db.query.conditions import (
     COLUMNS,
@@ -41,7 +42,6 @@ from spack_cache_db.query.selection import (
     configuration_ids,
     misses_of,
 )
-from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import (
     CompilerConstraint,
     SpecQuery,

@@ -8,22 +8,18 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from spack_cache_db.arguments import checked
+from spack_cache_db.model import Configuration
 from spack_cache_db.query.closure import Closure
 from spack_cache_db.query.commands import Commands
 from spack_cache_db.query.conditions import Condition, Word, asked
 from spack_cache_db.query.configurations import specs_in_scope
 from spack_cache_db.query.database import Database, Lookups, Release, opened, select
-from spack_cache_db.query.install_commands import (
-    closures_in,
-    commands_of_closure,
-    mirror_names,
-)
+from spack_cache_db.query.install_commands import closures_in, commands_of_closure, mirror_names
 from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.proposal import propose_among
 from spack_cache_db.query.proposal_rule import build_words
 from spack_cache_db.query.records import question_of
 from spack_cache_db.query.selection import ResultSet, counted_part, matching
-from spack_cache_db.records import Configuration
 from spack_cache_db.spack.parser import parser_of
 
 EXAMPLES = ("hdf5", "py-numpy", "zlib-ng", "zlib", "cmake")

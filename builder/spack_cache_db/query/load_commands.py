@@ -6,9 +6,9 @@ import shlex
 import sqlite3
 from dataclasses import replace
 
+from spack_cache_db.model import INSTALLED
 from spack_cache_db.query.commands import Commands, short_spec
 from spack_cache_db.query.database import select
-from spack_cache_db.records import INSTALLED
 
 PROVIDED = "provided by the system"
 INSTALLATIONS = """

@@ -14,6 +14,7 @@ from functools import reduce
 from operator import or_
 
 from spack_cache_db.environments import LockedSpec
+from spack_cache_db.model import Configuration
 from spack_cache_db.query import graph
 from spack_cache_db.query.comparison import Change
 from spack_cache_db.query.conditions import Conditions, asked, within_release
@@ -22,7 +23,6 @@ from spack_cache_db.query.covered import CoveredSpec
 from spack_cache_db.query.database import Lookups, json_pieces, select
 from spack_cache_db.query.reuse import short_series
 from spack_cache_db.query.selection import Candidates
-from spack_cache_db.records import Configuration
 
 OF_HASHES = """
 SELECT DISTINCT configuration FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from spack_cache_db.database_file import stored_json
+from spack_cache_db.model import INSTALLED
 from spack_cache_db.query.conditions import Conditions, asked
 from spack_cache_db.query.configurations import HASHES_AT_ONCE, IN_STACK
 from spack_cache_db.query.database import (
@@ -24,7 +25,6 @@ from spack_cache_db.query.database import (
     select_ids,
     select_in,
 )
-from spack_cache_db.records import INSTALLED
 from spack_cache_db.releases import is_public_mirror, public_mirror
 from spack_cache_db.schema import TARBALL_PATH
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple
 
+from spack_cache_db.model import INSTALLED
 from spack_cache_db.query.closure import Closure, closures
 from spack_cache_db.query.conditions import Conditions, Word, asked, only
 from spack_cache_db.query.configurations import Spec, specs_in_scope
@@ -27,13 +28,7 @@ from spack_cache_db.query.proposal_rule import (
     options_in_order,
     proposal_of,
 )
-from spack_cache_db.query.selection import (
-    Candidate,
-    ResultSet,
-    candidates_by_id,
-    chosen_machine,
-)
-from spack_cache_db.records import INSTALLED
+from spack_cache_db.query.selection import Candidate, ResultSet, candidates_by_id, chosen_machine
 from spack_cache_db.spack.constraints import VariantConstraint
 from spack_cache_db.spack.normal_forms import readable_variant
 

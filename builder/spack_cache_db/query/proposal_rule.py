@@ -32,10 +32,10 @@ from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
+from spack_cache_db.model import NO_COMPILER, Configuration
 from spack_cache_db.query.configurations import Spec
 from spack_cache_db.query.selection import Candidate
-from spack_cache_db.records import NO_COMPILER, Configuration
-from spack_cache_db.schema import CONFIGURATION
+from spack_cache_db.schema.tables import CONFIGURATION
 from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.targets import ancestors, family, is_generic
 from spack_cache_db.spack.versions import is_git_version, newest_version, preference

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from spack_cache_db.model import Configuration
 from spack_cache_db.query.conditions import (
     COLUMNS,
     OF_SPECS,
@@ -44,8 +45,7 @@ from spack_cache_db.query.database import (
     select_ids,
     select_in,
 )
-from spack_cache_db.records import Configuration
-from spack_cache_db.schema import CONFIGURATION
+from spack_cache_db.schema.tables import CONFIGURATION
 from spack_cache_db.spack.constraints import VariantConstraint, variant_matches
 from spack_cache_db.spack.targets import ancestors
 

@@ -7,14 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from spack_cache_db.environments import (
-    NO_RULES,
-    PackageRules,
-    UserSpec,
-    required_query,
-    ways,
-)
+from spack_cache_db.environments import NO_RULES, PackageRules, UserSpec, required_query, ways
 from spack_cache_db.environments.reuse_rules import REUSE_ALL, ReuseRules
+from spack_cache_db.model import Configuration
 from spack_cache_db.query import graph
 from spack_cache_db.query.conditions import (
     Condition,
@@ -32,12 +27,7 @@ from spack_cache_db.query.database import check_time, has_records, select, selec
 from spack_cache_db.query.explanation import WhyNot, explained
 from spack_cache_db.query.names import known_name
 from spack_cache_db.query.proposal import read_facts
-from spack_cache_db.query.proposal_rule import (
-    Option,
-    criteria_of,
-    in_order,
-    options_in_order,
-)
+from spack_cache_db.query.proposal_rule import Option, criteria_of, in_order, options_in_order
 from spack_cache_db.query.records import CheckedRules, SpecRecords, read_query, respelled
 from spack_cache_db.query.reuse import Pool
 from spack_cache_db.query.reuse_pool import read_pool
@@ -56,7 +46,6 @@ from spack_cache_db.query.selection import (
     is_as_asked,
     misses_of,
 )
-from spack_cache_db.records import Configuration
 from spack_cache_db.spack.constraints import SpecQuery, spec_text
 
 PACKAGE_OF_HASH = """

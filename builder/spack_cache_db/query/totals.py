@@ -11,10 +11,10 @@ from itertools import chain
 from operator import contains
 from typing import Any, NamedTuple
 
+from spack_cache_db.model import ROOT
 from spack_cache_db.query.conditions import COLUMNS, Condition, Conditions, asked, only, without
 from spack_cache_db.query.configurations import AVAILABLE
 from spack_cache_db.query.database import Lookups, json_pieces, select, select_ids
-from spack_cache_db.records import ROOT
 
 TOTALS = f"""
 SELECT

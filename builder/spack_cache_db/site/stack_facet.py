@@ -12,7 +12,7 @@ from datasette.database import QueryInterrupted
 from datasette.facets import Facet
 from datasette.utils import escape_sqlite, path_with_added_args, path_with_removed_args
 
-from spack_cache_db.records import ROOT
+from spack_cache_db.model import ROOT
 
 STACK_FACET = "_facet_stack"
 """The field of an address that asks for this facet."""

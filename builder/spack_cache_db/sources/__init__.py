@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from spack_cache_db.errors import Fault, LineFault
-from spack_cache_db.records import FORMULA, INSTALLED, ROOT, Configuration, is_name
+from spack_cache_db.model import FORMULA, INSTALLED, ROOT, Configuration, is_name
 from spack_cache_db.spack.lexer import is_package
 
 

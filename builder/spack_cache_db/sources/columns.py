@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from spack_cache_db.errors import Fault
-from spack_cache_db.records import Configuration, Problem
+from spack_cache_db.model import Configuration, Problem
 from spack_cache_db.schema import TARBALL_PATH
 from spack_cache_db.spack.nodes import Use
 

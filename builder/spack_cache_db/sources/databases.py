@@ -22,9 +22,10 @@ import zstandard
 from spack_cache_db import schema
 from spack_cache_db.database_file import damage_as_error, damaged, open_source
 from spack_cache_db.errors import DatabaseError, Fault, InputError
-from spack_cache_db.records import INSTALLED, Configuration, Problem
-from spack_cache_db.schema import CONFIGURATION, CONFIGURATION_JOINS, word_of
+from spack_cache_db.model import INSTALLED, Configuration, Problem
+from spack_cache_db.schema import CONFIGURATION_JOINS, word_of
 from spack_cache_db.schema.older import MAX_PACKAGES
+from spack_cache_db.schema.tables import CONFIGURATION
 from spack_cache_db.sources import File, require_bounded, require_name
 from spack_cache_db.sources.columns import (
     SPEC_FILE,

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from spack_cache_db.errors import LineFault, faults_of
-from spack_cache_db.records import FORMULA, Problem
+from spack_cache_db.model import FORMULA, Problem
 from spack_cache_db.sources import (
     BROKEN,
     RawFile,

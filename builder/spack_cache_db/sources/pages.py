@@ -23,8 +23,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from spack_cache_db.bounded_yaml import YamlBounds, compose, text_value
 from spack_cache_db.errors import LineFault
-from spack_cache_db.records import Configuration, Problem, is_name
-from spack_cache_db.schema import FACETS
+from spack_cache_db.model import Configuration, Problem, is_name
+from spack_cache_db.schema.tables import FACETS
 from spack_cache_db.sources import (
     BROKEN,
     MAX_NAME,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from spack_cache_db.records import NO_COMPILER, Configuration, is_name
+from spack_cache_db.model import NO_COMPILER, Configuration, is_name
 from spack_cache_db.spack.lexer import is_hash
 from spack_cache_db.spack.normal_forms import (
     LANGUAGES,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from spack_cache_db.build import build, check
 from spack_cache_db.errors import InputError, LineFault
-from spack_cache_db.records import Configuration
+from spack_cache_db.model import Configuration
 from spack_cache_db.sources import RawFile
 from spack_cache_db.sources.indexes import (
     NODE_LIMIT,

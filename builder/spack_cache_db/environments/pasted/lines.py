@@ -17,12 +17,7 @@ from spack_cache_db.environments.pasted.model import ANY_NAME, KnownNames, Paste
 from spack_cache_db.environments.pasted.modules import HASH, spec_of_module, specs_of_modules
 from spack_cache_db.environments.pasted.prefixes import spec_of_prefix_line
 from spack_cache_db.environments.pasted.printed import cells_of, hashes_of
-from spack_cache_db.environments.pasted.quotes import (
-    plain,
-    quoted_part,
-    unquoted,
-    without_prompt,
-)
+from spack_cache_db.environments.pasted.quotes import plain, quoted_part, unquoted, without_prompt
 from spack_cache_db.environments.pasted.version_signs import with_spack_versions
 from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import QuerySyntaxError, tokens

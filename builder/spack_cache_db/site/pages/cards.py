@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spack_cache_db.model import NO_COMPILER
 from spack_cache_db.query.conditions import Condition, Conditions, OneOf, asked
 from spack_cache_db.query.configurations import Counted, first_releases
 from spack_cache_db.query.database import Lookups
@@ -17,7 +18,6 @@ from spack_cache_db.query.package_search import find_packages
 from spack_cache_db.query.proposal import propose
 from spack_cache_db.query.proposal_rule import Proposal
 from spack_cache_db.query.selection import candidates_by_id, counted_part, matching
-from spack_cache_db.records import NO_COMPILER
 from spack_cache_db.site.pages.names import load_names
 from spack_cache_db.spack.versions import newest_version
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from spack_cache_db.errors import counted
+from spack_cache_db.model import Configuration
 from spack_cache_db.query.commands import NO_COMMANDS, Commands
 from spack_cache_db.query.comparison import Differences, distinctions
 from spack_cache_db.query.conditions import Conditions, asked
@@ -23,7 +24,6 @@ from spack_cache_db.query.configurations import (
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.install_commands import commands_of
 from spack_cache_db.query.totals import sizes_of
-from spack_cache_db.records import Configuration
 
 MOST_COMPARED = 200
 """Limit of the specs that are compared for all rows of a page."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlencode
 
+from spack_cache_db.model import NO_COMPILER
 from spack_cache_db.query.conditions import COLUMNS, Condition, Conditions, Word
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.words import Reading
-from spack_cache_db.records import NO_COMPILER
 from spack_cache_db.spack.constraints import CompilerConstraint
 from spack_cache_db.spack.targets import known_targets
 

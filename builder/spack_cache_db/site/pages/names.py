@@ -7,11 +7,11 @@ from itertools import chain
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
+from spack_cache_db.model import NO_COMPILER
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.names import Spellings
 from spack_cache_db.query.packages import summarized_packages
 from spack_cache_db.query.totals import facet_counts
-from spack_cache_db.records import NO_COMPILER
 from spack_cache_db.spack.targets import family, hosts_of
 
 MOST_SUGGESTED = 8

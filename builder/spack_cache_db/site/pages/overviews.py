@@ -14,13 +14,7 @@ from typing import Any
 from spack_cache_db.errors import counted
 from spack_cache_db.query.conditions import Condition
 from spack_cache_db.query.configurations import packages_in_stacks
-from spack_cache_db.query.database import (
-    Lookups,
-    Release,
-    Stack,
-    releases_of_stack,
-    select,
-)
+from spack_cache_db.query.database import Lookups, Release, Stack, releases_of_stack, select
 from spack_cache_db.query.gone import gone_among
 from spack_cache_db.query.install_plan import choose_example
 from spack_cache_db.query.load_commands import explicit_count

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from spack_cache_db.model import INSTALLED, Configuration
 from spack_cache_db.query.commands import Commands
 from spack_cache_db.query.comparison import differences
 from spack_cache_db.query.configurations import (
@@ -31,7 +32,6 @@ from spack_cache_db.query.graph import (
 from spack_cache_db.query.install_commands import closures_in, mirror_commands
 from spack_cache_db.query.install_plan import plan_of_spec
 from spack_cache_db.query.load_commands import installations_of
-from spack_cache_db.records import INSTALLED, Configuration
 from spack_cache_db.site.pages.configurations import MOST_NODES, ComparedSpec, compared_specs
 from spack_cache_db.site.pages.filters import Pagination, paginated
 

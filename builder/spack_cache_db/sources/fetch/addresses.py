@@ -16,7 +16,7 @@ from msgspec import Struct
 from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.bounded_yaml import NOTHING, compose, entries_of, line_of, text_value
 from spack_cache_db.errors import Fault, InputError, LineFault
-from spack_cache_db.records import ROOT, is_name
+from spack_cache_db.model import ROOT, is_name
 from spack_cache_db.sources import BROKEN, message_of, quoted
 from spack_cache_db.sources.indexes import VARIABLE_NAME, LoginVariables, Properties
 from spack_cache_db.sources.indexes.binary_filter import parse_filter

@@ -26,7 +26,7 @@ from msgspec import Meta, Raw, Struct
 
 from spack_cache_db.bounded_yaml import YamlBounds, load
 from spack_cache_db.errors import Fault, InputError, LineFault, counted
-from spack_cache_db.records import Problem
+from spack_cache_db.model import Problem
 from spack_cache_db.sources import (
     BROKEN,
     MAX_NAME,

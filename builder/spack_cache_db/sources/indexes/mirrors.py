@@ -17,7 +17,7 @@ from pathlib import Path
 
 from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.errors import Fault, InputError, LineFault, counted, faults_of
-from spack_cache_db.records import FILTERED, Problem
+from spack_cache_db.model import FILTERED, Problem
 from spack_cache_db.sources import (
     ADDRESS_FILE,
     MAX_INDEX,
