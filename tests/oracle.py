@@ -16,11 +16,7 @@ from spack_cache_db.query.conditions import (
 from spack_cache_db.query.configurations import configurations_by_id
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.releases import sort_releases
-from spack_cache_db.spack.constraints import (
-    CompilerConstraint,
-    Dependency,
-    SpecQuery,
-    VariantConstraint,
+from spack_cache_db.spack.matching import (
     compiler_matches,
     flags_match,
     variant_matches,
@@ -28,6 +24,12 @@ from spack_cache_db.spack.constraints import (
 )
 from spack_cache_db.spack.normal_forms import Variant, parse_variant
 from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.queries import (
+    CompilerConstraint,
+    Dependency,
+    SpecQuery,
+    VariantConstraint,
+)
 from spack_cache_db.spack.targets import runs_on, target_matches
 from tests.contradictions import Listing
 from tests.small_sources import MIRRORS, Sources

@@ -22,8 +22,9 @@ from spack_cache_db.environments import (
 from spack_cache_db.environments.formats import MAX_BYTES, read_environment
 from spack_cache_db.environments.pasted.model import ANY_NAME, KnownNames
 from spack_cache_db.errors import Fault, LineFault
+from spack_cache_db.spack.machine import Machine, this_machine
 from spack_cache_db.spack.parser import Parser, parse_query
-from spack_cache_db.spack.targets import Machine, family, this_machine
+from spack_cache_db.spack.targets import family
 
 MAX_INCLUDED = 2**24
 """Maximum size of an included file, in bytes."""

@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from spack_cache_db.build import build
 from spack_cache_db.cli import cli, output
-from spack_cache_db.spack import targets
-from spack_cache_db.spack.targets import Machine
+from spack_cache_db.spack import machine
+from spack_cache_db.spack.machine import Machine
 from tests.commands import process
 from tests.indexes import REAL_FILE, hash_of
 from tests.small_sources import LOOK_ALIKES, built
@@ -144,7 +144,7 @@ def test_here(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With --here only what the machine can run is left; what is not known of it is said."""
-    monkeypatch.setattr(targets, "this_machine", lambda: this)
+    monkeypatch.setattr(machine, "this_machine", lambda: this)
     result = run("py-mpi4py", samples_file, "--here", "--json")
     assert (result.exit_code, {row["os"] for row in json.loads(result.stdout)}) == (status, oses)
     assert said in result.stderr

@@ -12,10 +12,10 @@ import pytest
 from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.environments import Surroundings, UnreadableEnvironment, ways
 from spack_cache_db.environments.formats import read_environment
-from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.machine import Machine
 from spack_cache_db.spack.normal_forms import PATCH_PRINTED
 from spack_cache_db.spack.parser import parse_query
-from spack_cache_db.spack.targets import Machine
+from spack_cache_db.spack.queries import SpecQuery
 from tests.environments.asked import asked_text
 
 OF_1_2 = Path(__file__).parents[1] / "data" / "environments_1.2.json.gz"

@@ -12,8 +12,8 @@ from spack_cache_db.bounded_yaml import CONFIGURATION_BOUNDS, compose, text_valu
 from spack_cache_db.environments import Environment, Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.environments.includes import merged_configuration
-from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.queries import SpecQuery
 from tests.environments.asked import asked_text
 from tests.indexes import lock_of, node
 from tests.spack.test_printing import without_places

@@ -15,8 +15,9 @@ from spack_cache_db.environments import (
 )
 from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.environments.manifest import read_manifest
-from spack_cache_db.spack.constraints import SpecQuery, spec_text
-from spack_cache_db.spack.parser import parser_of
+from spack_cache_db.spack.legacy import parser_of
+from spack_cache_db.spack.printing import spec_text
+from spack_cache_db.spack.queries import SpecQuery
 from tests.environments.asked import asked_text
 
 BOTH = ["b@1", "b@2", "c@1 +x", "c@2 +x"]

@@ -14,7 +14,7 @@ from spack_cache_db.query.coverage import cover, cover_environment
 from spack_cache_db.query.covered import Cover, CoveredSpec
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.names import UnknownNameError
-from spack_cache_db.spack.parser import parser_of
+from spack_cache_db.spack.legacy import parser_of
 from tests.conftest import Build
 from tests.indexes import index, old_node, record
 from tests.pagetexts import page, spec, spec_hash

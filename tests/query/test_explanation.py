@@ -19,9 +19,10 @@ from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.records import question_of
 from spack_cache_db.query.selection import Candidates, matching
 from spack_cache_db.site.pages.filters import Narrowing
-from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.printing import spec_text
+from spack_cache_db.spack.queries import SpecQuery
 from tests import contradictions, small_sources
 from tests.pagetexts import spec_hash
 

@@ -17,7 +17,7 @@ from spack_cache_db.model import Configuration
 from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.covered import CoveredSpec
 from spack_cache_db.query.database import read_lookups
-from spack_cache_db.spack.constraints import version_matches
+from spack_cache_db.spack.matching import version_matches
 from spack_cache_db.spack.parser import parse_query
 from tests.conftest import Build
 from tests.graphs import installs, run_time

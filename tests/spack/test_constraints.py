@@ -2,9 +2,10 @@
 
 import pytest
 
-from spack_cache_db.spack.constraints import CompilerConstraint, compiler_matches, variant_matches
+from spack_cache_db.spack.matching import compiler_matches, variant_matches
 from spack_cache_db.spack.normal_forms import parse_variant
 from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.queries import CompilerConstraint
 from spack_cache_db.spack.versions import VersionRanges
 
 LONG = "3fbfe46" + "0" * 57

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.model import Configuration
-from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.queries import SpecQuery
 from tests.configurations import configuration
 from tests.oracle import matches
 from tests.spack.test_printing import FRAGMENTS, without_places

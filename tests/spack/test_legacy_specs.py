@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.spack.constraints import spec_text
-from spack_cache_db.spack.lexer import QuerySyntaxError
-from spack_cache_db.spack.parser import (
+from spack_cache_db.spack.legacy import (
     UnknownSpackVersion,
     legacy_reading,
     parse_legacy_query,
-    parse_query,
     parser_of,
     todays_spec,
 )
+from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.printing import spec_text
 from tests.paths import ROOT
 
 

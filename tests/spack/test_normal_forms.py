@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spack_cache_db.spack.facts import UNSPLIT_NAMES
 from spack_cache_db.spack.normal_forms import (
-    UNSPLIT_NAMES,
     Variant,
     VariantKind,
     normal_compiler,

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.spack.constraints import Flag, spec_text
 from spack_cache_db.spack.lexer import MAX_LENGTH, QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.printing import spec_text
+from spack_cache_db.spack.queries import Flag
 
 COMMIT = "a1" * 20
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.lexer import MAX_LENGTH, QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.printing import spec_text
+from spack_cache_db.spack.queries import SpecQuery
 
 EXAMPLES = 2_000 if os.environ.get("CI") else 500
 PARSE_SECONDS = 0.1

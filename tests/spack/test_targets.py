@@ -7,15 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.spack.targets import (
-    family,
-    is_known,
-    os_of_release,
-    runs_on,
-    target_matches,
-    this_machine,
-    unknown_bounds,
-)
+from spack_cache_db.spack.machine import os_of_release, this_machine
+from spack_cache_db.spack.targets import family, is_known, runs_on, target_matches, unknown_bounds
 
 NAMES = st.sampled_from([*sorted(archspec.cpu.TARGETS), "toaster"])
 

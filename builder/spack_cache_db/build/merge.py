@@ -55,7 +55,7 @@ from spack_cache_db.sources.columns import (
     Texts,
     tarball_url,
 )
-from spack_cache_db.spack.normal_forms import FLAG_NAMES
+from spack_cache_db.spack.facts import FLAG_NAMES
 
 
 class Difference(NamedTuple):

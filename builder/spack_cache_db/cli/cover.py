@@ -197,8 +197,8 @@ def read_cover(
     from spack_cache_db.environments.formats import MAX_BYTES, read_environment
     from spack_cache_db.query.coverage import cover_environment
     from spack_cache_db.query.names import known_names
-    from spack_cache_db.spack.parser import parser_of
-    from spack_cache_db.spack.targets import this_machine
+    from spack_cache_db.spack.legacy import parser_of
+    from spack_cache_db.spack.machine import this_machine
 
     # Conditions in an environment refer to this machine, or to the one in the options.
     machine = this_machine()

@@ -369,7 +369,7 @@ def scope_names(options: dict[str, Any]) -> dict[str, str | None]:
         return names
     if options["host"]:
         raise click.UsageError("--here and --host exclude each other: give one of them")
-    from spack_cache_db.spack.targets import this_machine
+    from spack_cache_db.spack.machine import this_machine
 
     machine = this_machine()
     facts = ", ".join(value for value in (machine.target, machine.os, machine.platform) if value)

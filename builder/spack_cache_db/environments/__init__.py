@@ -16,10 +16,11 @@ from spack_cache_db.environments.pasted.model import ANY_NAME, KnownNames
 from spack_cache_db.environments.reuse_rules import REUSE_ALL, ReuseRules
 from spack_cache_db.errors import Fault, InputError, LineFault, foreign_fault
 from spack_cache_db.model import Configuration
-from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
+from spack_cache_db.spack.legacy import legacy_reading
 from spack_cache_db.spack.lexer import MAX_LENGTH, QuerySyntaxError
-from spack_cache_db.spack.parser import Parser, legacy_reading, parse_query
+from spack_cache_db.spack.parser import Parser, parse_query
+from spack_cache_db.spack.queries import SpecQuery
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,8 @@ from spack_cache_db.environments.reuse_rules import (
     SourceKind,
     SpecFilter,
 )
-from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.parser import Parser
+from spack_cache_db.spack.queries import SpecQuery
 
 TRUE = frozenset(("true", "yes", "on"))
 FALSE = frozenset(("false", "no", "off"))

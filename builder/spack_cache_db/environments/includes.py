@@ -41,10 +41,10 @@ from spack_cache_db.environments import TOP_KEYS, Surroundings, decoded
 from spack_cache_db.environments.key_check import refuse_unknown_keys, unknown_keys
 from spack_cache_db.environments.known_keys import KEYS_OF_AN_INCLUDE
 from spack_cache_db.errors import LineFault
-from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.intersection import implies
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.queries import SpecQuery
 
 SECTIONS = ("packages", "definitions", "toolchains", "concretizer", "mirrors")
 """The sections that select binaries."""

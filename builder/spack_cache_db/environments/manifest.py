@@ -60,7 +60,7 @@ from spack_cache_db.environments.requirements import (
 from spack_cache_db.environments.reuse_rules import REUSE_ALL, ReuseRules
 from spack_cache_db.environments.spec_lists import SpecLists
 from spack_cache_db.errors import LineFault
-from spack_cache_db.spack.parser import legacy_reading
+from spack_cache_db.spack.legacy import legacy_reading
 
 MOST_PACKAGES = 100_000
 """Maximum of entries in `packages:` of all groups, each with those of the environment."""

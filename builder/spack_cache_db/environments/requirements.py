@@ -32,10 +32,11 @@ from spack_cache_db.environments import ALL, NO_RULES, PackageRules, Requirement
 from spack_cache_db.environments.externals import external_meets, read_externals, spec_at
 from spack_cache_db.environments.reuse_rules import DeclaredExternal
 from spack_cache_db.errors import LineFault
-from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import Parser, parse_query
+from spack_cache_db.spack.printing import spec_text
+from spack_cache_db.spack.queries import SpecQuery
 
 PREFERENCES = ("version", "target", "compiler", "variants", "providers")
 """Weak preferences: Spack reuses binaries in spite of them."""

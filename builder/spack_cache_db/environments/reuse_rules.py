@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from spack_cache_db.spack.constraints import SpecQuery
+from spack_cache_db.spack.queries import SpecQuery
 
 SourceKind = Literal["local", "buildcache", "environment", "external"]
 

@@ -26,9 +26,10 @@ from spack_cache_db.environments import Limits, UserSpec, read_spec, too_long
 from spack_cache_db.environments.key_check import unknown_key_message
 from spack_cache_db.environments.known_keys import KEYS_OF_A_MATRIX
 from spack_cache_db.errors import LineFault
-from spack_cache_db.spack.constraints import SpecQuery, spec_text
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
 from spack_cache_db.spack.parser import Parser, parse_query
+from spack_cache_db.spack.printing import spec_text
+from spack_cache_db.spack.queries import SpecQuery
 
 MOST_REPEATED = 20
 """Maximum of specs in all lists, as a multiple of the limit of the environment."""

@@ -52,7 +52,8 @@ from spack_cache_db.query.graph import externals
 from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.records import question_of
 from spack_cache_db.query.selection import ResultSet, configuration_ids, counted_part, matching
-from spack_cache_db.spack.parser import parse_query, parser_of
+from spack_cache_db.spack.legacy import parser_of
+from spack_cache_db.spack.parser import parse_query
 
 CONFIGURATIONS_AT_ONCE = 1_000
 _INSTALLED = ("is_external", "prefix", "modules", "module_tree")

@@ -20,7 +20,7 @@ from spack_cache_db.query.configurations import configurations_by_id
 from spack_cache_db.query.database import Lookups, has_records, select_in
 from spack_cache_db.query.graph import Needs, Reach, read_needs, recorded_specs
 from spack_cache_db.schema.tables import CONFIGURATION
-from spack_cache_db.spack.normal_forms import FLAG_NAMES
+from spack_cache_db.spack.facts import FLAG_NAMES
 
 COMPARED = tuple(name for name in CONFIGURATION if name not in ("package", "version", "variants"))
 """The columns of a configuration that are compared as one text each."""

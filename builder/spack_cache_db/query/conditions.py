@@ -13,16 +13,16 @@ from operator import and_
 from typing import Any, Literal, overload
 
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.spack.constraints import (
+from spack_cache_db.spack.facts import LANGUAGES
+from spack_cache_db.spack.matching import compiler_matches, variant_matches
+from spack_cache_db.spack.normal_forms import PATCH_PRINTED, Variant, readable_variant
+from spack_cache_db.spack.printing import variant_text
+from spack_cache_db.spack.queries import (
     CompilerConstraint,
     Dependency,
     SpecQuery,
     VariantConstraint,
-    compiler_matches,
-    variant_matches,
-    variant_text,
 )
-from spack_cache_db.spack.normal_forms import LANGUAGES, PATCH_PRINTED, Variant, readable_variant
 from spack_cache_db.spack.targets import runs_on, target_matches, unknown_bounds
 from spack_cache_db.spack.versions import VersionRanges, is_git_version
 

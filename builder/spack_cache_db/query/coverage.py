@@ -35,7 +35,7 @@ from spack_cache_db.query.names import UnknownNameError, known_names, scope_of
 from spack_cache_db.query.records import respelled
 from spack_cache_db.query.selection import Candidates
 from spack_cache_db.query.spec_coverage import SpecAnswers
-from spack_cache_db.spack.parser import parser_of
+from spack_cache_db.spack.legacy import parser_of
 
 CURRENT = "SELECT id FROM specs WHERE is_current"
 SIZES = """

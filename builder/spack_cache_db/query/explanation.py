@@ -42,13 +42,9 @@ from spack_cache_db.query.selection import (
     configuration_ids,
     misses_of,
 )
-from spack_cache_db.spack.constraints import (
-    CompilerConstraint,
-    SpecQuery,
-    VariantConstraint,
-    spec_text,
-)
-from spack_cache_db.spack.parser import legacy_reading
+from spack_cache_db.spack.legacy import legacy_reading
+from spack_cache_db.spack.printing import spec_text
+from spack_cache_db.spack.queries import CompilerConstraint, SpecQuery, VariantConstraint
 from spack_cache_db.spack.targets import is_known, runs_on
 from spack_cache_db.spack.versions import newest_version, preference
 

@@ -20,7 +20,7 @@ from spack_cache_db.query.proposal import propose_among
 from spack_cache_db.query.proposal_rule import build_words
 from spack_cache_db.query.records import question_of
 from spack_cache_db.query.selection import ResultSet, counted_part, matching
-from spack_cache_db.spack.parser import parser_of
+from spack_cache_db.spack.legacy import parser_of
 
 EXAMPLES = ("hdf5", "py-numpy", "zlib-ng", "zlib", "cmake")
 """Packages for a new user to install: the first that a release has."""

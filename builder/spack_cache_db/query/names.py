@@ -17,7 +17,7 @@ from spack_cache_db.query.configurations import specs_beginning
 from spack_cache_db.query.database import Lookups, select, select_ids
 from spack_cache_db.query.gone import Gone, gone_of_package
 from spack_cache_db.query.graph import KNOWN_AS_DEPENDENCY
-from spack_cache_db.spack.parser import todays_spec
+from spack_cache_db.spack.legacy import todays_spec
 from spack_cache_db.spack.targets import is_known, known_targets
 
 _DEPENDENCY = ("package", "virtual", "compiler")

@@ -22,8 +22,8 @@ from spack_cache_db.query.database import Database, Lookups, opened, select
 from spack_cache_db.query.gone import Gone, gone_of_package
 from spack_cache_db.query.names import read_spellings, scope_of
 from spack_cache_db.query.totals import count_packages
-from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.normal_forms import readable_variant
+from spack_cache_db.spack.queries import SpecQuery
 from spack_cache_db.spack.versions import newest_version
 
 _VERSIONS = """

@@ -29,8 +29,8 @@ from spack_cache_db.query.proposal_rule import (
     proposal_of,
 )
 from spack_cache_db.query.selection import Candidate, ResultSet, candidates_by_id, chosen_machine
-from spack_cache_db.spack.constraints import VariantConstraint
 from spack_cache_db.spack.normal_forms import readable_variant
+from spack_cache_db.spack.queries import VariantConstraint
 
 _USES = """
 SELECT facet, value, release IS NOT NULL, package_count FROM facet_values

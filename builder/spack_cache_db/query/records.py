@@ -47,19 +47,17 @@ from spack_cache_db.query.configurations import Spec, specs_beginning, specs_of_
 from spack_cache_db.query.database import Lookups, has_records, select, select_ids, select_in
 from spack_cache_db.query.names import read_spellings
 from spack_cache_db.query.selection import configuration_ids, with_other_variant
-from spack_cache_db.spack.constraints import (
-    DEPTYPES,
+from spack_cache_db.spack.facts import DEPTYPES, LANGUAGES
+from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained
+from spack_cache_db.spack.matching import flags_match, variant_matches
+from spack_cache_db.spack.normal_forms import Variant
+from spack_cache_db.spack.printing import constraint_texts, spec_text
+from spack_cache_db.spack.queries import (
     CompilerConstraint,
     Dependency,
     SpecQuery,
     VariantConstraint,
-    constraint_texts,
-    flags_match,
-    spec_text,
-    variant_matches,
 )
-from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained
-from spack_cache_db.spack.normal_forms import LANGUAGES, Variant
 
 UNRECORDED = """
 SELECT id FROM specs WHERE NOT EXISTS (SELECT 1 FROM records WHERE records.spec = specs.id)

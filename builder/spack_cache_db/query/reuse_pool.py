@@ -27,8 +27,9 @@ from spack_cache_db.query.reuse import (
     Pool,
     PoolSource,
 )
-from spack_cache_db.spack.constraints import SpecQuery, spec_text
-from spack_cache_db.spack.normal_forms import LANGUAGES
+from spack_cache_db.spack.facts import LANGUAGES
+from spack_cache_db.spack.printing import spec_text
+from spack_cache_db.spack.queries import SpecQuery
 
 # Several indexes may have a record of a spec; one of Spack 1.0 is enough.
 BEFORE_1_0 = """

@@ -46,7 +46,8 @@ from spack_cache_db.query.database import (
     select_in,
 )
 from spack_cache_db.schema.tables import CONFIGURATION
-from spack_cache_db.spack.constraints import VariantConstraint, variant_matches
+from spack_cache_db.spack.matching import variant_matches
+from spack_cache_db.spack.queries import VariantConstraint
 from spack_cache_db.spack.targets import ancestors
 
 VERSIONS = "SELECT id, name FROM versions"

@@ -46,7 +46,8 @@ from spack_cache_db.query.selection import (
     is_as_asked,
     misses_of,
 )
-from spack_cache_db.spack.constraints import SpecQuery, spec_text
+from spack_cache_db.spack.printing import spec_text
+from spack_cache_db.spack.queries import SpecQuery
 
 PACKAGE_OF_HASH = """
 SELECT DISTINCT packages.name FROM specs

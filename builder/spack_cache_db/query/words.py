@@ -17,7 +17,7 @@ from spack_cache_db.query.conditions import Condition
 from spack_cache_db.query.configurations import specs_beginning
 from spack_cache_db.query.database import Lookups, has_records, select
 from spack_cache_db.query.names import package_counts
-from spack_cache_db.spack.constraints import LEGACY_COMPILERS
+from spack_cache_db.spack.facts import LEGACY_COMPILERS
 from spack_cache_db.spack.targets import family, is_known
 from spack_cache_db.spack.versions import version_key
 

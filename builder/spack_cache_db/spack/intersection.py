@@ -11,15 +11,10 @@ from dataclasses import replace
 from itertools import product, starmap
 
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.spack.constraints import (
-    Dependency,
-    SpecQuery,
-    VariantConstraint,
-    flag_words,
-    spec_text,
-    variant_text,
-)
-from spack_cache_db.spack.normal_forms import UNSPLIT_NAMES
+from spack_cache_db.spack.facts import UNSPLIT_NAMES
+from spack_cache_db.spack.matching import flag_words
+from spack_cache_db.spack.printing import spec_text, variant_text
+from spack_cache_db.spack.queries import Dependency, SpecQuery, VariantConstraint
 from spack_cache_db.spack.targets import known_targets, runs_on, target_matches
 from spack_cache_db.spack.versions import VersionRanges
 

@@ -12,13 +12,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from spack_cache_db.model import NO_COMPILER, Configuration, is_name
+from spack_cache_db.spack.facts import LANGUAGES
 from spack_cache_db.spack.lexer import is_hash
-from spack_cache_db.spack.normal_forms import (
-    LANGUAGES,
-    VariantValue,
-    normal_compiler,
-    printed_variants,
-)
+from spack_cache_db.spack.normal_forms import VariantValue, normal_compiler, printed_variants
 
 _NODE = {
     "name", "version", "arch", "compiler", "namespace", "parameters", "external", "patches",

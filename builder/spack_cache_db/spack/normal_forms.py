@@ -12,15 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from spack_cache_db.spack.facts import FLAG_NAMES, UNSPLIT_NAMES
+
 VariantKind = Literal["bool", "single", "multi"]
-
-LANGUAGES = ("c", "cxx", "fortran")
-"""Spack prints the compiler of the first of these that a spec uses (Spack 1.1 `spec.py`,
-`DeprecatedCompilerSpec.factory`)."""
-
-FLAG_NAMES = frozenset({"cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs"})
-# Values in which a comma is part of the text: paths, git references, compiler flags.
-UNSPLIT_NAMES = frozenset({"dev_path", "commit", "branch", "tag", "ref"}) | FLAG_NAMES
 
 PATCH_PRINTED = 7
 """Characters that Spack prints of a patch's sha256 since 0.18; before, it printed all 64."""

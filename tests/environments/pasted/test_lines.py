@@ -13,8 +13,8 @@ from spack_cache_db.environments.pasted.lines import (
     separate_specs,
 )
 from spack_cache_db.environments.pasted.model import KnownNames
-from spack_cache_db.spack.constraints import spec_text
 from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.printing import spec_text
 from tests.paths import ROOT
 
 HASH = f"/{'2feova4' * 4}abcd"

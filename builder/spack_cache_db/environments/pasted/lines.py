@@ -19,8 +19,8 @@ from spack_cache_db.environments.pasted.prefixes import spec_of_prefix_line
 from spack_cache_db.environments.pasted.printed import cells_of, hashes_of
 from spack_cache_db.environments.pasted.quotes import plain, quoted_part, unquoted, without_prompt
 from spack_cache_db.environments.pasted.version_signs import with_spack_versions
-from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import QuerySyntaxError, tokens
+from spack_cache_db.spack.queries import SpecQuery
 
 LONGEST = 10_000
 """Maximum length of a text that is searched for a spec."""

@@ -15,10 +15,11 @@ from typing import NamedTuple
 from spack_cache_db.environments.pasted.model import KnownNames, PastedSpec
 from spack_cache_db.environments.pasted.modules import HASH
 from spack_cache_db.environments.pasted.prefixes import read_prefix, short_prefix
-from spack_cache_db.spack.constraints import SpecQuery, spec_text
+from spack_cache_db.spack.legacy import parse_legacy_query
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.normal_forms import PATCH_PRINTED
-from spack_cache_db.spack.parser import parse_legacy_query
+from spack_cache_db.spack.printing import spec_text
+from spack_cache_db.spack.queries import SpecQuery
 
 # Before a spec: `[+]` or `-`, seven or 32 characters of the hash, `[bl  ]`.
 _LEAD = re.compile(

@@ -27,8 +27,8 @@ from spack_cache_db.environments.pasted.lines import has_options, is_visible, pa
 from spack_cache_db.environments.pasted.model import PastedSpec
 from spack_cache_db.environments.pasted.quotes import plain
 from spack_cache_db.errors import LineFault
+from spack_cache_db.spack.legacy import parse_legacy_query
 from spack_cache_db.spack.lexer import QuerySyntaxError
-from spack_cache_db.spack.parser import parse_legacy_query
 
 LONGEST_LINE = 10_000
 """Maximum length of a line that is searched for specs."""

@@ -12,7 +12,7 @@ from spack_cache_db.query.conditions import COLUMNS, Condition, Conditions, Word
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.words import Reading
-from spack_cache_db.spack.constraints import CompilerConstraint
+from spack_cache_db.spack.queries import CompilerConstraint
 from spack_cache_db.spack.targets import known_targets
 
 Pairs = list[tuple[str, str]]

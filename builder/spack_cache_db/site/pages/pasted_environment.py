@@ -14,7 +14,7 @@ from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.names import known_names
 from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing
 from spack_cache_db.site.sandbox.sql_functions import LONGEST
-from spack_cache_db.spack.parser import parser_of
+from spack_cache_db.spack.legacy import parser_of
 
 LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST)
 NAME = "pasted text"

@@ -46,8 +46,9 @@ from spack_cache_db.site.pages.package import PAGE_ROWS
 from spack_cache_db.site.pages.proposed import ProposedBuild, proposed_build
 from spack_cache_db.site.pages.spec import is_hash_prefix
 from spack_cache_db.site.sandbox.sql_functions import parse
-from spack_cache_db.spack.constraints import SpecQuery, spec_text, variant_text
 from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.printing import spec_text, variant_text
+from spack_cache_db.spack.queries import SpecQuery
 
 _SIGNS = re.compile(r"^\*$|[@~%^=/]|(?<![\w+])\+")
 """The signs of Spack's syntax; `c++` has none of them."""

@@ -18,9 +18,9 @@ from spack_cache_db.query.database import Lookups, check_time, read_lookups
 from spack_cache_db.query.records import question_of
 from spack_cache_db.query.selection import configuration_ids
 from spack_cache_db.site.sandbox.statements import SqlValue, escape_fts
-from spack_cache_db.spack.constraints import SpecQuery
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.queries import SpecQuery
 
 LONGEST = 2_000
 """Limit of a spec in characters; Spack prints concrete specs of more than a thousand."""

@@ -13,19 +13,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 from spack_cache_db.sources.indexes import Entry, IndexFault, IndexRecords
-from spack_cache_db.spack.constraints import (
-    LEGACY_COMPILERS,
-    Dependency,
-    SpecQuery,
-    VariantConstraint,
-    flags_match,
-    variant_matches,
-    version_matches,
-)
+from spack_cache_db.spack.facts import LANGUAGES, LEGACY_COMPILERS
 from spack_cache_db.spack.lexer import QuerySyntaxError
+from spack_cache_db.spack.matching import flags_match, variant_matches, version_matches
 from spack_cache_db.spack.nodes import Edge, Node, Use
-from spack_cache_db.spack.normal_forms import LANGUAGES, split_compiler, variant_of
+from spack_cache_db.spack.normal_forms import split_compiler, variant_of
 from spack_cache_db.spack.parser import parse_query
+from spack_cache_db.spack.queries import Dependency, SpecQuery, VariantConstraint
 from spack_cache_db.spack.targets import target_matches
 
 _AT_RUN_TIME = {"link", "run"}
