@@ -10,7 +10,8 @@ import click
 from benchmarks.measure import FOLDER
 from spack_cache_db import BuilderError
 from spack_cache_db.database_file import open_database
-from spack_cache_db.schema import CONFIGURATION_JOINS, word_of
+from spack_cache_db.schema.views import CONFIGURATION_JOINS
+from spack_cache_db.schema.words import word_of
 
 file_argument = click.argument("file", type=click.Path(path_type=Path), default=FOLDER / "bench.db")
 

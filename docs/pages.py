@@ -28,8 +28,9 @@ from spack_cache_db import api
 from spack_cache_db.build.sqlite_file import create, finish, index_text
 from spack_cache_db.cli import COMMANDS, cli
 from spack_cache_db.query.database import descriptions
-from spack_cache_db.schema import FULL_TEXT, VIEWS
+from spack_cache_db.schema.full_text import FULL_TEXT
 from spack_cache_db.schema.tables import TABLES, Table
+from spack_cache_db.schema.views import VIEWS
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "builder" / "spack_cache_db"

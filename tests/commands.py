@@ -6,11 +6,11 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from spack_cache_db import schema
 from spack_cache_db.cli import cli
+from spack_cache_db.schema import identity
 from tests.processes import completed
 
-OLD = b"SQLite format 3\0".ljust(68, b"\0") + schema.APPLICATION_ID.to_bytes(4, "big")
+OLD = b"SQLite format 3\0".ljust(68, b"\0") + identity.APPLICATION_ID.to_bytes(4, "big")
 """The first bytes of a database of this program."""
 
 

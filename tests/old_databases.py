@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db import schema
 from spack_cache_db.build import build
+from spack_cache_db.schema import identity
 from tests.paths import DATA
 
 FOLDER = DATA / "old_databases"
@@ -79,7 +79,7 @@ def build_sources(sources: Path, output: Path, kind: OldDatabase) -> Path:
 
 def add_present_version() -> Path:
     """Write the database of the present schema version among the old ones."""
-    kind = OldDatabase(str(schema.SCHEMA_VERSION), schema.SCHEMA_VERSION)
+    kind = OldDatabase(str(identity.SCHEMA_VERSION), identity.SCHEMA_VERSION)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         sources = unpack_sources(folder / "sources")

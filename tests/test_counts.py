@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.database import Lookups, read_lookups
-from spack_cache_db.schema import VIEW_COUNTS
+from spack_cache_db.schema.views import VIEW_COUNTS
 from spack_cache_db.site.pages.lists import ListFilters, load_packages
 from spack_cache_db.site.pages.overviews import load_about, load_home, load_release, load_stack
 from spack_cache_db.spack.versions import newest_version

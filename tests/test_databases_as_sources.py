@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db import schema
 from spack_cache_db.build import build
 from spack_cache_db.build.verification import differences
 from spack_cache_db.errors import HistoryError, InputError
+from spack_cache_db.schema import identity
 from tests import contradictions, small_sources
 from tests.commands import run
 from tests.every_kind import MODULES, write_every_kind
@@ -200,7 +200,7 @@ def test_options_that_differ_have_to_be_given(tmp_path: Path) -> None:
 def with_another_page(file: Path) -> None:
     """Damage a page in the middle of a database."""
     data = bytearray(file.read_bytes())
-    middle = len(data) // 2 // schema.PAGE_SIZE * schema.PAGE_SIZE
+    middle = len(data) // 2 // identity.PAGE_SIZE * identity.PAGE_SIZE
     data[middle : middle + 100] = b"\xff" * 100
     file.write_bytes(bytes(data))
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.schema import VIEWS
 from spack_cache_db.schema.tables import TABLES
+from spack_cache_db.schema.views import VIEWS
 from tests.indexes import edge, index, node, record
 from tests.package_data import REAL as PACKAGE_DATA
 from tests.pagetexts import SAMPLES

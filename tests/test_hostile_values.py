@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db import schema
 from spack_cache_db.build import build
 from spack_cache_db.build.sqlite_file import current_inspection
 from spack_cache_db.database_file import inspect_path, wrong_value
+from spack_cache_db.schema import tables as tables_module
+from spack_cache_db.schema import views
 from tests.commands import run
 from tests.indexes import edge, hash_of, index, node, record
 from tests.package_data import published, write_packages
@@ -204,6 +205,6 @@ def test_an_inspect_file_that_lies_is_not_used(lie: Any, whole: Path, tmp_path: 
     inspect_path(file).write_text(json.dumps(inspected))
     found = current_inspection(file)["spack-cache"]
     tables = found["tables"]
-    assert set(found["views"]) == set(schema.VIEW_COUNTS)
-    assert {table.name for table in schema.TABLES} <= tables.keys()
+    assert set(found["views"]) == set(views.VIEW_COUNTS)
+    assert {table.name for table in tables_module.TABLES} <= tables.keys()
     assert all(type(table["count"]) is int for table in tables.values())

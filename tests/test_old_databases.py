@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db import schema
 from spack_cache_db.build import build
 from spack_cache_db.build.verification import differences
 from spack_cache_db.database_file import open_source
-from spack_cache_db.schema import older
+from spack_cache_db.schema import identity, older
 from spack_cache_db.sources.columns import Writer
 from spack_cache_db.sources.databases import _Database
 from tests.commands import run
@@ -102,14 +101,14 @@ def test_only_snapshots_that_a_build_made_are_copies(tmp_path: Path) -> None:
 
 def test_every_older_version_is_read() -> None:
     """Each version from 15 on has views and a database that is built on, or nobody can upgrade."""
-    versions = [*range(15, schema.SCHEMA_VERSION)]
+    versions = [*range(15, identity.SCHEMA_VERSION)]
     assert [*older.FORMS] == versions
     assert sorted({kind.version for kind in OLD_DATABASES}) == versions
 
 
 def test_a_version_has_one_checksum() -> None:
     """Other statements need another version: a line of this table never changes."""
-    assert CHECKSUMS[schema.SCHEMA_VERSION] == schema.STATEMENTS_SHA256, (
+    assert CHECKSUMS[identity.SCHEMA_VERSION] == identity.STATEMENTS_SHA256, (
         "the statements changed: add a database of the version before (tests/old_databases.py) "
         "with its views (schema/older.py), and raise SCHEMA_VERSION"
     )
@@ -217,7 +216,7 @@ def test_readers_name_the_command_that_upgrades(
     lines = [line for line in result.stderr.splitlines() if not line.startswith("Loading ")]
     assert lines == [
         f"Error: {file}: has schema version {kind.version}, "
-        f"this program reads {schema.SCHEMA_VERSION}; "
+        f"this program reads {identity.SCHEMA_VERSION}; "
         f"`spack-cache-db build {file} -o NEW.db` brings it up to date"
     ]
 
@@ -241,7 +240,7 @@ def test_the_command_that_is_named_upgrades(kind: OldDatabase, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("version", "advice"),
     [
-        (schema.SCHEMA_VERSION + 1, "a newer version of spack-cache-db made it; install that"),
+        (identity.SCHEMA_VERSION + 1, "a newer version of spack-cache-db made it; install that"),
         (14, "versions before 15 have to be built again from their sources"),
     ],
 )
@@ -253,6 +252,8 @@ def test_other_versions_are_refused_with_the_reason(
     file.write_bytes(samples_file.read_bytes())
     with closing(sqlite3.connect(file)) as connection:
         connection.execute(f"PRAGMA user_version = {version}")
-    message = f"has schema version {version}, this program reads {schema.SCHEMA_VERSION}; {advice}"
+    message = (
+        f"has schema version {version}, this program reads {identity.SCHEMA_VERSION}; {advice}"
+    )
     assert message in run("find", "zlib", file).stderr
     assert message in run("build", file, "-o", tmp_path / "new.db").stderr

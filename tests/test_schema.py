@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db import schema
 from spack_cache_db.cli.find import find_table
 from spack_cache_db.model import Configuration
 from spack_cache_db.query import csv_text
 from spack_cache_db.query.answers import find, found_rows
 from spack_cache_db.query.database import descriptions, read_lookups
 from spack_cache_db.query.selection import Candidates
+from spack_cache_db.schema import full_text, identity
+from spack_cache_db.schema import tables as tables_module
+from spack_cache_db.schema import views as views_module
 from spack_cache_db.sources.pages import SpecDetail
 from tests.conftest import Build
 from tests.metadata import DATABASE
@@ -31,7 +33,7 @@ def pragma(connection: sqlite3.Connection, name: str, *table: str) -> list[dict[
 def test_each_table_is_as_declared(samples: sqlite3.Connection) -> None:
     """Columns in order, their types, NULLs, primary key and foreign keys; no index is double."""
     types = {int: "INTEGER", str: "TEXT", bytes: "BLOB"}
-    for table in schema.TABLES:
+    for table in tables_module.TABLES:
         columns = pragma(samples, "table_info", table.name)
         assert [(column["name"], column["type"]) for column in columns] == [
             (column.name, types[column.type]) for column in table.columns
@@ -55,14 +57,14 @@ def test_no_table_or_view_is_there_that_the_schema_does_not_name(
     """SQLite's own are not counted."""
     rows = samples.execute("SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view')")
     found = {row for row in rows if not row[1].startswith("sqlite_") and "_fts_" not in row[1]}
-    tables = [table.name for table in schema.TABLES] + [*schema.FULL_TEXT]
-    views = {("view", name) for name in schema.VIEWS}
+    tables = [table.name for table in tables_module.TABLES] + [*full_text.FULL_TEXT]
+    views = {("view", name) for name in views_module.VIEWS}
     assert found == {("table", name) for name in tables} | views
 
 
 def test_a_foreign_key_that_a_page_facets_has_an_index(samples: sqlite3.Connection) -> None:
     """A facet links to the rows of each value: they must be found without reading the table."""
-    for table in schema.TABLES:
+    for table in tables_module.TABLES:
         faceted = {*DATABASE["tables"].get(table.name, {}).get("facets", [])}
         keys = {column.name for column in table.columns if column.references}
         indexes = pragma(samples, "index_list", table.name)
@@ -73,18 +75,18 @@ def test_a_foreign_key_that_a_page_facets_has_an_index(samples: sqlite3.Connecti
 def test_a_database_has_a_type_and_a_version(samples: sqlite3.Connection) -> None:
     """Its type, its schema version and its page size are fixed."""
     for name, value in (
-        ("application_id", schema.APPLICATION_ID),
-        ("user_version", schema.SCHEMA_VERSION),
-        ("page_size", schema.PAGE_SIZE),
+        ("application_id", identity.APPLICATION_ID),
+        ("user_version", identity.SCHEMA_VERSION),
+        ("page_size", identity.PAGE_SIZE),
     ):
         assert samples.execute(f"PRAGMA {name}").fetchone() == (value,)
-    assert schema.APPLICATION_ID.to_bytes(4, "big") == b"SPDB"
+    assert identity.APPLICATION_ID.to_bytes(4, "big") == b"SPDB"
 
 
 def test_other_statements_are_another_schema(samples: sqlite3.Connection) -> None:
     """A changed table or view needs another `SCHEMA_VERSION` and checksum."""
-    found = schema.statements_sha256(samples.execute("SELECT name, sql FROM sqlite_master"))
-    assert found == schema.STATEMENTS_SHA256
+    found = identity.statements_sha256(samples.execute("SELECT name, sql FROM sqlite_master"))
+    assert found == identity.STATEMENTS_SHA256
 
 
 def test_tables_and_views_have_rows(
@@ -95,7 +97,7 @@ def test_tables_and_views_have_rows(
     without = {"replaced_configurations"}
     # Contradictions, options, data of all packages, installations and their modules fill these.
     without |= {"problems", "recipes", "providers", "installs", "modules", "document_listings"}
-    for name in {*schema.VIEWS, *(table.name for table in schema.TABLES)} - without:
+    for name in {*views_module.VIEWS, *(table.name for table in tables_module.TABLES)} - without:
         database = real_tree if name == "installations" else all_sources
         assert database.execute(f"SELECT 1 FROM {name}").fetchone(), name
 
@@ -103,8 +105,8 @@ def test_tables_and_views_have_rows(
 def test_every_column_is_described(samples: sqlite3.Connection) -> None:
     """A database describes each of its tables, and then their columns in order; nothing else."""
     described = descriptions(samples)
-    tables = {table.name for table in schema.TABLES}
-    assert described.keys() == tables | {*schema.VIEWS} | {*schema.FULL_TEXT}
+    tables = {table.name for table in tables_module.TABLES}
+    assert described.keys() == tables | {*views_module.VIEWS} | {*full_text.FULL_TEXT}
     for name, texts in described.items():
         read = samples.execute(f"SELECT * FROM [{name}] LIMIT 0")
         assert [*texts] == [None, *(column[0] for column in read.description)], name
@@ -137,7 +139,7 @@ def test_options_name_columns_that_exist(samples: sqlite3.Connection) -> None:
 
 def test_every_field_of_a_configuration_has_a_column() -> None:
     """In the order of the record, each with the table that names its values."""
-    assert tuple(schema.CONFIGURATION) == Configuration._fields
+    assert tuple(tables_module.CONFIGURATION) == Configuration._fields
 
 
 OF_A_LISTING = {"hash", "stacks", "size", "tarball"}

@@ -14,10 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db import schema
 from spack_cache_db.bounded_files import HEAD, open_regular, read_file, unreadable
 from spack_cache_db.errors import BuilderError, DatabaseError, reason
-from spack_cache_db.schema import older
+from spack_cache_db.schema import full_text, identity, older
 from spack_cache_db.schema.stored_types import type_checks
 
 _HEADER = struct.Struct(">16s 12x I 12x I 12x I 4x I")
@@ -41,7 +40,9 @@ _SYSTEM_ERRORS = (
 _MAGIC = b"SQLite format 3\0"
 _SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _SHADOWS = tuple(
-    f"{table}_{kind}" for table in schema.FULL_TEXT for kind in ("config", "data", "docsize", "idx")
+    f"{table}_{kind}"
+    for table in full_text.FULL_TEXT
+    for kind in ("config", "data", "docsize", "idx")
 )
 """The tables in which FTS5 keeps an index (SQLite FTS5 docs, 4.4 and Appendix A)."""
 
@@ -108,7 +109,7 @@ def is_own(head: bytes) -> bool:
 
     `head` is the first `HEAD` bytes of the file (SQLite docs, "Database File Format").
     """
-    is_ours = head[68:72] == schema.APPLICATION_ID.to_bytes(4, "big")
+    is_ours = head[68:72] == identity.APPLICATION_ID.to_bytes(4, "big")
     inspection = b'{\n "spack-cache": {\n'
     return (head.startswith(_MAGIC) and is_ours) or head.startswith(inspection)
 
@@ -345,7 +346,7 @@ def _limit_steps(connection: sqlite3.Connection) -> None:
 def check_header(path: Path) -> None:
     """Check the header of a file (SQLite's file format, 1.3); raises as `open_database`."""
     version = _read_version(path)
-    if version != schema.SCHEMA_VERSION:
+    if version != identity.SCHEMA_VERSION:
         raise DatabaseError(f"{path}: {_other_version(path, version)}")
 
 
@@ -361,13 +362,13 @@ def _read_version(path: Path) -> int:
         raise DatabaseError(f"{path}: {unreadable(error)}") from None
     fields = _HEADER.unpack(header.ljust(_HEADER.size, b"\0"))
     magic, pages, schema_format, version, application = fields
-    if magic != _MAGIC or application != schema.APPLICATION_ID:
+    if magic != _MAGIC or application != identity.APPLICATION_ID:
         message = "is not a spack-cache-db database; expected a file made by build"
         raise DatabaseError(f"{path}: {message}")
     if schema_format > _SCHEMA_FORMAT:
         raise damaged(path, f"its schema has the unknown format {schema_format}")
     # The size is part of this version and of the older ones that can be read.
-    if version == schema.SCHEMA_VERSION or version in older.FORMS:
+    if version == identity.SCHEMA_VERSION or version in older.FORMS:
         _check_size(path, pages)
     return int(version)
 
@@ -375,7 +376,7 @@ def _read_version(path: Path) -> int:
 def _check_size(path: Path, pages: int) -> None:
     """Check that a file has all of its pages: SQLite reads a truncated one until it needs them."""
     size = path.stat().st_size
-    expected = pages * schema.PAGE_SIZE
+    expected = pages * identity.PAGE_SIZE
     if size != expected:
         message = f"it has {size:,} bytes, not {expected:,}"
         raise damaged(path, message)
@@ -383,8 +384,8 @@ def _check_size(path: Path, pages: int) -> None:
 
 def _other_version(path: Path, version: int) -> str:
     """Return what to do with a database of another schema version."""
-    reads = f"this program reads {schema.SCHEMA_VERSION}"
-    if version > schema.SCHEMA_VERSION:
+    reads = f"this program reads {identity.SCHEMA_VERSION}"
+    if version > identity.SCHEMA_VERSION:
         advice = "a newer version of spack-cache-db made it; install that"
     elif version in older.FORMS:
         command = f"spack-cache-db build {shlex.quote(str(path))} -o NEW.db"
@@ -454,11 +455,11 @@ def _check_statements(path: Path, connection: sqlite3.Connection) -> None:
     """
     rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
     statements = dict(rows.fetchall())
-    for name in schema.NAMES:
+    for name in full_text.NAMES:
         if name not in statements:
             raise damaged(path, f"it has no {name}")
-    if schema.statements_sha256(statements.items()) != schema.STATEMENTS_SHA256:
-        raise _other_statements(path, schema.SCHEMA_VERSION)
+    if identity.statements_sha256(statements.items()) != identity.STATEMENTS_SHA256:
+        raise _other_statements(path, identity.SCHEMA_VERSION)
     for name in _SHADOWS:
         if not statements.get(name, "").startswith("CREATE TABLE "):
             raise damaged(path, f"its {name} is not a table of FTS5")

@@ -11,7 +11,7 @@ import pytest
 from datasette.app import Datasette
 
 from spack_cache_db.build import build
-from spack_cache_db.schema import FULL_TEXT
+from spack_cache_db.schema.full_text import FULL_TEXT
 from spack_cache_db.schema.tables import TABLES
 from tests.package_data import published, write_packages
 from tests.processes import completed

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db import schema
 from spack_cache_db.build import build
 from spack_cache_db.errors import HistoryError, OutputError
+from spack_cache_db.schema import identity
 from tests.build.test_history import listed, night
 from tests.commands import run
 from tests.indexes import node
@@ -69,7 +69,7 @@ def test_the_message_says_what_is_read_and_what_to_do(history: Path, tmp_path: P
     as_old(history)
     result = run("build", history, tmp_path / "mirrors", "-o", history, "--keep-going")
     assert f"{history}: has schema version 1, " in result.stderr
-    assert str(schema.SCHEMA_VERSION) in result.stderr
+    assert str(identity.SCHEMA_VERSION) in result.stderr
     assert "; nothing was written. " in result.stderr
     assert "If you move it away, the next build begins a new history." in result.stderr
 

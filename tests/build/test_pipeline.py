@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from spack_cache_db import schema
 from spack_cache_db.build import build, check, sqlite_file
 from spack_cache_db.errors import OutputError
+from spack_cache_db.schema import identity
 from spack_cache_db.sources import readers
 from tests.builds import built
 from tests.pagetexts import SAMPLES, page, write
@@ -97,8 +97,8 @@ def test_a_damaged_result_is_not_published(
             return
         (path,) = (row[2] for row in db.execute("PRAGMA database_list"))
         with Path(path).open("r+b") as stream:
-            stream.seek(8 * schema.PAGE_SIZE)
-            stream.write(b"\xff" * schema.PAGE_SIZE)
+            stream.seek(8 * identity.PAGE_SIZE)
+            stream.write(b"\xff" * identity.PAGE_SIZE)
 
     monkeypatch.setattr(sqlite_file, "finish", finish_with_damage)
     output = tmp_path / "x.db"

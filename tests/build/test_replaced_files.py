@@ -15,7 +15,7 @@ import pytest
 from spack_cache_db.build import build, sqlite_file
 from spack_cache_db.database_file import inspect_path
 from spack_cache_db.errors import InputError, OutputError
-from spack_cache_db.schema import VIEW_COUNTS
+from spack_cache_db.schema.views import VIEW_COUNTS
 from tests.commands import run
 from tests.pagetexts import page, write
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db import database_file, schema
+from spack_cache_db import database_file
 from spack_cache_db.database_file import damage_as_error, open_database, stored_json
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.database import IDS_AT_ONCE, connected, select_in
+from spack_cache_db.schema import full_text, identity, views
 from tests.commands import run
 from tests.pagetexts import SAMPLES
 from tests.processes import completed
@@ -103,7 +104,7 @@ def test_flipped_bytes_end_in_one_line(seed: int, copy: Path) -> None:
     chance = random.Random(seed)
     data = bytearray(copy.read_bytes())
     # The schema lies in the first pages: half of the bytes are of it.
-    for end in (len(data), 8 * schema.PAGE_SIZE):
+    for end in (len(data), 8 * identity.PAGE_SIZE):
         for _ in range(chance.choice([1, 5, 40])):
             data[chance.randrange(100, end)] = chance.choice([0, 255, chance.randrange(256)])
     copy.write_bytes(data)
@@ -120,10 +121,10 @@ def test_a_file_that_was_cut_off_is_refused(copy: Path, cut: int) -> None:
         open_database(copy)
 
 
-@pytest.mark.parametrize("name", [*schema.VIEWS, *schema.FULL_TEXT, "listings", "facet_values"])
+@pytest.mark.parametrize("name", [*views.VIEWS, *full_text.FULL_TEXT, "listings", "facet_values"])
 def test_a_file_without_a_table_or_view_is_refused(copy: Path, name: str) -> None:
     """The message says which one is missing."""
-    changed(copy, f"DROP {'VIEW' if name in schema.VIEWS else 'TABLE'} {name}")
+    changed(copy, f"DROP {'VIEW' if name in views.VIEWS else 'TABLE'} {name}")
     with pytest.raises(DatabaseError, match=f"is damaged: it has no {name}; restore a copy"):
         open_database(copy)
 

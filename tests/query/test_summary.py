@@ -11,7 +11,7 @@ from spack_cache_db.build import build
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.database import connected, info
 from spack_cache_db.query.origin import Origin, read_examples, read_origin
-from spack_cache_db.schema import SCHEMA_VERSION
+from spack_cache_db.schema.identity import SCHEMA_VERSION
 from tests.conftest import Build
 from tests.indexes import REAL_FILE, index, node, record
 from tests.pagetexts import page, spec, write

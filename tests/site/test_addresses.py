@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from datasette.filters import Filters
 
-from spack_cache_db.schema import VIEWS
 from spack_cache_db.schema.tables import TABLES
+from spack_cache_db.schema.views import VIEWS
 from spack_cache_db.site.addresses import OPERATORS
 from spack_cache_db.site.routes import ROUTES
 from tests.site.addresses import OWN, get

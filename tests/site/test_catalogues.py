@@ -12,8 +12,8 @@ import pytest
 from datasette.app import Datasette
 from datasette.utils import StartupError, tilde_encode
 
-from spack_cache_db import schema
 from spack_cache_db.build import build
+from spack_cache_db.schema import identity
 from tests.indexes import index, node, record
 from tests.paths import ROOT
 from tests.site.addresses import OWN, get
@@ -126,7 +126,7 @@ async def test_the_log_says_why_a_file_has_no_pages(
     """A file of another schema is no catalogue: the log names it and says what to do."""
     old = Path(shutil.copy(database, tmp_path / "old.db"))
     connection = sqlite3.connect(old)
-    connection.execute(f"PRAGMA user_version = {schema.SCHEMA_VERSION - 1}")
+    connection.execute(f"PRAGMA user_version = {identity.SCHEMA_VERSION - 1}")
     connection.close()
     served = plain(old, plugins_dir=str(ROOT / "plugins"))
     home = await get(served, "/")

@@ -11,7 +11,7 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.query.changes import compare, diff
 from spack_cache_db.query.database import connected, read_lookups
-from spack_cache_db.schema import CHANGE_WORDS
+from spack_cache_db.schema.changes import CHANGE_WORDS
 from spack_cache_db.site.pages import changes
 from tests.commands import run
 from tests.pagetexts import page, spec, spec_hash, write

@@ -6,14 +6,14 @@ from urllib.parse import quote
 
 import pytest
 
-from spack_cache_db import schema
 from spack_cache_db.model import ROOT
+from spack_cache_db.schema import views
 from spack_cache_db.site.table_actions import STACK_LISTS
 from tests.metadata import DATABASE
 
 LISTS = {
     (view, "stacks")
-    for view, sql in schema.VIEWS.items()
+    for view, sql in views.VIEWS.items()
     for column in [" AS stacks"]
     if column in sql
 }
@@ -139,7 +139,7 @@ async def test_counts_are_open_if_the_address_asks_for_them(
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("view", sorted(schema.VIEWS))
+@pytest.mark.parametrize("view", sorted(views.VIEWS))
 async def test_a_facet_of_the_first_text_of_a_view_has_values(index_site: Any, view: str) -> None:
     """No view that has rows is empty as soon as values are counted."""
     with sqlite3.connect(index_site.get_database("spack-cache").path) as conn:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db import schema
+from spack_cache_db.schema import tables, views
 from spack_cache_db.site.table_actions import CHANGES, PAGES, STACK_LISTS
 
 
@@ -23,7 +23,7 @@ async def links_of(datasette: Any, path: str) -> dict[str, str]:
 @pytest.mark.parametrize("name", sorted({*PAGES, *CHANGES, *STACK_LISTS}))
 async def test_every_link_leads_to_a_page(datasette: Any, name: str) -> None:
     """Each table and view has the links that concern it, and all of them are answered."""
-    assert name in schema.VIEWS or name in {table.name for table in schema.TABLES}
+    assert name in views.VIEWS or name in {table.name for table in tables.TABLES}
     links = await links_of(datasette, f"/spack-cache/{name}")
 
     assert ("Count by stack" in links) is (name in STACK_LISTS)

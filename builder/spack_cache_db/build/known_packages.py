@@ -18,7 +18,7 @@ import msgspec
 import zstandard
 
 from spack_cache_db.model import Problem
-from spack_cache_db.schema import MARKS
+from spack_cache_db.schema.views import MARKS
 from spack_cache_db.sources import as_json
 from spack_cache_db.sources.columns import FORMS, KnownVariant, KnownVersion, PackageFacts, Refusal
 from spack_cache_db.spack.versions import count_newer, preference_key, version_key

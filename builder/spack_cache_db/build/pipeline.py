@@ -32,7 +32,7 @@ from spack_cache_db.database_file import NAME, RECORD, inspect_path, require_sql
 from spack_cache_db.errors import ArgumentError, BuilderError, Fault, InputError
 from spack_cache_db.model import FILTERED, Problem
 from spack_cache_db.releases import release_date
-from spack_cache_db.schema import AS_OF, COUNTED, LEFT_OUT, PATHS, STATEMENTS_SHA256
+from spack_cache_db.schema.identity import AS_OF, COUNTED, LEFT_OUT, PATHS, STATEMENTS_SHA256
 from spack_cache_db.sources import as_json
 from spack_cache_db.sources.columns import Origin, Texts
 from spack_cache_db.sources.readers import input_files, plan

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from spack_cache_db import schema
 from spack_cache_db.build.counts import Counts
 from spack_cache_db.build.documents import copied_releases, installed_releases
 from spack_cache_db.build.frames import Frame, Mask, Numbers, numbers, places
@@ -19,6 +18,7 @@ from spack_cache_db.build.ids import Modules, Numbered
 from spack_cache_db.build.known_packages import PackageCatalogue, versions_behind
 from spack_cache_db.model import INSTALLED, ROOT, Configuration, Problem
 from spack_cache_db.releases import release_date, release_kind, snapshot_branches
+from spack_cache_db.schema import tables
 from spack_cache_db.sources import as_json
 from spack_cache_db.sources.columns import DICTIONARIES
 from spack_cache_db.spack import targets
@@ -58,7 +58,7 @@ def table_rows(
 
 def _rows(table: str, **columns: Iterable[Any]) -> TableRows:
     """Return the rows of a table from its columns, with ids that count from 1."""
-    _, *names = schema.table(table).columns
+    _, *names = tables.table(table).columns
     first, *columns_after = (columns[column.name] for column in names)
     first = [*first]
     return table, zip(range(1, len(first) + 1), first, *columns_after, strict=True)
@@ -70,7 +70,7 @@ def _frame_rows(numbered: Numbered, table: str, frame: Frame, **values: Sequence
     Args:
         values: the values by number, for columns that are not in `sources.columns.DICTIONARIES`.
     """
-    columns = schema.table(table).columns
+    columns = tables.table(table).columns
     for name in (column.name for column in columns if column.nullable):
         if name not in values:
             of = DICTIONARIES[name]
@@ -104,7 +104,7 @@ def _name_rows(numbered: Numbered, packages: PackageCatalogue) -> Iterator[Table
         },
         "targets": {"family": map(targets.family, ids["targets"])},
     }
-    for table in schema.CONFIGURATION.values():
+    for table in tables.CONFIGURATION.values():
         if table not in ("packages", "variant_sets"):
             yield _rows(table, **{"name": ids[table], **extra_columns.get(table, {})})
     runs_on = [
@@ -261,7 +261,7 @@ def _counted_rows(numbered: Numbered, counts: Counts) -> Iterator[TableRows]:
     yield _rows("stacks", name=stacks, is_root=is_root, **columns["stacks"])
     yield _rows(
         "configurations",
-        **{column: numbered.configurations[column][1:].tolist() for column in schema.CONFIGURATION},
+        **{column: numbered.configurations[column][1:].tolist() for column in tables.CONFIGURATION},
         **columns["configurations"],
     )
     yield _rows(

@@ -23,7 +23,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db import schema
 from spack_cache_db.bounded_files import KINDS, put_in_place, read_file, sha256_of
 from spack_cache_db.build.output_lock import FileState, require_unchanged, state_of
 from spack_cache_db.database_file import (
@@ -39,6 +38,10 @@ from spack_cache_db.database_file import (
     is_of_system,
 )
 from spack_cache_db.errors import OutputError, reason
+from spack_cache_db.schema import full_text as full_text_module
+from spack_cache_db.schema import identity
+from spack_cache_db.schema import tables as tables_module
+from spack_cache_db.schema import views as views_module
 
 _MOST_PARAMETERS = 999
 """Parameters that every SQLite version accepts in one statement ("Limits", 9)."""
@@ -51,7 +54,7 @@ def create(path: Path) -> sqlite3.Connection:
     """
     connection = sqlite3.connect(path, isolation_level=None)
     for pragma in (
-        f"page_size = {schema.PAGE_SIZE}",
+        f"page_size = {identity.PAGE_SIZE}",
         "journal_mode = OFF",
         "synchronous = OFF",
         "cache_size = -65536",
@@ -60,8 +63,8 @@ def create(path: Path) -> sqlite3.Connection:
     ):
         connection.execute(f"PRAGMA {pragma}")
     connection.execute("BEGIN")
-    connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {schema.SCHEMA_VERSION}")
+    connection.execute(f"PRAGMA application_id = {identity.APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {identity.SCHEMA_VERSION}")
     for statement in _table_statements():
         connection.execute(statement)
     return connection
@@ -77,13 +80,17 @@ def _table_statements() -> tuple[str, ...]:
 
     statements = []
     with closing(sqlite_utils.Database(memory=True)) as database:
-        for table in schema.TABLES:
+        for table in tables_module.TABLES:
             sql = database.create_table_sql(
                 table.name,
                 {column.name: column.type for column in table.columns},
                 pk=table.primary_key if table.without_rowid else table.primary_key[0],
                 foreign_keys=[
-                    (column.name, column.references, schema.table(column.references).primary_key[0])
+                    (
+                        column.name,
+                        column.references,
+                        tables_module.table(column.references).primary_key[0],
+                    )
                     for column in table.columns
                     if column.references
                 ],
@@ -102,7 +109,7 @@ def insert(db: sqlite3.Connection, table: str, rows: Iterable[tuple[Any, ...]]) 
     A statement inserts many rows, because a statement per row would be slow.
     """
     remaining = iter(rows)
-    width = len(schema.table(table).columns)
+    width = len(tables_module.table(table).columns)
     while chunk := [*islice(remaining, _MOST_PARAMETERS // width)]:
         values = ", ".join([f"({', '.join('?' * width)})"] * len(chunk))
         db.execute(f"INSERT INTO [{table}] VALUES {values}", [*chain.from_iterable(chunk)])
@@ -115,7 +122,7 @@ def index_text(db: sqlite3.Connection, words: Mapping[str, Iterable[str]]) -> No
     the words, and `count(*)` reads only the index. The comment in the statement is for sqlite-utils
     and Datasette: they search it for `content="<table>"` to find the indexed table.
     """
-    for table, full_text in schema.FULL_TEXT.items():
+    for table, full_text in full_text_module.FULL_TEXT.items():
         db.execute(f"""\
 CREATE VIRTUAL TABLE [{table}] USING fts5(
   tokens,
@@ -136,12 +143,12 @@ def finish(db: sqlite3.Connection) -> None:
     import sqlite_utils
 
     database = sqlite_utils.Database(db)
-    for table in schema.TABLES:
+    for table in tables_module.TABLES:
         for index in table.every_index():
             database.table(table.name).create_index(
                 index.columns, index_name=index.name, unique=index.is_unique
             )
-    for name, sql in schema.VIEWS.items():
+    for name, sql in views_module.VIEWS.items():
         database.create_view(name, sql)
     descriptions = enumerate(_descriptions(db), start=1)
     insert(db, "column_descriptions", ((at, *row) for at, row in descriptions))
@@ -154,8 +161,8 @@ def finish(db: sqlite3.Connection) -> None:
     )
     db.execute("COMMIT")
     statements = db.execute("SELECT name, sql FROM sqlite_master").fetchall()
-    checksum = schema.statements_sha256(statements)
-    if checksum != schema.STATEMENTS_SHA256:
+    checksum = identity.statements_sha256(statements)
+    if checksum != identity.STATEMENTS_SHA256:
         writer = f"sqlite-utils {metadata.version('sqlite-utils')}"
         message = f"{writer} writes another schema, with the checksum {checksum}"
         raise OutputError(f"{message}; install an older version of it")
@@ -367,8 +374,8 @@ def inspect(database: Path) -> dict[str, Any]:
             tables[name] = {"count": rows}
         # Views of other schemas may have other rows.
         (version,) = db.execute("PRAGMA user_version").fetchone()
-        if version == schema.SCHEMA_VERSION:
-            for name, sql in schema.VIEW_COUNTS.items():
+        if version == identity.SCHEMA_VERSION:
+            for name, sql in views_module.VIEW_COUNTS.items():
                 (rows,) = db.execute(sql).fetchone()
                 views[name] = {"count": rows}
     entry = {
@@ -420,4 +427,4 @@ def _is_inspection(inspected: Any, database: Path) -> bool:
     with closing(_connected(database)) as db:
         rows = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     tables = {name for (name,) in rows}
-    return set(entry["tables"]) == tables and set(views) <= set(schema.VIEW_COUNTS)
+    return set(entry["tables"]) == tables and set(views) <= set(views_module.VIEW_COUNTS)

@@ -17,12 +17,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Unpack
 
-from spack_cache_db import schema
 from spack_cache_db.arguments import checked_with
 from spack_cache_db.bounded_files import AnyPath, checked_file, sha256_of
 from spack_cache_db.build import Input, ReadOptions
 from spack_cache_db.database_file import damage_as_error, open_database
 from spack_cache_db.errors import ArgumentError, Fault, counted, printable
+from spack_cache_db.schema import full_text, identity, tables
 
 MOST_ROWS = 10_000
 """Maximum of different rows of a table that are reported one by one; more are counted."""
@@ -44,7 +44,7 @@ ORDER BY name
 COPIES = "SELECT name FROM releases WHERE is_copy ORDER BY position"
 STORED = "SELECT name FROM releases"
 NAMED_BY = {
-    "configurations": tuple(schema.CONFIGURATION),
+    "configurations": tuple(tables.CONFIGURATION),
     "mirrors": ("release", "stack", "path"),
     "problems": ("source", "code", "hash"),
     "variant_sets": ("text",),
@@ -126,7 +126,7 @@ def verify(
         origin = dict(conn.execute("SELECT name, value FROM origin").fetchall())
         recipes = dict(conn.execute("SELECT namespace, url FROM recipes").fetchall())
     source = source._replace(
-        first=origin.get("first"), recipes=recipes, without_paths=schema.PATHS in origin
+        first=origin.get("first"), recipes=recipes, without_paths=identity.PATHS in origin
     )
     from spack_cache_db.build import pipeline  # Its imports take longer than all others.
 
@@ -265,7 +265,7 @@ def _label(conn: sqlite3.Connection, table: str, keys: Sequence[str], row: Row) 
 
 
 def _names_of(conn: sqlite3.Connection, table: str, row: Row) -> str:
-    unique = schema.table(table).unique if table in schema.NAMES else ()
+    unique = tables.table(table).unique if table in full_text.NAMES else ()
     columns = NAMED_BY.get(table, *unique[:1]) if unique or table in NAMED_BY else ()
     return " ".join(_cell(conn, table, name, row) for name in columns)
 
@@ -273,7 +273,7 @@ def _names_of(conn: sqlite3.Connection, table: str, row: Row) -> str:
 def _cell(conn: sqlite3.Connection, table: str, column: str, row: Row) -> str:
     """Return a value as text; that of a foreign key is the names of its row."""
     value = row[column]
-    columns = schema.table(table).columns if table in schema.NAMES else ()
+    columns = tables.table(table).columns if table in full_text.NAMES else ()
     to = next((reference.references for reference in columns if reference.name == column), None)
     if to is None or value is None:
         return value if isinstance(value, str) else _value_text(value)

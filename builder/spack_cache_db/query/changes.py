@@ -20,7 +20,7 @@ from spack_cache_db.query.configurations import IN_STACK, configurations_by_id
 from spack_cache_db.query.database import Database, Lookups, opened, select, select_in
 from spack_cache_db.query.names import UnknownNameError, read_spellings, scope_of
 from spack_cache_db.query.selection import column_ids
-from spack_cache_db.schema import CHANGE_WORDS, CHANGES
+from spack_cache_db.schema.changes import CHANGE_WORDS, CHANGES
 from spack_cache_db.spack.versions import version_key
 
 T = TypeVar("T")

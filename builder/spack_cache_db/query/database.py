@@ -19,12 +19,12 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self, TypeVar, cast
 
-from spack_cache_db import schema
 from spack_cache_db.arguments import checked
 from spack_cache_db.bounded_files import AnyPath, checked_file
 from spack_cache_db.database_file import damage_as_error, looked_at, open_database, stored_json
 from spack_cache_db.model import INSTALLED
 from spack_cache_db.query import NotebookTable, Rows, grouped
+from spack_cache_db.schema import identity
 from spack_cache_db.schema.tables import CONFIGURATION, LABELS
 
 IDS_AT_ONCE = 20_000
@@ -388,11 +388,11 @@ def info(file: AnyPath) -> Info:
     with connected(path) as conn:
         counts = {
             name: next(select(conn, f"SELECT count(*) FROM {rows}"))[0]
-            for name, rows in schema.COUNTED.items()
+            for name, rows in identity.COUNTED.items()
         }
         by_format = "SELECT format, count(*) FROM {} GROUP BY 1 ORDER BY 1"
         formats = {
-            f"{name}_by_format": dict(select(conn, by_format.format(schema.COUNTED[name])))
+            f"{name}_by_format": dict(select(conn, by_format.format(identity.COUNTED[name])))
             for name in ("pages", "indexes")
         }
         beside_spack = {}
@@ -406,14 +406,14 @@ def info(file: AnyPath) -> Info:
     return Info(
         file=str(path),
         size=path.stat().st_size,
-        schema_version=schema.SCHEMA_VERSION,
+        schema_version=identity.SCHEMA_VERSION,
         **counts,
         **formats,
         compared_with_spack=beside_spack,
         releases_by_kind=kinds,
         first_snapshot=first,
         last_snapshot=last,
-        as_of=origin.pop(schema.AS_OF, None),
+        as_of=origin.pop(identity.AS_OF, None),
         looked_at=looked_at(path),
         origin=origin,
     )

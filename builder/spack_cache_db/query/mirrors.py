@@ -26,7 +26,7 @@ from spack_cache_db.query.database import (
     select_in,
 )
 from spack_cache_db.releases import is_public_mirror, public_mirror
-from spack_cache_db.schema import TARBALL_PATH
+from spack_cache_db.schema.tarballs import TARBALL_PATH
 
 MIRRORS = f"""
 SELECT mirrors.id, mirrors.release, stacks.name, stacks.is_root, mirrors.url, mirrors.is_signed,

@@ -384,3 +384,11 @@ TABLES: tuple[Table, ...] = (
         indexes=(("page",), ("mirror",), ("code",), ("hash",)),
     ),
 )
+
+
+def table(name: str) -> Table:
+    """Return the table called `name`; `KeyError` if the schema has none."""
+    return _BY_NAME[name]
+
+
+_BY_NAME = {entry.name: entry for entry in TABLES}

@@ -15,7 +15,8 @@ from urllib.parse import quote, unquote
 from spack_cache_db.errors import BuilderError
 from spack_cache_db.query.configurations import specs_beginning
 from spack_cache_db.query.names import hint, read_spellings, scope_of, spec_of_hash
-from spack_cache_db.schema import FULL_TEXT, VIEWS
+from spack_cache_db.schema.full_text import FULL_TEXT
+from spack_cache_db.schema.views import VIEWS
 from spack_cache_db.site.answers import BadAddress, PageRequest, PageResponse, Site, data, refused
 from spack_cache_db.site.stack_facet import STACK_FACET
 from spack_cache_db.site.table_actions import STACK_LISTS

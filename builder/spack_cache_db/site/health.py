@@ -13,7 +13,7 @@ from typing import Any
 from spack_cache_db.database_file import looked_at
 from spack_cache_db.query import json_text
 from spack_cache_db.query.database import select
-from spack_cache_db.schema import AS_OF, SCHEMA_VERSION
+from spack_cache_db.schema.identity import AS_OF, SCHEMA_VERSION
 from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.answers import PageResponse, data
 from spack_cache_db.site.catalogues import published

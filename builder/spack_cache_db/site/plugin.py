@@ -19,8 +19,8 @@ from markupsafe import Markup
 from pluggy import HookimplMarker
 
 from spack_cache_db.model import ROOT
-from spack_cache_db.schema import VIEWS
 from spack_cache_db.schema.tables import TABLES
+from spack_cache_db.schema.views import VIEWS
 from spack_cache_db.site import catalogues, middleware, site_folder
 from spack_cache_db.site.addresses import KINDS, NAMES
 from spack_cache_db.site.allowances import allowances_of

@@ -17,7 +17,7 @@ from spack_cache_db.query.mirrors import every_mirror
 from spack_cache_db.query.origin import read_origin
 from spack_cache_db.query.totals import largest_packages, read_totals
 from spack_cache_db.releases import public_mirror
-from spack_cache_db.schema import TARBALL_PATH
+from spack_cache_db.schema.tarballs import TARBALL_PATH
 from spack_cache_db.site import site_folder
 
 CATALOGUE = "catalogue.json"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from spack_cache_db.schema import VIEWS
+from spack_cache_db.schema.views import VIEWS
 from spack_cache_db.site.stack_facet import STACK_FACET
 
 STACK_LISTS: Mapping[str, str] = {

@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from spack_cache_db.errors import Fault
 from spack_cache_db.model import Configuration, Problem
-from spack_cache_db.schema import TARBALL_PATH
+from spack_cache_db.schema.tarballs import TARBALL_PATH
 from spack_cache_db.spack.nodes import Use
 
 Stacks = tuple[str, ...]

@@ -19,13 +19,14 @@ from typing import Any
 import msgspec
 import zstandard
 
-from spack_cache_db import schema
 from spack_cache_db.database_file import damage_as_error, damaged, open_source
 from spack_cache_db.errors import DatabaseError, Fault, InputError
 from spack_cache_db.model import INSTALLED, Configuration, Problem
-from spack_cache_db.schema import CONFIGURATION_JOINS, word_of
+from spack_cache_db.schema import identity
 from spack_cache_db.schema.older import MAX_PACKAGES
 from spack_cache_db.schema.tables import CONFIGURATION
+from spack_cache_db.schema.views import CONFIGURATION_JOINS
+from spack_cache_db.schema.words import word_of
 from spack_cache_db.sources import File, require_bounded, require_name
 from spack_cache_db.sources.columns import (
     SPEC_FILE,
@@ -169,7 +170,7 @@ class _Database:
         origin = dict(select("SELECT name, value FROM origin"))
         recipes = dict(select("SELECT namespace, url FROM recipes"))
         columns.origins.append(
-            Origin(self._location, origin.get("first"), recipes, schema.PATHS in origin)
+            Origin(self._location, origin.get("first"), recipes, identity.PATHS in origin)
         )
         self._read_dictionaries()
         self._read_problems()

@@ -12,8 +12,9 @@ from datasette.utils import escape_fts as datasettes_escape_fts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.schema import FULL_TEXT, VIEWS
+from spack_cache_db.schema.full_text import FULL_TEXT
 from spack_cache_db.schema.tables import TABLES
+from spack_cache_db.schema.views import VIEWS
 from spack_cache_db.site.sandbox.sql_functions import MOST_KEPT, register
 from spack_cache_db.site.sandbox.statements import (
     FUNCTIONS,
