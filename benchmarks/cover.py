@@ -16,7 +16,7 @@ import click
 
 from benchmarks.built import file_argument, in_words, opened
 from spack_cache_db import cover
-from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.database import opened as opened_lookups
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.environment_files import read_environment_file
-from spack_cache_db.environments import UnreadableEnvironment
+from spack_cache_db.environments.model import UnreadableEnvironment
 from spack_cache_db.spack.machine import Machine
 from tests.commands import run
 from tests.environments.asked import asked_text

@@ -65,7 +65,7 @@ WAYS_IN = {
     "query.words": ".read_text tomllib.loads",
     "site.catalogues": ".read_bytes .read_text",
     # `Surroundings.open`, a function that is given a bounded reader.
-    "environments.concretizer": ".open",
+    "environments.reuse": ".open",
     "environments.includes": ".open",
     "environments.manifest": ".open",
 }

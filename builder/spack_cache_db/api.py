@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spack_cache_db.build import Report, build, check
 from spack_cache_db.build.verification import Verification, verify
-from spack_cache_db.environments import UnreadableEnvironment
+from spack_cache_db.environments.model import UnreadableEnvironment
 from spack_cache_db.errors import (
     ArgumentError,
     BuilderError,

@@ -12,15 +12,15 @@ from datetime import date
 from pathlib import Path
 
 from spack_cache_db.bounded_files import FileFault, read_file, unreadable
-from spack_cache_db.environments import (
+from spack_cache_db.environments.known_names import ANY_NAME, KnownNames
+from spack_cache_db.environments.model import (
     SCOPE_FILES,
     Environment,
     Limits,
     Surroundings,
     UnreadableEnvironment,
 )
-from spack_cache_db.environments.formats import MAX_BYTES, read_environment
-from spack_cache_db.environments.pasted.model import ANY_NAME, KnownNames
+from spack_cache_db.environments.reading import MAX_BYTES, read_environment
 from spack_cache_db.errors import Fault, LineFault
 from spack_cache_db.spack.machine import Machine, this_machine
 from spack_cache_db.spack.parser import Parser, parse_query

@@ -1,6 +1,7 @@
 """What a spec of an environment asks, as text."""
 
-from spack_cache_db.environments import UserSpec, required_query
+from spack_cache_db.environments.model import UserSpec
+from spack_cache_db.environments.rules import required_query
 
 
 def asked_text(spec: UserSpec) -> str:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from spack_cache_db.environment_files import read_environment_file
-from spack_cache_db.environments import Surroundings, UnreadableEnvironment, ways
-from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.environments.model import Surroundings, UnreadableEnvironment
+from spack_cache_db.environments.reading import read_environment
+from spack_cache_db.environments.rules import ways
 from spack_cache_db.spack.machine import Machine
 from spack_cache_db.spack.normal_forms import PATCH_PRINTED
 from spack_cache_db.spack.parser import parse_query

@@ -8,9 +8,10 @@ from unittest.mock import patch
 
 import pytest
 
-from spack_cache_db.environments import Environment, Limits, UnreadableEnvironment, read_user_spec
-from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.environments.model import Environment, Limits, UnreadableEnvironment
 from spack_cache_db.environments.pasted import text
+from spack_cache_db.environments.reading import read_environment
+from spack_cache_db.environments.user_specs import read_user_spec
 
 SITE = Limits(specs=1_000, nodes=5_000, length=4_096)
 MOST_MEMORY = 2**26

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from spack_cache_db.environments import Environment, UnreadableEnvironment
-from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.environments.model import Environment, UnreadableEnvironment
+from spack_cache_db.environments.reading import read_environment
 from tests.indexes import hash_of, node
 
 NODES = [node("hdf5"), node("zlib")]

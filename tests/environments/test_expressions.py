@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.environments.includes import ExpressionError, holds
+from spack_cache_db.environments.expressions import ExpressionError, holds
 
 NAMES = {
     "platform": "linux",

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.environments import UnreadableEnvironment, UserSpec
-from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.environments.model import UnreadableEnvironment, UserSpec
+from spack_cache_db.environments.reading import read_environment
 
 
 def read(spec: str, externals: list[dict[str, Any]], **packages: Any) -> UserSpec:

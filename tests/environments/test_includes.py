@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from spack_cache_db.bounded_yaml import CONFIGURATION_BOUNDS, compose, text_value
-from spack_cache_db.environments import Environment, Surroundings, UnreadableEnvironment
-from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.environments.includes import merged_configuration
+from spack_cache_db.environments.model import Environment, Surroundings, UnreadableEnvironment
+from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.queries import SpecQuery
 from tests.environments.asked import asked_text

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.environments import Environment, Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.documents import Kind, kind_of
-from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.environments.known_keys import SECTIONS_OF_SPACK
+from spack_cache_db.environments.model import Environment, Surroundings, UnreadableEnvironment
+from spack_cache_db.environments.reading import read_environment
 
 
 def read(environment: dict[str, Any], **files: bytes) -> Environment:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.environments import LockedSpec
-from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.environments.lockfile import read_lock
+from spack_cache_db.environments.model import LockedSpec
+from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.errors import LineFault
 from tests.configurations import configuration
 from tests.indexes import edge, hash_of, node, old_node

@@ -4,9 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from spack_cache_db.environments import Environment, Limits, Surroundings, UnreadableEnvironment
-from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.environments.manifest import read_manifest
+from spack_cache_db.environments.model import (
+    Environment,
+    Limits,
+    Surroundings,
+    UnreadableEnvironment,
+)
+from spack_cache_db.environments.reading import read_environment
 
 
 def read(text: str) -> Environment:

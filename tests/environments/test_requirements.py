@@ -5,16 +5,10 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.environments import (
-    Limits,
-    PackageRules,
-    Surroundings,
-    UnreadableEnvironment,
-    required_query,
-    ways,
-)
-from spack_cache_db.environments.formats import read_environment
 from spack_cache_db.environments.manifest import read_manifest
+from spack_cache_db.environments.model import Limits, Surroundings, UnreadableEnvironment
+from spack_cache_db.environments.reading import read_environment
+from spack_cache_db.environments.rules import PackageRules, required_query, ways
 from spack_cache_db.spack.legacy import parser_of
 from spack_cache_db.spack.printing import spec_text
 from spack_cache_db.spack.queries import SpecQuery

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.environments import Surroundings, UnreadableEnvironment
-from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.environments.model import Surroundings, UnreadableEnvironment
+from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.coverage import cover, cover_environment
 from spack_cache_db.query.covered import Cover, CoveredSpec

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.cli.cover import cover_table
-from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.query import csv_text
 from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.covered import Cover, CoveredSpec

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.build import build
-from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.covered import CoveredSpec

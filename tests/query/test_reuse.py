@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.environments import Surroundings
-from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.environments.model import Surroundings
+from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.covered import Cover, CoveredSpec
 from spack_cache_db.query.database import Lookups, opened

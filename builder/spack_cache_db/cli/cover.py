@@ -173,7 +173,7 @@ def _notes_on_names(lookups: Lookups, names: Names) -> list[str]:
 def environment_paths(environment: str) -> tuple[bool, list[str]]:
     """Return whether a path is a folder of environments, and the paths of its environments."""
     from spack_cache_db.environment_files import environments_in
-    from spack_cache_db.environments import UnreadableEnvironment
+    from spack_cache_db.environments.model import UnreadableEnvironment
 
     if environment == "-" or not os.path.isdir(environment):  # noqa: PTH112 - any text may be a path
         return False, [environment]
@@ -193,8 +193,8 @@ def read_cover(
 ) -> Covered:
     """Return the answers for one environment, or the error if it cannot be read."""
     from spack_cache_db.environment_files import read_environment_file, surroundings
-    from spack_cache_db.environments import UnreadableEnvironment
-    from spack_cache_db.environments.formats import MAX_BYTES, read_environment
+    from spack_cache_db.environments.model import UnreadableEnvironment
+    from spack_cache_db.environments.reading import MAX_BYTES, read_environment
     from spack_cache_db.query.coverage import cover_environment
     from spack_cache_db.query.names import known_names
     from spack_cache_db.spack.legacy import parser_of

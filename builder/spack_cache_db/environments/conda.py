@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from spack_cache_db.environments import Environment, Limits, Surroundings, UserSpec, read_user_spec
+from spack_cache_db.environments.model import Environment, Limits, Surroundings, UserSpec
 from spack_cache_db.environments.pasted.version_signs import with_spack_versions
+from spack_cache_db.environments.user_specs import read_user_spec
 from spack_cache_db.errors import LineFault
 
 NOTE = "an environment.yml of conda: names and versions are read, builds and channels are not"

@@ -14,8 +14,8 @@ from dataclasses import replace
 import yaml
 
 from spack_cache_db.bounded_yaml import entries_of, fault_at, items_of, line_of, text_of
-from spack_cache_db.environments import read_spec
 from spack_cache_db.environments.reuse_rules import DeclaredExternal
+from spack_cache_db.environments.user_specs import read_spec
 from spack_cache_db.spack.facts import LANGUAGES, LEGACY_COMPILERS
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained
 from spack_cache_db.spack.parser import Parser

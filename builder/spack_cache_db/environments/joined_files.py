@@ -6,7 +6,7 @@ import posixpath
 import re
 from collections.abc import Mapping
 
-from spack_cache_db.environments import SCOPE_FILES
+from spack_cache_db.environments.model import SCOPE_FILES
 
 # Before each file is the start of a YAML document with a name, or the line that `tail` and
 # `head` print.

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from spack_cache_db.environments import Environment, LockedSpec, decoded
+from spack_cache_db.environments.decoding import decoded
+from spack_cache_db.environments.model import Environment, LockedSpec
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.nodes import Node, compiler_of, configuration_of, read_node, require_hash
 

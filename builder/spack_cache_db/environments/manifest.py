@@ -15,18 +15,7 @@ from typing import NamedTuple
 import yaml
 
 from spack_cache_db.bounded_yaml import compose, entries_of, fault_at, is_nothing, items_of, text_of
-from spack_cache_db.environments import (
-    NOWHERE,
-    TOP_KEYS,
-    Environment,
-    Faults,
-    Limits,
-    LockedSpec,
-    Surroundings,
-    UserSpec,
-    legacy_notes,
-)
-from spack_cache_db.environments.concretizer import ReuseReader
+from spack_cache_db.environments.decoding import TOP_KEYS
 from spack_cache_db.environments.includes import (
     SECTIONS,
     IncludedLockfile,
@@ -48,17 +37,27 @@ from spack_cache_db.environments.known_keys import (
     KEYS_OF_A_MATRIX,
     SECTIONS_OF_SPACK,
 )
+from spack_cache_db.environments.lists import SpecLists
 from spack_cache_db.environments.lockfile import read_lock_file
-from spack_cache_db.environments.requirements import (
-    PackagesSection,
+from spack_cache_db.environments.model import (
+    NOWHERE,
+    Environment,
+    Faults,
+    Limits,
+    LockedSpec,
+    Surroundings,
+    UserSpec,
+)
+from spack_cache_db.environments.packages import PackagesSection, read_packages
+from spack_cache_db.environments.reuse import ReuseReader
+from spack_cache_db.environments.reuse_rules import REUSE_ALL, ReuseRules
+from spack_cache_db.environments.toolchains import (
     Toolchains,
     expanded,
     parser_with,
-    read_packages,
     read_toolchains,
 )
-from spack_cache_db.environments.reuse_rules import REUSE_ALL, ReuseRules
-from spack_cache_db.environments.spec_lists import SpecLists
+from spack_cache_db.environments.user_specs import legacy_notes
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.legacy import legacy_reading
 

@@ -14,8 +14,9 @@ from typing import NamedTuple
 from spack_cache_db.arguments import checked
 from spack_cache_db.bounded_files import AnyPath, checked_file
 from spack_cache_db.environment_files import read_environment_file
-from spack_cache_db.environments import ALL, Environment, UserSpec
-from spack_cache_db.environments.formats import user_specs
+from spack_cache_db.environments.model import Environment, UserSpec
+from spack_cache_db.environments.reading import user_specs
+from spack_cache_db.environments.rules import ALL
 from spack_cache_db.query.conditions import Condition, Conditions, Verdict, asked, without
 from spack_cache_db.query.configurations import HASHES_AT_ONCE
 from spack_cache_db.query.covered import AVAILABLE, LOST, Cover, CoveredSpec, Download

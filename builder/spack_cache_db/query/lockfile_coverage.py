@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import reduce
 from operator import or_
 
-from spack_cache_db.environments import LockedSpec
+from spack_cache_db.environments.model import LockedSpec
 from spack_cache_db.model import Configuration
 from spack_cache_db.query import graph
 from spack_cache_db.query.comparison import Change

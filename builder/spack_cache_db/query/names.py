@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
+from spack_cache_db.environments.known_names import KnownNames
 from spack_cache_db.environments.pasted.lines import pasted_spec
-from spack_cache_db.environments.pasted.model import KnownNames, PastedSpec
+from spack_cache_db.environments.pasted.model import PastedSpec
 from spack_cache_db.errors import BuilderError, counted
 from spack_cache_db.query.conditions import VIRTUALS, Asked, Condition, Conditions, Verdict, Word
 from spack_cache_db.query.configurations import specs_beginning

@@ -18,7 +18,7 @@ from operator import and_
 from typing import Any
 
 from spack_cache_db.database_file import stored_json
-from spack_cache_db.environments import ALL, PackageRules, Requirement
+from spack_cache_db.environments.rules import ALL, PackageRules, Requirement
 from spack_cache_db.query import graph
 from spack_cache_db.query.conditions import (
     COMPILERS,

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from spack_cache_db.environments import NO_RULES, PackageRules, UserSpec, required_query, ways
+from spack_cache_db.environments.model import UserSpec
 from spack_cache_db.environments.reuse_rules import REUSE_ALL, ReuseRules
+from spack_cache_db.environments.rules import NO_RULES, PackageRules, required_query, ways
 from spack_cache_db.model import Configuration
 from spack_cache_db.query import graph
 from spack_cache_db.query.conditions import (

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from spack_cache_db.schema.tables import (
-    TABLES,
-)
+from spack_cache_db.schema.tables import TABLES
 from spack_cache_db.schema.views import VIEWS
 
 TOKENIZER = "unicode61 categories 'L* M* N* P* S* C*'"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from string import Formatter
 
-from spack_cache_db.schema.tables import (
-    CONFIGURATION,
-)
+from spack_cache_db.schema.tables import CONFIGURATION
 from spack_cache_db.schema.words import word_of
 
 TARBALL_PATH = (

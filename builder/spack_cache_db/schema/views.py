@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from spack_cache_db.schema.changes import CHANGE, CHANGE_COLUMNS
-from spack_cache_db.schema.tables import (
-    CONFIGURATION,
-)
+from spack_cache_db.schema.tables import CONFIGURATION
 from spack_cache_db.schema.tarballs import TARBALL
 from spack_cache_db.schema.words import BUILD_COLUMNS
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from spack_cache_db.schema.tables import (
-    CONFIGURATION,
-    LABELS,
-)
+from spack_cache_db.schema.tables import CONFIGURATION, LABELS
 
 
 def word_of(column: str) -> str:

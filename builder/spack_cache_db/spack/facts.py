@@ -1,5 +1,7 @@
 """Facts of Spack 1.2 that its recipes and its code contain, each once."""
 
+from collections.abc import Mapping
+
 DEPTYPES = frozenset({"build", "link", "run", "test"})
 
 LEGACY_COMPILERS = {
@@ -19,3 +21,27 @@ LANGUAGES = ("c", "cxx", "fortran")
 FLAG_NAMES = frozenset({"cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs"})
 # Values in which a comma is part of the text: paths, git references, compiler flags.
 UNSPLIT_NAMES = frozenset({"dev_path", "commit", "branch", "tag", "ref"}) | FLAG_NAMES
+
+
+# Packages of Spack's recipes of 2026 that centres install themselves; an environment may add more.
+_PROVIDERS = {
+    "blas": """
+acfl amdblis armpl-gcc atlas blis cray-libsci essl flexiblas fujitsu-ssl2 intel-mkl intel-oneapi-mkl
+netlib-lapack nvhpc nvpl-blas openblas veclibfort
+""",
+    "lapack": """
+acfl amdlibflame armpl-gcc atlas cray-libsci essl flexiblas fujitsu-ssl2 intel-mkl intel-oneapi-mkl
+libflame netlib-lapack nvhpc nvpl-lapack openblas veclibfort
+""",
+    "mpi": """
+cray-mpich cray-mvapich2 fujitsu-mpi hpcx-mpi intel-mpi intel-oneapi-mpi mpich mpilander
+mpitrampoline mpt msmpi mvapich mvapich-plus mvapich2 mvapich2-gdr mvapich2x nmad openmpi
+parastationmpi spectrum-mpi
+""",
+    "scalapack": """
+amdscalapack cray-libsci fujitsu-ssl2 intel-mkl intel-oneapi-mkl netlib-scalapack nvpl-scalapack
+""",
+}
+PROVIDERS: Mapping[str, frozenset[str]] = {
+    virtual: frozenset(packages.split()) for virtual, packages in _PROVIDERS.items()
+}

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spack_cache_db.environments.known_names import KnownNames
 from spack_cache_db.environments.pasted.lines import (
     LONGEST,
     pasted_line,
     pasted_spec,
     separate_specs,
 )
-from spack_cache_db.environments.pasted.model import KnownNames
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.printing import spec_text
 from tests.paths import ROOT

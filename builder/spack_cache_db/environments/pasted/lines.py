@@ -12,8 +12,9 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 
+from spack_cache_db.environments.known_names import ANY_NAME, KnownNames
 from spack_cache_db.environments.pasted.commands import spec_in_command
-from spack_cache_db.environments.pasted.model import ANY_NAME, KnownNames, PastedSpec
+from spack_cache_db.environments.pasted.model import PastedSpec
 from spack_cache_db.environments.pasted.modules import HASH, spec_of_module, specs_of_modules
 from spack_cache_db.environments.pasted.prefixes import spec_of_prefix_line
 from spack_cache_db.environments.pasted.printed import cells_of, hashes_of

@@ -10,7 +10,8 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from spack_cache_db.environments.pasted.model import ANY_NAME, KnownNames, PastedSpec
+from spack_cache_db.environments.known_names import ANY_NAME, KnownNames
+from spack_cache_db.environments.pasted.model import PastedSpec
 
 HASH = r"(?:[a-z2-7]{32}|[a-z2-7]{7})"
 

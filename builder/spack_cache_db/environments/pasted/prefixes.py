@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from spack_cache_db.environments.pasted.model import ANY_NAME, KnownNames, PastedSpec
+from spack_cache_db.environments.known_names import ANY_NAME, KnownNames
+from spack_cache_db.environments.pasted.model import PastedSpec
 from spack_cache_db.environments.pasted.modules import HASH, spec_of_module, version_position
 
 _FOLDER = re.compile(r"(?:(?P<name>[\w.+-]+)-)?(?P<hash>[a-z2-7]{32})")

@@ -12,7 +12,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from spack_cache_db.environments.pasted.model import KnownNames, PastedSpec
+from spack_cache_db.environments.known_names import KnownNames
+from spack_cache_db.environments.pasted.model import PastedSpec
 from spack_cache_db.environments.pasted.modules import HASH
 from spack_cache_db.environments.pasted.prefixes import read_prefix, short_prefix
 from spack_cache_db.spack.legacy import parse_legacy_query

@@ -14,18 +14,12 @@ from contextlib import suppress
 from dataclasses import replace
 from io import StringIO
 
-from spack_cache_db.environments import (
-    Environment,
-    Limits,
-    Surroundings,
-    UserSpec,
-    legacy_notes,
-    read_user_spec,
-)
+from spack_cache_db.environments.model import Environment, Limits, Surroundings, UserSpec
 from spack_cache_db.environments.pasted.commands import SHELL_COMMANDS
 from spack_cache_db.environments.pasted.lines import has_options, is_visible, pasted_line
 from spack_cache_db.environments.pasted.model import PastedSpec
 from spack_cache_db.environments.pasted.quotes import plain
+from spack_cache_db.environments.user_specs import legacy_notes, read_user_spec
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.legacy import parse_legacy_query
 from spack_cache_db.spack.lexer import QuerySyntaxError

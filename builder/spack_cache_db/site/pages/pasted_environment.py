@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 
 from spack_cache_db.database_file import is_interrupted
-from spack_cache_db.environments import Limits, Surroundings, UnreadableEnvironment
-from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.environments.model import Limits, Surroundings, UnreadableEnvironment
+from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.errors import Fault
 from spack_cache_db.query.coverage import cover_environment
 from spack_cache_db.query.covered import Cover

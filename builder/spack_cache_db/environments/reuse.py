@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import yaml
 
 from spack_cache_db.bounded_yaml import entries_of, fault_at, is_nothing, items_of, text_of
-from spack_cache_db.environments import Surroundings
 from spack_cache_db.environments.externals import spec_at
 from spack_cache_db.environments.includes import resolved_path
 from spack_cache_db.environments.lockfile import read_lock_file
+from spack_cache_db.environments.model import Surroundings
 from spack_cache_db.environments.reuse_rules import (
     EVERY_SPEC,
     REUSE_ALL,

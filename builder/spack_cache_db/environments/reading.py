@@ -10,16 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from spack_cache_db.environments import (
-    NOWHERE,
-    Environment,
-    Faults,
-    Limits,
-    Surroundings,
-    decoded,
-    legacy_notes,
-    read_user_spec,
-)
+from spack_cache_db.environments.decoding import decoded
 from spack_cache_db.environments.documents import (
     EXPECTED,
     Kind,
@@ -34,7 +25,9 @@ from spack_cache_db.environments.documents import (
 )
 from spack_cache_db.environments.joined_files import joined_files, opened
 from spack_cache_db.environments.lockfile import read_lock, read_nodes
+from spack_cache_db.environments.model import NOWHERE, Environment, Faults, Limits, Surroundings
 from spack_cache_db.environments.pasted.text import read_text
+from spack_cache_db.environments.user_specs import legacy_notes, read_user_spec
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.parser import Parser, parse_query
 

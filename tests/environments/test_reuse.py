@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.environments import Environment, Surroundings, UnreadableEnvironment
-from spack_cache_db.environments.formats import read_environment
+from spack_cache_db.environments.model import Environment, Surroundings, UnreadableEnvironment
+from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.environments.reuse_rules import REUSE_ALL, ReuseRules, SpecFilter
 from tests.indexes import hash_of, lock_of, node
 

@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.environments import Environment, Limits, Surroundings, UnreadableEnvironment
-from spack_cache_db.environments.formats import MAX_BYTES, read_environment
-from spack_cache_db.environments.pasted.model import KnownNames
+from spack_cache_db.environments.known_names import KnownNames
+from spack_cache_db.environments.model import (
+    Environment,
+    Limits,
+    Surroundings,
+    UnreadableEnvironment,
+)
+from spack_cache_db.environments.reading import MAX_BYTES, read_environment
 from tests.environments.asked import asked_text
 from tests.indexes import edge, hash_of, node, old_node
 

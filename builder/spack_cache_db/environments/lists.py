@@ -22,9 +22,10 @@ from spack_cache_db.bounded_yaml import (
     quoting_advice,
     text_of,
 )
-from spack_cache_db.environments import Limits, UserSpec, read_spec, too_long
 from spack_cache_db.environments.key_check import unknown_key_message
 from spack_cache_db.environments.known_keys import KEYS_OF_A_MATRIX
+from spack_cache_db.environments.model import Limits, UserSpec
+from spack_cache_db.environments.user_specs import read_spec, too_long
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained, implies
 from spack_cache_db.spack.parser import Parser, parse_query
