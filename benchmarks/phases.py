@@ -17,10 +17,11 @@ from benchmarks.report import table
 from spack_cache_db.bounded_files import DEFAULT_MAX_PAGE_SIZE
 from spack_cache_db.build.workers import uncollected
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources import RawFile, Unit
-from spack_cache_db.sources.columns import Writer
-from spack_cache_db.sources.pages import PageReader, parse_page, read_front_matter
+from spack_cache_db.sources.files import RawFile, Unit
+from spack_cache_db.sources.pages.front_matter import parse_page, read_front_matter
+from spack_cache_db.sources.pages.reader import PageReader
 from spack_cache_db.sources.readers import plan, read
+from spack_cache_db.sources.writer import Writer
 
 
 class Phases:

@@ -30,10 +30,13 @@ from spack_cache_db.build import build, check
 from spack_cache_db.build.verification import verify
 from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.errors import TRACEBACK, BuilderError
-from spack_cache_db.sources.fetch.addresses import FetchFault, read_release_manifest
-from spack_cache_db.sources.fetch.remote_files import read_layers
+from spack_cache_db.sources.fetch.addresses import FetchFault
+from spack_cache_db.sources.fetch.registry import read_layers
+from spack_cache_db.sources.fetch.release_manifests import read_release_manifest
 from spack_cache_db.sources.fetch.stack_folder import stacks_of
-from spack_cache_db.sources.indexes import IndexFault, read_address, read_manifest
+from spack_cache_db.sources.indexes.addresses import read_address
+from spack_cache_db.sources.indexes.faults import IndexFault
+from spack_cache_db.sources.indexes.manifests import read_manifest
 from tests.indexes import (
     edge,
     hash_of,

@@ -6,16 +6,14 @@ from typing import Any
 
 from spack_cache_db.model import Configuration
 from spack_cache_db.schema.tables import CONFIGURATION
-from spack_cache_db.sources import RawFile
-from spack_cache_db.sources.pages import (
-    Meta,
-    SpecDetail,
+from spack_cache_db.sources.files import RawFile
+from spack_cache_db.sources.pages.checks import (
     as_set,
     computed_meta,
     declared_meta,
     normal_configuration,
-    parse_page,
 )
+from spack_cache_db.sources.pages.front_matter import Meta, SpecDetail, parse_page
 
 Values = dict[str, Any]
 

@@ -12,8 +12,8 @@ from spack_cache_db.build import build
 from spack_cache_db.build.verification import differences
 from spack_cache_db.database_file import open_source
 from spack_cache_db.schema import identity, older
-from spack_cache_db.sources.columns import Writer
 from spack_cache_db.sources.databases import _Database
+from spack_cache_db.sources.writer import Writer
 from tests.commands import run
 from tests.old_databases import OLD_DATABASES, OldDatabase, build_sources, unpack_sources
 

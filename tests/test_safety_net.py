@@ -9,7 +9,7 @@ import pytest
 from spack_cache_db.build import build, check
 from spack_cache_db.errors import TRACEBACK
 from spack_cache_db.sources import readers
-from spack_cache_db.sources.pages import PageReader
+from spack_cache_db.sources.pages.reader import PageReader
 from tests.commands import run
 from tests.indexes import index, node, record
 from tests.pagetexts import page

@@ -17,7 +17,7 @@ from spack_cache_db.query.selection import Candidates
 from spack_cache_db.schema import full_text, identity
 from spack_cache_db.schema import tables as tables_module
 from spack_cache_db.schema import views as views_module
-from spack_cache_db.sources.pages import SpecDetail
+from spack_cache_db.sources.pages.front_matter import SpecDetail
 from tests.conftest import Build
 from tests.metadata import DATABASE
 from tests.pagetexts import page, spec

@@ -35,7 +35,8 @@ WAYS_IN = {
     "bounded_yaml": "yaml.CSafeLoader yaml.SafeLoader yaml.composer",
     "sources.archives": ".open gzip.GzipFile tarfile.open zipfile.ZipFile "
     "zstandard.ZstdDecompressor",
-    "sources.indexes": ".decompress .decompressobj zlib.decompressobj zstandard.ZstdDecompressor",
+    "sources.indexes.manifests": ".decompress .decompressobj zlib.decompressobj "
+    "zstandard.ZstdDecompressor",
     "sources.fetch.web": "httpx.AsyncClient",
     # Standard input, at most as many bytes as a file may have.
     "cli.cover": "sys.stdin",
@@ -51,7 +52,7 @@ WAYS_IN = {
     "build.sqlite_file": ".read_text sqlite3.connect tomllib.loads",
     "site.download": ".open os.pread",
     "site.sandbox.statements": "sqlite3.connect",
-    "sources.fetch.remote_files": "tarfile.open",
+    "sources.fetch.package_site": "tarfile.open",
     "sources.fetch.stack_folder": ".open",
     # Files of this package, and of the system.
     "cli.serve": "socket.create_server",

@@ -33,7 +33,9 @@ from spack_cache_db.query.install_plan import InstallPlan, install_plan
 from spack_cache_db.query.names import UnknownNameError
 from spack_cache_db.query.packages import PackageData, PackageStatus, behind, package_data
 from spack_cache_db.query.retention import Retention, retention
-from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
+from spack_cache_db.sources.fetch.fetching import fetch
+from spack_cache_db.sources.fetch.options import FetchLimits, FetchOptions
+from spack_cache_db.sources.fetch.report import FetchReport
 from spack_cache_db.spack.lexer import QuerySyntaxError
 
 __all__ = [

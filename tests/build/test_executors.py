@@ -13,7 +13,8 @@ import pytest
 from spack_cache_db import BuilderError, build
 from spack_cache_db.build import Input, workers
 from spack_cache_db.build.workers import read_unit, read_units, uncollected
-from spack_cache_db.sources import File, readers
+from spack_cache_db.sources import readers
+from spack_cache_db.sources.files import File
 from spack_cache_db.sources.readers import plan
 from tests.builds import built
 from tests.indexes import MIRRORS, REAL_FILE

@@ -17,7 +17,7 @@ from spack_cache_db.query.answers import find
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.database import opened
 from spack_cache_db.query.environment_commands import environment_commands
-from spack_cache_db.sources import RawFile
+from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.modules import read_modules
 from tests.commands import run
 from tests.indexes import hash_of, node

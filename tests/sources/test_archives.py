@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from spack_cache_db.bounded_files import DEFAULT_MAX_PAGE_SIZE
 from spack_cache_db.errors import Fault
-from spack_cache_db.sources import File, RawFile, archives
+from spack_cache_db.sources import archives
 from spack_cache_db.sources.archives import MAX_HEADERS, unpacked_limit
+from spack_cache_db.sources.files import File, RawFile
 from spack_cache_db.sources.readers import plan, read
 from tests.commands import peak_memory
 from tests.pagetexts import page

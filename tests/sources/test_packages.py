@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from spack_cache_db.errors import InputError
-from spack_cache_db.sources import RawFile
-from spack_cache_db.sources.columns import LISTED, PUBLISHED, PackageFacts
+from spack_cache_db.sources.facts import LISTED, PUBLISHED, PackageFacts
+from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.packages import MAX_DESCRIPTION, MAX_MEMBERS, read_facts
 from spack_cache_db.sources.readers import read_files
 from tests.indexes import index, node, real, record

@@ -10,18 +10,13 @@ from msgspec import UNSET
 
 from spack_cache_db.errors import InputError, LineFault, faults_of
 from spack_cache_db.model import Problem
-from spack_cache_db.sources import MAX_NAME, MAX_TEXT, MAX_TEXTS, RawFile, pages
-from spack_cache_db.sources.columns import Writer
-from spack_cache_db.sources.pages import (
-    Entry,
-    Page,
-    PageReader,
-    computed_meta,
-    declared_meta,
-    normal_configuration,
-    parse_page,
-    read_front_matter,
-)
+from spack_cache_db.sources.bounds import MAX_NAME, MAX_TEXT, MAX_TEXTS
+from spack_cache_db.sources.files import RawFile
+from spack_cache_db.sources.pages import front_matter
+from spack_cache_db.sources.pages.checks import computed_meta, declared_meta, normal_configuration
+from spack_cache_db.sources.pages.front_matter import Entry, Page, parse_page, read_front_matter
+from spack_cache_db.sources.pages.reader import PageReader
+from spack_cache_db.sources.writer import Writer
 from tests.pagetexts import MORE_SAMPLES, SAMPLE_PAGES, meta_of, page, page_of, spec, spec_hash
 
 SPEC = spec_hash(1)
@@ -309,10 +304,10 @@ def test_the_pages_of_the_site_are_far_from_the_bounds() -> None:
     """No sample comes near a tenth of any bound but that of a name, which is a third."""
     for path in [*SAMPLE_PAGES, *MORE_SAMPLES.glob("*/*/specs.md")]:
         front = read_front_matter(path.read_bytes())
-        for key in pages.JSON_KEYS:
+        for key in front_matter.JSON_KEYS:
             text = front[key].value
-            assert len(text) * 10 < pages.MAX_JSON
-            assert text.count(b",") * 10 < pages.MAX_ITEMS
+            assert len(text) * 10 < front_matter.MAX_JSON
+            assert text.count(b",") * 10 < front_matter.MAX_ITEMS
         for detail in json.loads(front["spec_details"].value):
             assert max(map(len, detail["variants"]), default=0) * 10 < MAX_TEXT
             assert len(detail["variants"]) * 10 < MAX_TEXTS

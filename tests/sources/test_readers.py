@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from spack_cache_db.errors import Fault
 from spack_cache_db.model import Configuration
-from spack_cache_db.sources import File, RawFile, readers, require_bounded
+from spack_cache_db.sources import readers
+from spack_cache_db.sources.bounds import require_bounded
+from spack_cache_db.sources.files import File, RawFile
 from spack_cache_db.sources.readers import plan, read_files
 from spack_cache_db.spack.lexer import QuerySyntaxError, is_package, tokens
 from tests.configurations import configuration

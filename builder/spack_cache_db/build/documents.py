@@ -21,7 +21,7 @@ from spack_cache_db.build.frames import (
 )
 from spack_cache_db.errors import ArgumentError, Fault
 from spack_cache_db.releases import release_kind, snapshot_branches, sort_releases, thinned_out
-from spack_cache_db.sources.columns import Document, ModuleFacts, Refusal
+from spack_cache_db.sources.facts import Document, ModuleFacts, Refusal
 
 Tables = Mapping[str, Frame]
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spack_cache_db.sources.columns import DICTIONARIES
+from spack_cache_db.sources.writer import DICTIONARIES
 
 ROWS_AT_ONCE = 4_000
 """Number of rows that are Python objects at a time, which take five times as much memory."""

@@ -21,7 +21,8 @@ from spack_cache_db.build.merge import Merged
 from spack_cache_db.errors import counted
 from spack_cache_db.model import Configuration, Problem
 from spack_cache_db.schema.tables import CONFIGURATION
-from spack_cache_db.sources.columns import Document, ModuleFacts, Texts
+from spack_cache_db.sources.facts import Document, ModuleFacts
+from spack_cache_db.sources.writer import Texts
 from spack_cache_db.spack.normal_forms import split_compiler
 from spack_cache_db.spack.versions import preference, version_key
 

@@ -19,8 +19,8 @@ import zstandard
 
 from spack_cache_db.model import Problem
 from spack_cache_db.schema.views import MARKS
-from spack_cache_db.sources import as_json
-from spack_cache_db.sources.columns import FORMS, KnownVariant, KnownVersion, PackageFacts, Refusal
+from spack_cache_db.sources.facts import FORMS, KnownVariant, KnownVersion, PackageFacts, Refusal
+from spack_cache_db.sources.texts import as_json
 from spack_cache_db.spack.versions import count_newer, preference_key, version_key
 
 PACKAGES_PER_REST = 512

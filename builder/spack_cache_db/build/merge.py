@@ -37,23 +37,24 @@ from spack_cache_db.build.frames import (
 from spack_cache_db.build.known_packages import distinct_facts
 from spack_cache_db.errors import Fault
 from spack_cache_db.model import Problem
-from spack_cache_db.sources.columns import (
-    DICTIONARIES,
-    DOCUMENTS,
-    OPTIONAL,
-    TABLES,
-    Columns,
+from spack_cache_db.sources.facts import (
     Document,
-    Interned,
     ModuleFacts,
     NodeFacts,
     Origin,
     PackageFacts,
     Refusal,
     Stacks,
-    TarballParts,
+)
+from spack_cache_db.sources.tarballs import TarballParts, tarball_url
+from spack_cache_db.sources.writer import (
+    DICTIONARIES,
+    DOCUMENTS,
+    OPTIONAL,
+    TABLES,
+    Columns,
+    Interned,
     Texts,
-    tarball_url,
 )
 from spack_cache_db.spack.facts import FLAG_NAMES
 

@@ -33,9 +33,10 @@ from spack_cache_db.errors import ArgumentError, BuilderError, Fault, InputError
 from spack_cache_db.model import FILTERED, Problem
 from spack_cache_db.releases import release_date
 from spack_cache_db.schema.identity import AS_OF, COUNTED, LEFT_OUT, PATHS, STATEMENTS_SHA256
-from spack_cache_db.sources import as_json
-from spack_cache_db.sources.columns import Origin, Texts
+from spack_cache_db.sources.facts import Origin
 from spack_cache_db.sources.readers import input_files, plan
+from spack_cache_db.sources.texts import as_json
+from spack_cache_db.sources.writer import Texts
 
 Problems = Sequence[tuple[int | str, Problem]]
 """Problems, each with the number of its document, or with the path of a file of package data."""

@@ -19,8 +19,8 @@ from spack_cache_db.build.known_packages import PackageCatalogue, versions_behin
 from spack_cache_db.model import INSTALLED, ROOT, Configuration, Problem
 from spack_cache_db.releases import release_date, release_kind, snapshot_branches
 from spack_cache_db.schema import tables
-from spack_cache_db.sources import as_json
-from spack_cache_db.sources.columns import DICTIONARIES
+from spack_cache_db.sources.texts import as_json
+from spack_cache_db.sources.writer import DICTIONARIES
 from spack_cache_db.spack import targets
 from spack_cache_db.spack.normal_forms import Variant, readable_variant, split_compiler
 from spack_cache_db.spack.versions import newest_version, version_key

@@ -21,9 +21,9 @@ from typing import TypeVar
 
 from spack_cache_db.build import Input
 from spack_cache_db.errors import BuilderError, reason
-from spack_cache_db.sources import ANYWHERE, Place, Share, Unit
-from spack_cache_db.sources.columns import Columns
+from spack_cache_db.sources.files import ANYWHERE, Place, Share, Unit
 from spack_cache_db.sources.readers import read, read_files
+from spack_cache_db.sources.writer import Columns
 
 T = TypeVar("T")
 

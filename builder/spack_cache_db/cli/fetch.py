@@ -12,8 +12,8 @@ import click
 from spack_cache_db.cli.options import ByteSize, F, GivenPath, flag, value_option
 from spack_cache_db.cli.output import fail, progress_bar, say, say_faults, say_notes, when_stopped
 from spack_cache_db.errors import counted
-from spack_cache_db.sources.fetch import FetchLimits, FetchOptions
-from spack_cache_db.sources.fetch import fetch as fetch_mirrors
+from spack_cache_db.sources.fetch.fetching import fetch as fetch_mirrors
+from spack_cache_db.sources.fetch.options import FetchLimits, FetchOptions
 
 
 def _map(text: str) -> tuple[str, str]:

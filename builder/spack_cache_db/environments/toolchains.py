@@ -8,12 +8,7 @@ from functools import reduce
 
 import yaml
 
-from spack_cache_db.bounded_yaml import (
-    entries_of,
-    fault_at,
-    items_of,
-    text_of,
-)
+from spack_cache_db.bounded_yaml import entries_of, fault_at, items_of, text_of
 from spack_cache_db.environments.externals import spec_at
 from spack_cache_db.errors import LineFault
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained

@@ -21,7 +21,7 @@ import zstandard
 
 from spack_cache_db.bounded_files import FileFault, open_regular, unreadable
 from spack_cache_db.errors import Fault, reason
-from spack_cache_db.sources import RawFile
+from spack_cache_db.sources.files import RawFile
 
 MAX_HEADERS = 2**20
 """Maximum size of a member's headers in bytes; real archives have a few hundred."""

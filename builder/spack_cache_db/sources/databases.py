@@ -27,11 +27,9 @@ from spack_cache_db.schema.older import MAX_PACKAGES
 from spack_cache_db.schema.tables import CONFIGURATION
 from spack_cache_db.schema.views import CONFIGURATION_JOINS
 from spack_cache_db.schema.words import word_of
-from spack_cache_db.sources import File, require_bounded, require_name
-from spack_cache_db.sources.columns import (
+from spack_cache_db.sources.bounds import require_bounded, require_name
+from spack_cache_db.sources.facts import (
     SPEC_FILE,
-    TABLES,
-    Columns,
     Document,
     IndexFacts,
     Install,
@@ -41,10 +39,10 @@ from spack_cache_db.sources.columns import (
     PackageFacts,
     PageFacts,
     Tarball,
-    TarballParts,
-    Writer,
-    tarball_url,
 )
+from spack_cache_db.sources.files import File
+from spack_cache_db.sources.tarballs import TarballParts, tarball_url
+from spack_cache_db.sources.writer import TABLES, Columns, Writer
 from spack_cache_db.spack.lexer import is_hash
 from spack_cache_db.spack.nodes import Use
 

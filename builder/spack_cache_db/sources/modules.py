@@ -18,18 +18,10 @@ from msgspec import Struct
 
 from spack_cache_db.bounded_yaml import YamlBounds, compose, entries_of, fault_at, text_of
 from spack_cache_db.errors import LineFault, faults_of
-from spack_cache_db.sources import (
-    BROKEN,
-    MAX_TEXT,
-    RawFile,
-    as_json,
-    message_of,
-    printable_name,
-    require_name,
-    require_short,
-    require_text,
-)
-from spack_cache_db.sources.columns import ModuleFacts
+from spack_cache_db.sources.bounds import MAX_TEXT, require_name, require_short, require_text
+from spack_cache_db.sources.facts import ModuleFacts
+from spack_cache_db.sources.files import RawFile
+from spack_cache_db.sources.texts import BROKEN, as_json, message_of, printable_name
 from spack_cache_db.spack.nodes import require_hash
 
 _BOUNDS = YamlBounds(size=2**26, parts=2_000_000)

@@ -17,16 +17,8 @@ from msgspec import Meta, Raw, Struct
 
 from spack_cache_db.errors import LineFault, faults_of
 from spack_cache_db.model import FORMULA, Problem
-from spack_cache_db.sources import (
-    BROKEN,
-    RawFile,
-    message_of,
-    printable_name,
-    quoted,
-    require_name,
-    require_text,
-)
-from spack_cache_db.sources.columns import (
+from spack_cache_db.sources.bounds import require_name, require_text
+from spack_cache_db.sources.facts import (
     LISTED,
     NAMED,
     PUBLISHED,
@@ -34,6 +26,8 @@ from spack_cache_db.sources.columns import (
     KnownVersion,
     PackageFacts,
 )
+from spack_cache_db.sources.files import RawFile
+from spack_cache_db.sources.texts import BROKEN, message_of, printable_name, quoted
 from spack_cache_db.spack.lexer import is_package
 
 MAX_DESCRIPTION = 2**16

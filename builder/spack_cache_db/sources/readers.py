@@ -15,10 +15,12 @@ from pathlib import Path
 from spack_cache_db.bounded_files import LargeFileFault, read_wanted, unreadable
 from spack_cache_db.database_file import is_database, is_own
 from spack_cache_db.errors import Fault, InputError, LineFault, faults_of, foreign_fault, reason
-from spack_cache_db.sources import (
+from spack_cache_db.sources.archives import MAX_PATH, read_archive
+from spack_cache_db.sources.bounds import MAX_INDEX
+from spack_cache_db.sources.databases import read_database
+from spack_cache_db.sources.files import (
     ADDRESS_FILE,
     ANYWHERE,
-    MAX_INDEX,
     File,
     Place,
     RawFile,
@@ -26,14 +28,13 @@ from spack_cache_db.sources import (
     Unit,
     is_archive,
 )
-from spack_cache_db.sources.archives import MAX_PATH, read_archive
-from spack_cache_db.sources.columns import Columns, Writer
-from spack_cache_db.sources.databases import read_database
-from spack_cache_db.sources.indexes import add_indexes
 from spack_cache_db.sources.indexes.mirrors import files_to_read, is_spacks, open_file, open_mirror
+from spack_cache_db.sources.indexes.rows import add_indexes
 from spack_cache_db.sources.modules import read_modules
 from spack_cache_db.sources.packages import is_package_data, read_facts
-from spack_cache_db.sources.pages import PageReader, parse_page
+from spack_cache_db.sources.pages.front_matter import parse_page
+from spack_cache_db.sources.pages.reader import PageReader
+from spack_cache_db.sources.writer import Columns, Writer
 
 AnyFile = RawFile | File
 

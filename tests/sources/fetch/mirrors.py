@@ -5,7 +5,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
+from spack_cache_db.sources.fetch.fetching import fetch
+from spack_cache_db.sources.fetch.options import FetchLimits, FetchOptions
+from spack_cache_db.sources.fetch.report import FetchReport
 from tests.indexes import signed as clear_signed
 from tests.sources.fetch.server import Site
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.sources.fetch import FetchOptions, fetch
 from spack_cache_db.sources.fetch.addresses import Login, Mirror
+from spack_cache_db.sources.fetch.fetching import fetch
+from spack_cache_db.sources.fetch.options import FetchOptions
 from spack_cache_db.sources.fetch.web import Web
-from spack_cache_db.sources.indexes import read_address
+from spack_cache_db.sources.indexes.addresses import read_address
 from tests.indexes import MIRRORS, real
 from tests.sources.fetch.mirrors import (
     QUICK,

@@ -7,13 +7,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from spack_cache_db.sources.fetch.addresses import (
-    FetchFault,
-    Mirror,
-    mirror_place,
-    read_release_manifest,
-    shown,
-)
+from spack_cache_db.sources.fetch.addresses import FetchFault, Mirror, mirror_place, shown
+from spack_cache_db.sources.fetch.release_manifests import read_release_manifest
 
 SUM = "0123456789abcdef" * 4
 ENDINGS = (

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.sources.fetch import FetchLimits
+from spack_cache_db.sources.fetch.options import FetchLimits
 from spack_cache_db.sources.fetch.web import SilenceFault, Web
-from spack_cache_db.sources.indexes import read_address
+from spack_cache_db.sources.indexes.addresses import read_address
 from tests.sources.fetch.mirrors import (
     LAYOUT_2,
     LAYOUT_3,

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.sources.fetch.addresses import Login, Mirror, NamedMirrors, read_mirror_config
-from spack_cache_db.sources.indexes import LoginVariables, Properties, settings_of
+from spack_cache_db.sources.fetch.addresses import Login, Mirror, NamedMirrors
+from spack_cache_db.sources.fetch.mirrors_yaml import read_mirror_config
+from spack_cache_db.sources.indexes.addresses import LoginVariables, Properties, settings_of
 
 VARIABLES = {"USER_NAME": "me", "SECRET": "s3cret", "TOKEN": "t0ken", "SITE": "/srv"}
 

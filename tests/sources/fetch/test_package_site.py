@@ -12,7 +12,9 @@ import pytest
 from spack_cache_db.build import build
 from spack_cache_db.build.verification import verify
 from spack_cache_db.query.packages import package_names
-from spack_cache_db.sources.fetch import FetchOptions, FetchReport, fetch
+from spack_cache_db.sources.fetch.fetching import fetch
+from spack_cache_db.sources.fetch.options import FetchOptions
+from spack_cache_db.sources.fetch.report import FetchReport
 from tests.commands import run
 from tests.package_data import listed, published
 from tests.pagetexts import page, spec, write

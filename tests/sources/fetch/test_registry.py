@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.sources.fetch import FetchOptions, FetchReport, fetch
 from spack_cache_db.sources.fetch.addresses import FetchFault
-from spack_cache_db.sources.fetch.remote_files import Registry
+from spack_cache_db.sources.fetch.fetching import fetch
+from spack_cache_db.sources.fetch.options import FetchOptions
+from spack_cache_db.sources.fetch.registry import Registry
+from spack_cache_db.sources.fetch.report import FetchReport
 from spack_cache_db.sources.fetch.web import Web
-from spack_cache_db.sources.indexes import read_address
+from spack_cache_db.sources.indexes.addresses import read_address
 from tests.sources.fetch.mirrors import (
     QUICK,
     below,

@@ -8,10 +8,12 @@ import pytest
 
 from spack_cache_db.bounded_files import alone_in
 from spack_cache_db.errors import OutputError
-from spack_cache_db.sources import ADDRESS_FILE
-from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, fetch
 from spack_cache_db.sources.fetch.addresses import FetchFault, Mirror
+from spack_cache_db.sources.fetch.fetching import fetch
+from spack_cache_db.sources.fetch.options import FetchLimits, FetchOptions
+from spack_cache_db.sources.fetch.report import FetchReport
 from spack_cache_db.sources.fetch.stack_folder import STATE_FILE, StackFolder, opened
+from spack_cache_db.sources.files import ADDRESS_FILE
 from tests.sources.fetch.mirrors import (
     QUICK,
     below,

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.sources.fetch import FetchOptions, fetch
-from spack_cache_db.sources.indexes import Address, read_address
+from spack_cache_db.sources.fetch.fetching import fetch
+from spack_cache_db.sources.fetch.options import FetchOptions
+from spack_cache_db.sources.indexes.addresses import Address, read_address
 from tests.commands import run
 from tests.indexes import VIEWS
 from tests.sources.fetch.mirrors import QUICK, bring_mine, changes, configured, files_in, says

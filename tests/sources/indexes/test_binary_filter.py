@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.sources.indexes import IndexFault, Installs
-from spack_cache_db.sources.indexes.binary_filter import BinaryFilter, Graph, parse_filter
+from spack_cache_db.sources.indexes.faults import IndexFault
+from spack_cache_db.sources.indexes.filters import BinaryFilter, Graph, parse_filter
+from spack_cache_db.sources.indexes.index_json import Installs
 from tests.indexes import edge, hash_of, index, node, old_node, record
 from tests.paths import DATA
 

@@ -18,16 +18,12 @@ from hypothesis import strategies as st
 from spack_cache_db.build import build, check
 from spack_cache_db.errors import InputError, LineFault
 from spack_cache_db.model import Configuration
-from spack_cache_db.sources import RawFile
-from spack_cache_db.sources.indexes import (
-    NODE_LIMIT,
-    IndexFault,
-    Installs,
-    decompressed,
-    read_address,
-    read_spec_file,
-    without_signature,
-)
+from spack_cache_db.sources.files import RawFile
+from spack_cache_db.sources.indexes.addresses import read_address
+from spack_cache_db.sources.indexes.faults import IndexFault
+from spack_cache_db.sources.indexes.index_json import Installs
+from spack_cache_db.sources.indexes.manifests import decompressed, without_signature
+from spack_cache_db.sources.indexes.spec_files import NODE_LIMIT, read_spec_file
 from spack_cache_db.sources.readers import read_files
 from spack_cache_db.spack.normal_forms import normal_compiler, normal_variant
 from tests.indexes import (

@@ -14,7 +14,7 @@ import zstandard
 
 from spack_cache_db.build import build
 from spack_cache_db.errors import InputError
-from spack_cache_db.sources.indexes import Address, write_address
+from spack_cache_db.sources.indexes.addresses import Address, write_address
 from tests.commands import peak_memory
 from tests.indexes import (
     MIRRORS,

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from spack_cache_db.build import build
-from spack_cache_db.sources.indexes import Address, IndexFault, read_address, write_address
+from spack_cache_db.sources.indexes.addresses import Address, read_address, write_address
+from spack_cache_db.sources.indexes.faults import IndexFault
 from tests.commands import run
 from tests.indexes import MIRRORS, VIEWS, index, node, record, signed, write_blob, write_layout3
 from tests.test_databases_as_sources import same

@@ -12,24 +12,22 @@ from urllib.parse import urlsplit
 
 from spack_cache_db.bounded_files import alone_in, checked_file
 from spack_cache_db.errors import Fault, InputError, faults_of, reason
-from spack_cache_db.sources.fetch import FetchLimits, FetchOptions, FetchReport, Progress
 from spack_cache_db.sources.fetch.addresses import (
     FetchFault,
     Mirror,
     NamedMirrors,
     mirror_place,
-    read_mirror_config,
-    read_release_manifest,
     shown,
 )
-from spack_cache_db.sources.fetch.remote_files import (
-    Registry,
-    fetch_mirror,
-    fetch_packages,
-    fetch_signatures,
-    fetch_sizes,
-    manifest_size,
-)
+from spack_cache_db.sources.fetch.mirrors import fetch_mirror
+from spack_cache_db.sources.fetch.mirrors_yaml import read_mirror_config
+from spack_cache_db.sources.fetch.options import FetchLimits, FetchOptions, Progress
+from spack_cache_db.sources.fetch.package_site import fetch_packages
+from spack_cache_db.sources.fetch.registry import Registry
+from spack_cache_db.sources.fetch.release_manifests import read_release_manifest
+from spack_cache_db.sources.fetch.report import FetchReport
+from spack_cache_db.sources.fetch.signatures import fetch_signatures
+from spack_cache_db.sources.fetch.sizes import fetch_sizes, manifest_size
 from spack_cache_db.sources.fetch.stack_folder import StackFolder, opened, stacks_of
 from spack_cache_db.sources.fetch.web import Web
 from spack_cache_db.sources.indexes.mirrors import Binary, binaries_left_out

@@ -16,17 +16,18 @@ import msgspec
 from msgspec import Struct, structs
 
 from spack_cache_db.bounded_files import FileFault, put_in_place, read_file, sha256_of
-from spack_cache_db.sources import ADDRESS_FILE, BROKEN, SIZES_FILE
 from spack_cache_db.sources.fetch.addresses import FetchFault, Mirror, shown
 from spack_cache_db.sources.fetch.web import NO_HEADERS, Headers, MismatchFault, Web
-from spack_cache_db.sources.indexes import (
+from spack_cache_db.sources.files import ADDRESS_FILE, SIZES_FILE
+from spack_cache_db.sources.indexes.addresses import (
     MAX_ADDRESS,
     Address,
-    IndexFault,
-    Installs,
     read_address,
     write_address,
 )
+from spack_cache_db.sources.indexes.faults import IndexFault
+from spack_cache_db.sources.indexes.index_json import Installs
+from spack_cache_db.sources.texts import BROKEN
 
 STATE_FILE = ".fetched.json"
 """The record of a folder: the source and the checksum of each file."""

@@ -18,8 +18,8 @@ import httpx
 
 from spack_cache_db.bounded_files import FileFault, open_regular
 from spack_cache_db.errors import Fault, InputError, counted, reason
-from spack_cache_db.sources.fetch import FetchLimits, Progress
 from spack_cache_db.sources.fetch.addresses import FetchFault, Login, Mirror, shown
+from spack_cache_db.sources.fetch.options import FetchLimits, Progress
 
 T = TypeVar("T")
 Headers = Mapping[str, str]

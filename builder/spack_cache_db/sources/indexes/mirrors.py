@@ -18,45 +18,35 @@ from pathlib import Path
 from spack_cache_db.bounded_files import read_file, unreadable
 from spack_cache_db.errors import Fault, InputError, LineFault, counted, faults_of
 from spack_cache_db.model import FILTERED, Problem
-from spack_cache_db.sources import (
-    ADDRESS_FILE,
-    MAX_INDEX,
-    SIZES_FILE,
-    File,
-    Place,
-    RawFile,
-    require_name,
-    require_text,
+from spack_cache_db.sources.bounds import MAX_INDEX, require_name, require_text
+from spack_cache_db.sources.facts import SPEC_FILE, Document, IndexFacts, Tarball
+from spack_cache_db.sources.files import ADDRESS_FILE, SIZES_FILE, File, Place, RawFile
+from spack_cache_db.sources.indexes.addresses import (
+    MAX_ADDRESS,
+    read_address,
+    read_sizes,
+    settings_of,
 )
-from spack_cache_db.sources.columns import SPEC_FILE, Document, IndexFacts, Tarball
-from spack_cache_db.sources.indexes import (
+from spack_cache_db.sources.indexes.entries import Entry
+from spack_cache_db.sources.indexes.faults import IndexFault
+from spack_cache_db.sources.indexes.filters import BinaryFilter, parse_filter
+from spack_cache_db.sources.indexes.index_json import Installs
+from spack_cache_db.sources.indexes.manifests import (
     GZIP,
     INDEX,
     LAYOUT_2_INDEX,
     MANIFESTS,
-    MAX_ADDRESS,
     MAX_MANIFEST,
-    MAX_SPEC_FILE,
     SPEC,
     TARBALL,
     ZSTD,
-    BinaryPlace,
-    Entry,
-    IndexFault,
-    IndexRecords,
-    Installs,
     Manifest,
-    OpenIndex,
-    SpecFileRecords,
     decompressed,
     is_clear_signed,
-    read_address,
     read_manifest,
-    read_sizes,
-    read_spec_file,
-    settings_of,
 )
-from spack_cache_db.sources.indexes.binary_filter import BinaryFilter, parse_filter
+from spack_cache_db.sources.indexes.rows import BinaryPlace, IndexRecords, OpenIndex
+from spack_cache_db.sources.indexes.spec_files import MAX_SPEC_FILE, SpecFileRecords, read_spec_file
 
 _INDEX_MANIFEST = "index.manifest.json"
 _PLAIN = (LAYOUT_2_INDEX, ".spack-db/index.json", "index.json")

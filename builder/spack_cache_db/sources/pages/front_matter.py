@@ -1,20 +1,12 @@
-"""Reads pages of the build-cache site, one per package and release, of 2023 and later.
-
-Texts are stored in normal form: `gcc@=13.2.0` and `gcc@13.2.0/abc…` become `gcc@13.2.0`,
-`libs:=shared,static` becomes `libs=shared,static`, and lists are sorted, because their order has
-no meaning. All other texts are stored unchanged. The two big keys of a page are read as JSON,
-because a YAML reader would be a hundred times slower.
-"""
+"""Reads the front matter of a page into records."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import cache, lru_cache, partial
-from itertools import chain, pairwise
-from operator import attrgetter
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -23,25 +15,18 @@ from msgspec import UNSET, Struct, UnsetType
 
 from spack_cache_db.bounded_yaml import YamlBounds, compose, text_value
 from spack_cache_db.errors import LineFault
-from spack_cache_db.model import Configuration, Problem, is_name
+from spack_cache_db.model import is_name
 from spack_cache_db.schema.tables import FACETS
-from spack_cache_db.sources import (
-    BROKEN,
+from spack_cache_db.sources.bounds import (
     MAX_NAME,
-    RawFile,
-    as_json,
-    message_of,
-    quoted,
-    require_bounded,
-    require_cell,
     require_few,
-    require_name,
     require_short,
     require_text,
 )
-from spack_cache_db.sources.columns import Document, PageFacts, TarballParts, Texts, Writer
+from spack_cache_db.sources.facts import Document, PageFacts
+from spack_cache_db.sources.files import RawFile
+from spack_cache_db.sources.texts import BROKEN, message_of, quoted
 from spack_cache_db.spack.lexer import is_hash, is_package
-from spack_cache_db.spack.normal_forms import normal_compiler, normal_variant, readable_variant
 
 T = TypeVar("T")
 
@@ -304,175 +289,3 @@ def _decoded(decoder: msgspec.json.Decoder[T], text: bytes, key: str) -> T:
 
 LISTS = {f"{field}s": field for field in ("version", *FACETS)}
 """The lists of `meta`, and the field of the configurations in each."""
-
-_SPELLING = attrgetter("compiler", "versions", "os", "platform", "target", "variants")
-
-
-class PageReader:
-    """Reads pages into columns; a page contains the names of its release and stacks."""
-
-    def __init__(self, writer: Writer) -> None:
-        self._writer = writer
-        self._texts = texts = writer.texts
-        self._spellings: dict[object, int] = {}
-        # Bound methods would refer back to this reader, and workers do not collect cycles.
-        self._stacks = cache(partial(_add_stacks, texts))
-        self._size = cache(partial(_add_size, texts))
-        self._tarballs = TarballParts(texts.configurations.things)
-        self._sound: set[tuple[Meta, frozenset[int], tuple[int, ...]]] = set()
-
-    def add(self, page: Page) -> None:
-        """Add a page; raises `LineFault` without adding any of its listings."""
-        rows = [self._row(page, detail) for detail in page.details]
-        configuration, stacks, size, tarball = zip(*rows, strict=True) if rows else ((),) * 4
-        problems = self._problems(page.meta, configuration, stacks)
-        self._writer.append(
-            "listings",
-            self._writer.add(page.document._replace(problems=problems)),
-            spec=[self._texts.hashes[detail.hash] for detail in page.details],
-            configuration=configuration,
-            stacks=stacks,
-            size=size,
-            tarball=tarball,
-        )
-
-    def _row(self, page: Page, detail: SpecDetail) -> tuple[int, int, int, int]:
-        """Return the numbers of a listing's configuration, stacks, size and tarball."""
-        spelling = page.package, _SPELLING(detail)
-        try:
-            configuration = self._spellings.get(spelling)
-            if configuration is None:
-                normal = normal_configuration(page.package, detail)
-                require_bounded(normal)
-                configuration = self._spellings[spelling] = self._texts.configurations[normal]
-            stacks, size = self._stacks(detail.stacks), self._size(detail.size)
-            url = detail.tarball
-            tarball = self._tarball(detail.hash, url, configuration) if isinstance(url, str) else 0
-        except ValueError as error:
-            raise LineFault(page.line, f"the spec {detail.hash} {error}") from None
-        return configuration, stacks, size, tarball
-
-    def _tarball(self, dag_hash: str, url: str, configuration: int) -> int:
-        parts = self._tarballs.split(url, configuration, dag_hash)
-        if parts not in self._texts.tarballs:
-            # All other parts of the URL come from the configuration, which has bounds.
-            require_cell("tarball", url)
-        return self._texts.tarballs[parts]
-
-    def _problems(
-        self, meta: Meta, configuration: Collection[int], stacks: Collection[int]
-    ) -> tuple[Problem, ...]:
-        """Return the contradictions in a page, given the numbers of its listings' values."""
-        distinct = frozenset(configuration)
-        # Most pages repeat the page of another week, which has been checked.
-        key = (meta, distinct, tuple(sorted(stacks)))
-        if key in self._sound:
-            return ()
-        configurations, sets = self._texts.configurations.things, self._texts.stack_sets.things
-        records = [configurations[number - 1] for number in distinct]
-        unreadable = {
-            Problem("variant", f"{text!r} is not a variant of Spack's; stored unchanged")
-            for record in records
-            for text in record.variants
-            if not readable_variant(text)
-        }
-        computed = computed_meta(records, [sets[number - 1] for number in stacks])
-        problems = (*_contradictions(declared_meta(meta), computed), *sorted(unreadable))
-        if not problems:
-            self._sound.add(key)
-        return problems
-
-
-def _add_stacks(texts: Texts, stacks: tuple[str, ...]) -> int:
-    require_few("stacks", len(stacks))
-    for text in stacks:
-        require_name("stack", text)
-    return texts.stack_sets[as_set("stack", stacks)]
-
-
-def _add_size(texts: Texts, text: str) -> int:
-    if text == "-":
-        return 0
-    require_cell("size", text)
-    return texts.sizes[text]
-
-
-def normal_configuration(package: str, detail: SpecDetail) -> Configuration:
-    """Return the configuration of a listing in normal form.
-
-    Raises:
-        ValueError: the detail does not have exactly one version, or repeats a variant.
-    """
-    compiler, versions, os, platform, target, variants = _SPELLING(detail)
-    if len(versions) != 1:
-        raise ValueError(f"has {len(versions)} versions, expected one")
-    variants = as_set("variant", [_normal(normal_variant, text) for text in variants])
-    compiler = normal_compiler(compiler)
-    return Configuration(package, versions[0], compiler, os, platform, target, variants)
-
-
-def as_set(word: str, texts: Iterable[str]) -> tuple[str, ...]:
-    """Return texts sorted; `ValueError` if one is repeated."""
-    ordered = tuple(sorted(texts))
-    for text, following in pairwise(ordered):
-        if text == following:
-            raise ValueError(f"lists the {word} {text!r} twice, expected once")
-    return ordered
-
-
-def _normal(normal_form: Callable[[str], str], text: str) -> str:
-    """Return the normal form of a text, or the text if it has none."""
-    try:
-        return normal_form(text)
-    except ValueError:
-        return text
-
-
-def computed_meta(
-    configurations: Iterable[Configuration], stack_sets: Sequence[Iterable[str]]
-) -> dict[str, Any]:
-    """Return the `meta` that a page's configurations and sets of stacks imply, in normal form."""
-    distinct, counts = {*configurations}, Counter(chain.from_iterable(stack_sets))
-    return {
-        **{
-            key: sorted({getattr(configuration, column) for configuration in distinct})
-            for key, column in LISTS.items()
-        },
-        "stacks": sorted(counts),
-        "num_specs": len(stack_sets),
-        "num_specs_by_stack": dict(sorted(counts.items())),
-    }
-
-
-def declared_meta(meta: Meta) -> dict[str, Any]:
-    """Return the `meta` that a page declares, in normal form: sorted, compilers without `@=`."""
-    return {
-        **{key: sorted(getattr(meta, key)) for key in (*LISTS, "stacks")},
-        "compilers": sorted({_normal(normal_compiler, name) for name in meta.compilers}),
-        "num_specs": meta.num_specs,
-        "num_specs_by_stack": dict(sorted(meta.num_specs_by_stack.items())),
-    }
-
-
-def _contradictions(declared: dict[str, Any], computed: dict[str, Any]) -> Iterator[Problem]:
-    """Yield the contradictions between a page's `meta` and its listings."""
-    for key, value in declared.items():
-        if value == computed[key]:
-            continue
-        if key == "num_specs":
-            message = f"meta declares {key} {value}, the page lists {computed[key]}"
-        else:
-            items, listed = _items(value), _items(computed[key])
-            parts = []
-            if items - listed:
-                parts.append(f"declares {', '.join(sorted(items - listed))}, which no spec has")
-            if listed - items:
-                names = ", ".join(sorted(listed - items))
-                parts.append(f"does not declare {names}, which specs have")
-            message = f"meta.{key} {' and '.join(parts) or 'has a repeated entry'}"
-        yield Problem(key, message, value=as_json(value))
-
-
-def _items(value: Any) -> set[str]:
-    is_counted = isinstance(value, dict)
-    return {f"{name} {count}" for name, count in value.items()} if is_counted else {*value}

@@ -12,7 +12,9 @@ from contextlib import suppress
 from functools import cached_property
 from typing import NamedTuple
 
-from spack_cache_db.sources.indexes import Entry, IndexFault, IndexRecords
+from spack_cache_db.sources.indexes.entries import Entry
+from spack_cache_db.sources.indexes.faults import IndexFault
+from spack_cache_db.sources.indexes.rows import IndexRecords
 from spack_cache_db.spack.facts import LANGUAGES, LEGACY_COMPILERS
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.matching import flags_match, variant_matches, version_matches

@@ -1,0 +1,125 @@
+"""Downloads package data from the packages site."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+import tarfile
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import zstandard
+
+from spack_cache_db.errors import Fault, InputError
+from spack_cache_db.sources.archives import read_archive
+from spack_cache_db.sources.bounds import MAX_INDEX
+from spack_cache_db.sources.fetch.addresses import FetchFault
+from spack_cache_db.sources.fetch.stack_folder import StackFolder
+from spack_cache_db.sources.fetch.web import (
+    SMALL,
+    MismatchFault,
+    NotThereFault,
+    Web,
+    require_size,
+)
+from spack_cache_db.sources.files import File, RawFile, is_archive
+from spack_cache_db.sources.packages import is_package_data, read_facts
+from spack_cache_db.spack.lexer import is_package
+
+_OF_THE_SITE = re.compile(r"(?:.*/)?(data/packages(?:/[^/]+)?\.json)")
+_LARGEST = 2**28
+"""Bytes of an archive or a list; the site's archive has 4 MB, the list 5 MB."""
+
+
+async def fetch_packages(
+    web: Web, folder: StackFolder, url: str, names: Sequence[str] | None
+) -> None:
+    """Download an archive or a list, recognized by its suffix, or files of a packages site.
+
+    Packages that the site lacks are skipped, because they may be private; faults of others go to
+    `folder.faults`.
+    """
+    if url.startswith("oci:"):
+        raise FetchFault(url, "is an image, expected the address of package data")
+    if is_archive(File(url, url)):
+        await _download(web, folder, "packages.tar.zst", url, _site_files)
+    elif url.endswith(".json"):
+        await _download(web, folder, "packages.json", url, _package_data)
+    elif names is None:
+        advice = "for a packages site, name a database: --packages-of FILE"
+        raise FetchFault(url, f"is neither an archive nor a list; {advice}")
+    else:
+        await _download_each(web, folder, url, names)
+
+
+async def _download_each(web: Web, folder: StackFolder, url: str, names: Sequence[str]) -> None:
+    count = 0
+
+    async def add(name: str) -> None:
+        nonlocal count
+        path = f"data/packages/{name}.json"
+        try:
+            await _download(web, folder, path, f"{url}/{path}", _package_data, SMALL)
+            count += 1
+        except FetchFault as fault:
+            folder.faults += [] if isinstance(fault, NotThereFault) else [fault]
+
+    await web.in_parallel(filter(is_package, names), add)
+    if not count and not folder.faults:
+        raise FetchFault(url, "has none of these packages, expected data/packages/<name>.json")
+
+
+async def _download(
+    web: Web,
+    folder: StackFolder,
+    name: str,
+    url: str,
+    convert: Callable[[str, bytes], bytes],
+    largest: int = _LARGEST,
+) -> None:
+    """Download and convert one file; `FetchFault` if it is not package data."""
+    earlier, stream = await asyncio.to_thread(folder.unchanged, name, url), io.BytesIO()
+    limit = min(largest, web.limits.max_size)
+    conditions = await web.save(url, stream, limit, earlier.conditions if earlier else {})
+    folder.kept.add(name)
+    if conditions is not None:
+        data = await asyncio.to_thread(convert, url, stream.getvalue())
+        folder.write(name, data, url, conditions)
+
+
+def _package_data(url: str, data: bytes) -> bytes:
+    """Return the data unchanged; `MismatchFault` if it is not package data that `build` reads."""
+    if not is_package_data(data):
+        raise MismatchFault(url, "is not package data, expected that of Spack or its packages site")
+    try:
+        read_facts(RawFile(url, url, data))
+    except InputError as error:
+        raise MismatchFault(url, error.faults[0].message) from None
+    return data
+
+
+def _site_files(url: str, data: bytes) -> bytes:
+    """Return an archive with only the package data of an archive, which may be a repository."""
+    packed, size = io.BytesIO(), 0
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        zstandard.ZstdCompressor().stream_writer(packed, closefd=False) as compressed,
+        tarfile.open(fileobj=compressed, mode="w|") as archive,
+    ):
+        path = Path(folder, Path(urlsplit(url).path).name)
+        path.write_bytes(data)
+        for file in read_archive(str(path), MAX_INDEX):
+            if isinstance(file, Fault):
+                raise MismatchFault(url, file.message)
+            size += len(file.data)
+            require_size(url, size, _LARGEST)
+            if inner := _OF_THE_SITE.fullmatch(file.path):
+                member = tarfile.TarInfo(inner[1])
+                member.size = len(file.data)
+                archive.addfile(member, io.BytesIO(file.data))
+        if not archive.offset:
+            raise MismatchFault(url, "has no package data, expected data/packages/<name>.json")
+    return packed.getvalue()

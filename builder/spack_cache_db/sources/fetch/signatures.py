@@ -1,0 +1,86 @@
+"""Downloads of a mirror what shows whether its binaries are signed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from spack_cache_db.sources.fetch.addresses import FetchFault, Mirror
+from spack_cache_db.sources.fetch.mirrors import spec_manifest
+from spack_cache_db.sources.fetch.stack_folder import StackFolder
+from spack_cache_db.sources.fetch.web import (
+    NotThereFault,
+    SilenceFault,
+    Web,
+)
+from spack_cache_db.sources.indexes.faults import IndexFault
+from spack_cache_db.sources.indexes.manifests import (
+    LAYOUT_2_INDEX,
+    is_clear_signed,
+    read_manifest,
+)
+from spack_cache_db.sources.indexes.mirrors import (
+    MOST_SIGNATURES,
+    agreed,
+    first_entries,
+)
+from spack_cache_db.sources.indexes.spec_files import read_spec_file
+from spack_cache_db.spack.nodes import Node
+
+SIGNATURES_READ = 3
+"""Binaries of a mirror elsewhere whose signatures are looked for: the first by hash."""
+
+
+async def fetch_signatures(
+    web: Web, folder: StackFolder, mirror: Mirror, known: Mapping[str, bool]
+) -> None:
+    """Set `folder.signed`: whether the binaries of a mirror are signed.
+
+    One or two small files are read for each of a few binaries, or for as many as `build` reads if
+    the mirror is on this machine. A file that cannot be read shows nothing; it is not a fault of
+    the mirror. `known` has what this run has already seen, by hash.
+    """
+    count = MOST_SIGNATURES if mirror.url.startswith("file:") else SIGNATURES_READ
+    entries = await asyncio.to_thread(first_entries, folder.path, count)
+    is_layout_2 = LAYOUT_2_INDEX in folder.files
+    signatures = []
+    for entry in entries:
+        dag_hash = entry.node.hash
+        is_signed = _is_signed_2 if is_layout_2 else _is_signed_3
+        if dag_hash in known:
+            signatures.append(known[dag_hash])
+            continue
+        try:
+            signatures.append(await is_signed(web, mirror.url, entry.node))
+        except (NotThereFault, IndexFault):
+            continue
+        except (FetchFault, SilenceFault):
+            break  # The server does not answer, or requires a login.
+    folder.signed = agreed(signatures)
+
+
+async def _is_signed_3(web: Web, url: str, node: Node) -> bool:
+    """Return whether a binary of layout 3 is signed; a fault if it has no manifest."""
+    data = await web.read(spec_manifest(url, (node.name, node.version, node.hash)))
+    # Some servers return a page of HTML for a missing file.
+    read_manifest(data)
+    return is_clear_signed(data)
+
+
+async def _is_signed_2(web: Web, url: str, node: Node) -> bool:
+    """Return whether a binary of layout 2 is signed; a fault if it has no spec file."""
+    parts = (
+        f"{node.platform}-{node.os}-{node.target}",
+        (node.compiler or "").replace("@", "-"),
+        f"{node.name}-{node.version}-{node.hash}",
+    )
+    name = "-".join(parts)
+    name = name if url.startswith("s3:") else quote(name)
+    at = f"{url}/build_cache/{name}.spec.json"
+    try:
+        data = await web.read(f"{at}.sig")
+    except NotThereFault:
+        data = await web.read(at)
+    read_spec_file(data)
+    return is_clear_signed(data)

@@ -1,0 +1,166 @@
+"""Reads the databases that Spack writes as `index.json`."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from spack_cache_db.sources.indexes.entries import FORMAT_OF_1_0, Entry, read_entry
+from spack_cache_db.sources.indexes.faults import IndexFault, whole
+from spack_cache_db.sources.texts import BROKEN, message_of, printable_name
+from spack_cache_db.spack.nodes import (
+    require_hash,
+)
+
+SPEC_FORMATS = {"5": 1, "6": 3, "7": 4, "8": FORMAT_OF_1_0}
+"""The spec formats by the database versions of Spack 0.13 to 1.1, which are read.
+
+Source: Spack 1.2 `database.py`, `reader`.
+"""
+
+VERSIONS = tuple(SPEC_FORMATS)
+
+
+class Database(Struct):
+    """The object under `database`; `installs` has a record for each hash.
+
+    Spack reads only these two keys (Spack 1.2 `database.py`, `_read_from_file`).
+    """
+
+    version: str | int
+    installs: dict[str, Raw]
+
+
+class Index(Struct):
+    """The content of an index."""
+
+    database: Database
+
+
+class ExactDatabase(Database, forbid_unknown_fields=True):
+    """The object under `database` as Spack writes it today."""
+
+
+class ExactIndex(Struct, forbid_unknown_fields=True):
+    """The content of an index as Spack writes it today."""
+
+    database: ExactDatabase
+
+
+_INDEX = msgspec.json.Decoder(Index)
+_EXACT_INDEX = msgspec.json.Decoder(ExactIndex)
+_KEYS = msgspec.json.Decoder(dict[str, Raw])
+_EXACT_NUMBERS = msgspec.json.Decoder(float_hook=str)
+"""Decodes `1.10` as a text, because the number is 1.1."""
+
+
+def _database_of(data: bytes) -> tuple[Database, frozenset[str]]:
+    """Return the content of an index without its records, and its unknown keys.
+
+    An index may have 200 MB, so only one with other keys than today's is decoded again.
+    """
+    try:
+        return _EXACT_INDEX.decode(data).database, frozenset()
+    except msgspec.ValidationError:
+        # If it is not an index, this raises the error that says why.
+        database = _INDEX.decode(data).database
+    return database, _unknown_keys_of_index(data)
+
+
+def _unknown_keys_of_index(data: bytes) -> frozenset[str]:
+    """Return the keys of an index, beside its records, that are not known."""
+    top = _KEYS.decode(data)
+    database = _KEYS.decode(top["database"])
+    unknown = top.keys() - {"database"}
+    unknown |= {f"database.{key}" for key in database.keys() - {"version", "installs"}}
+    return frozenset(unknown)
+
+
+class Installs(dict[str, Raw]):
+    """The records of one index by hash; `entry` decodes one record."""
+
+    def __init__(self, data: bytes) -> None:
+        """Decode an index without its records; `IndexFault` if it cannot be read."""
+        with whole("index", ", expected Spack's index"):
+            database, self.unknown = _database_of(data)
+        version = str(database.version)
+        if version not in VERSIONS:
+            versions = ", ".join(VERSIONS)
+            raise IndexFault(f"database version {version:.20}, expected one of {versions}")
+        super().__init__(database.installs)
+        self.format = version
+        self._spec_format = SPEC_FORMATS[version]
+
+    @cached_property
+    def is_installed(self) -> bool:
+        """Whether this is the index of an installation.
+
+        Its records have `path` instead of `in_buildcache` (Spack `database.py`, `InstallRecord`).
+        """
+        for text in self.values():
+            try:
+                record = msgspec.json.decode(text)
+            except BROKEN:
+                continue  # Reading the record reports it.
+            if isinstance(record, dict):
+                if "in_buildcache" in record:
+                    return False
+                if "installed" in record and isinstance(record.get("path"), str):
+                    return True
+        return False
+
+    def entry(self, dag_hash: str) -> Entry:
+        """Return a record; `IndexFault` if it cannot be read, `KeyError` if there is none."""
+        try:
+            try:
+                entry = read_entry(msgspec.json.decode(self[dag_hash]), self._spec_format)
+            except ValueError:
+                entry = self._entry_with_numbers(dag_hash)
+            require_hash(dag_hash)
+            if entry.node.hash != dag_hash:
+                message = f"its spec has the hash {printable_name(entry.node.hash)}"
+                raise ValueError(f"{message}, expected that of the record")
+        except BROKEN as error:
+            raise IndexFault(f"{printable_name(dag_hash)}: {message_of(error)}") from None
+        return entry
+
+    def _entry_with_numbers(self, dag_hash: str) -> Entry:
+        """Return a record that has numbers where Spack writes texts, such as a version 1.10."""
+        record = _EXACT_NUMBERS.decode(self[dag_hash])
+        numbers: set[str] = set()
+        if isinstance(record, dict) and isinstance(record.get("spec"), dict):
+            plain = msgspec.json.decode(self[dag_hash])["spec"]
+            record["spec"] = _with_texts(record["spec"], plain, "spec", numbers)
+        entry = read_entry(record, self._spec_format)
+        return entry._replace(numbers=frozenset(numbers))
+
+
+def _with_texts(value: Any, plain: Any, path: str, numbers: set[str]) -> Any:
+    """Return decoded JSON with texts in place of its numbers.
+
+    Args:
+        value: the JSON, whose fractions are texts already.
+        plain: the same with numbers.
+        path: where it is in the record; below `annotations`, Spack writes numbers.
+        numbers: the paths of numbers, to which others are added.
+    """
+    if isinstance(value, dict):
+        texts = {}
+        for key, inner in value.items():
+            is_number_of_spack = key == "annotations"
+            texts[key] = (
+                inner
+                if is_number_of_spack
+                else _with_texts(inner, plain[key], f"{path}.{key}", numbers)
+            )
+        return texts
+    if isinstance(value, list):
+        pairs = zip(value, plain, strict=True)
+        return [_with_texts(inner, other, f"{path}[]", numbers) for inner, other in pairs]
+    if isinstance(plain, int | float) and not isinstance(plain, bool):
+        numbers.add(path)
+        return str(value)
+    return value

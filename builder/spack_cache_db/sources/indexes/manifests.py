@@ -1,0 +1,139 @@
+"""Reads the manifests of a mirror, and the blobs that they name."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zlib
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+import zstandard
+from msgspec import Meta, Struct
+
+from spack_cache_db.sources.indexes.faults import IndexFault, whole
+from spack_cache_db.spack.nodes import (
+    require_known,
+)
+
+_CLEAR_SIGNED = re.compile(
+    rb"-----BEGIN PGP SIGNED MESSAGE-----\r?\n(?:[^\r\n]+\r?\n)*\r?\n(.*?)"
+    rb"\r?\n-----BEGIN PGP SIGNATURE-----",
+    re.DOTALL,
+)
+"""RFC 9580 section 7, "Cleartext Signature Framework": armor headers, an empty line, the text."""
+
+
+def without_signature(data: bytes) -> bytes:
+    """Return the text of a clear-signed message; other data as it is."""
+    signed = _CLEAR_SIGNED.match(data.lstrip())
+    # A line of the text that begins with a dash has "- " before it (RFC 9580 section 7.1).
+    return data if signed is None else re.sub(rb"^- ", b"", signed[1], flags=re.MULTILINE)
+
+
+def is_clear_signed(data: bytes) -> bool:
+    """Return whether data is a clear-signed message."""
+    return data.lstrip().startswith(b"-----BEGIN PGP SIGNED MESSAGE-----")
+
+
+Bytes = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+"""A size that SQLite can store."""
+
+
+MANIFESTS = "v3/manifests/index"
+"""The folder of a mirror of layout 3 with the manifests of its indexes."""
+
+LAYOUT_2_INDEX = "build_cache/index.json"
+
+INDEX = "application/vnd.spack.db."
+SPEC = "application/vnd.spack.spec."
+TARBALL = "application/vnd.spack.install."
+"""Start of the media type of an index, a spec file and a binary."""
+
+MAX_MANIFEST = 2**20
+"""Bytes of a manifest; known manifests have a few hundred."""
+
+
+class Blob(Struct, frozen=True, rename="camel"):
+    """One blob: its length in bytes, its kind, and the checksum that is its name."""
+
+    content_length: Bytes
+    media_type: str
+    checksum_algorithm: Literal["sha256"]
+    checksum: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+
+    @property
+    def path(self) -> PurePosixPath:
+        """The path of the blob below the mirror."""
+        return PurePosixPath("blobs", self.checksum_algorithm, self.checksum[:2], self.checksum)
+
+    def require(self, data: bytes) -> None:
+        """Raise `IndexFault` unless these are the blob's bytes."""
+        size, checksum = len(data), hashlib.sha256(data).hexdigest()
+        if size != self.content_length:
+            expected = f"expected {self.content_length:,} as in its manifest"
+            raise IndexFault(f"has {size:,} bytes, {expected}")
+        if checksum != self.checksum:
+            expected = f"expected {self.checksum} as in its manifest"
+            raise IndexFault(f"has the checksum {checksum}, {expected}")
+
+
+class Manifest(NamedTuple):
+    """A manifest: its blobs, and its unknown keys."""
+
+    blobs: tuple[Blob, ...]
+    unknown: frozenset[str]
+
+    def blob(self, media_type: str) -> Blob | None:
+        """Return the first blob whose media type starts with a text."""
+        return next((blob for blob in self.blobs if blob.media_type.startswith(media_type)), None)
+
+
+def read_manifest(data: bytes) -> Manifest:
+    """Return a manifest; `IndexFault` if it is not a manifest of layout 3."""
+    unknown: set[str] = set()
+    with whole("manifest", ", expected Spack's layout 3"):
+        content = msgspec.json.decode(without_signature(data))
+        require_known(content, {"version", "data"}, "", unknown)
+        if (version := content.get("version")) != 3:
+            raise IndexFault(f"is of layout {version!r:.20}, expected 3")
+        blobs = msgspec.convert(content.get("data"), tuple[Blob, ...])
+        for blob in content["data"]:
+            require_known(blob, {*Blob.__struct_encode_fields__, "compression"}, "data[]", unknown)
+    return Manifest(blobs, frozenset(unknown))
+
+
+def is_sum(text: str) -> bool:
+    """Return whether a text is a sha256: 64 lowercase hexadecimal digits."""
+    return len(text) == 64 and not text.strip("0123456789abcdef")
+
+
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+"""First bytes of compressed data."""
+
+_STEP = 1024
+"""Bytes that are decompressed at once: at most 1 MB with gzip, 32 MB with zstd."""
+
+
+def decompressed(data: bytes, max_size: int) -> bytes:
+    """Return decompressed bytes, at most `max_size`; data that is not compressed is unchanged."""
+    decompressor: Any
+    if data.startswith(GZIP):
+        decompressor = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    elif data.startswith(ZSTD):
+        decompressor = zstandard.ZstdDecompressor(max_window_size=2**27).decompressobj()
+    else:
+        return data
+    # Indexes consist mostly of hashes, which never compress to a hundredth.
+    max_size = min(max_size, 2**26 + 100 * len(data))
+    content = bytearray()
+    with whole("compression", ", expected a whole file"):
+        for start in range(0, len(data), _STEP):
+            content += decompressor.decompress(data[start : start + _STEP])
+            if len(content) > max_size:
+                message = f"has more than {max_size:,} bytes when it is not compressed"
+                raise IndexFault(f"{message}, expected less")
+    if not decompressor.eof:
+        raise IndexFault("broken compression: it is cut, expected a whole file")
+    return bytes(content)

@@ -1,0 +1,215 @@
+"""Reads the files of Spack's mirrors: addresses, manifests, indexes and spec files into columns.
+
+Manifests and blobs are those of layout 3 (Spack 1.0 `url_buildcache.py`). An index is Spack's
+database JSON of versions 5 to 8. Its records are decoded one by one, so that an index of 200 MB
+takes little more memory than its bytes. A mirror without an index has a spec file for each binary:
+JSON since Spack 0.17, YAML before; clear-signed or not, compressed by gzip in layout 3 (Spack
+`binary_distribution.py`). Its first node is the binary, the others are its dependencies.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from spack_cache_db.errors import Fault, InputError, counted
+from spack_cache_db.model import Problem
+from spack_cache_db.sources.bounds import (
+    MAX_NAME,
+    require_bounded,
+    require_name,
+    require_short,
+)
+from spack_cache_db.sources.facts import Document, NodeFacts, Tarball
+from spack_cache_db.sources.files import Share
+from spack_cache_db.sources.indexes.entries import FORMAT_OF_1_0, Entry
+from spack_cache_db.sources.indexes.faults import IndexFault
+from spack_cache_db.sources.indexes.index_json import Installs
+from spack_cache_db.sources.indexes.spec_files import SpecFileRecords
+from spack_cache_db.sources.texts import BROKEN, as_json, message_of, printable_name
+from spack_cache_db.sources.writer import Writer
+from spack_cache_db.spack.lexer import is_hash
+from spack_cache_db.spack.nodes import (
+    Node,
+    compiler_of,
+    configuration_of,
+    require_hash,
+)
+
+IndexRecords = Installs | SpecFileRecords
+"""The records of an index, by hash."""
+
+
+class BinaryPlace(NamedTuple):
+    """Size (as text) and URL of a binary's tarball, if known."""
+
+    size: str | None = None
+    tarball: Tarball | None = None
+
+
+class OpenIndex(NamedTuple):
+    """An opened index: its document, its records, and a function that returns a record's binary.
+
+    `unknown` counts the manifests with each key that is not known.
+    """
+
+    document: Document
+    records: IndexRecords
+    binary_of: Callable[[Entry], BinaryPlace | None]
+    unknown: Counter[str]
+
+
+def add_indexes(
+    writer: Writer, indexes: Iterable[OpenIndex | Fault], share: Share | None = None
+) -> None:
+    """Add indexes whole or not at all; `InputError` has the given faults and those of indexes.
+
+    `share` is called every few thousand records with the part of an index that has been read.
+    """
+    faults: list[Fault] = []
+    for index in indexes:
+        if isinstance(index, Fault):
+            faults.append(index)
+            continue
+        number = writer.add(index.document)
+        try:
+            _IndexRows(writer, number, index).add(share)
+        except IndexFault as fault:
+            writer.remove(number)
+            faults.append(Fault(index.document.location, 0, fault.message))
+    if faults:
+        raise InputError(faults)
+
+
+class _IndexRows:
+    """The rows of one index, whose document has a number."""
+
+    def __init__(self, writer: Writer, document: int, index: OpenIndex) -> None:
+        self._writer = writer
+        self._texts = texts = writer.texts
+        self._document = document
+        self._index = index
+        facts = index.document.index_facts
+        self._is_installed = facts is not None and facts.is_installed
+        self._stacks = texts.stack_sets[(facts.stack,) if facts else ()]
+        self._configurations: dict[object, int] = {}
+        # Keys that are not hashes are rejected later, and get no number.
+        self._numbers = {
+            dag_hash: texts.hashes[dag_hash] for dag_hash in index.records if is_hash(dag_hash)
+        }
+        self._compilers: dict[str, Node | None] = {}
+        self._unrecorded: dict[str, str] = {}
+
+    def add(self, share: Share | None) -> None:
+        """Add all records; `IndexFault` for the first that cannot be stored."""
+        records, binary_of = self._index.records, self._index.binary_of
+        unknown = Counter[str]()
+        numbers = Counter[str]()
+        for count, dag_hash in enumerate(records):
+            if share and count and count % 5000 == 0:
+                share(count / len(records))
+            try:
+                entry = records.entry(dag_hash)
+                self._add(entry, binary_of(entry))
+            except BROKEN as error:
+                message = f"{dag_hash}: {message_of(error)}, expected a node of Spack's"
+                raise IndexFault(message) from None
+            unknown.update(entry.unknown)
+            numbers.update(entry.numbers)
+        problems = [*self._index.document.problems, *_unknown_keys("record", unknown)]
+        problems += _number_keys(numbers)
+        for key in sorted(records.unknown):
+            message = f"the key {printable_name(key)} of the index is not known and left out"
+            problems.append(Problem("unknown_key", message))
+        problems += _unknown_keys("manifest", self._index.unknown)
+        for dag_hash, package in sorted(self._unrecorded.items()):
+            self._writer.add_unrecorded(self._document, self._numbers[dag_hash], package)
+            message = f"the spec {dag_hash} is needed, and has no record: only its name is known"
+            # Another index may use another name, and the database has one name for it.
+            value = as_json({"package": package})
+            problems.append(Problem("no_record", f"{message}, {package}", dag_hash, value))
+        document = self._index.document._replace(problems=tuple(problems))
+        self._writer.columns.documents[self._document - 1] = document
+
+    def _add(self, entry: Entry, binary: BinaryPlace | None) -> None:
+        node, texts, listing = entry.node, self._texts, None
+        parameters = as_json(node.parameters)
+        if binary:
+            listing = {
+                "stacks": self._stacks,
+                "size": texts.sizes[binary.size] if binary.size else 0,
+                "tarball": texts.tarballs[binary.tarball] if binary.tarball else 0,
+            }
+        install = entry.install if self._is_installed else None
+        self._writer.add_record(
+            self._configuration(node, parameters),
+            listing,
+            {(self._end(edge.name, edge.hash), texts.uses[edge.use]) for edge in node.edges},
+            document=self._document,
+            spec=self._numbers[node.hash],
+            node=self._node(entry, parameters),
+            install=texts.installs[install] if install else 0,
+            build_spec=self._end(*node.build_spec) if node.build_spec else 0,
+        )
+
+    def _configuration(self, node: Node, parameters: str) -> int:
+        compiler = compiler_of(node, self._provider)
+        key = (*node[:2], *node[3:6], compiler, parameters)
+        number = self._configurations.get(key)
+        if number is None:
+            configuration = configuration_of(node, compiler)
+            require_bounded(configuration)
+            number = self._configurations[key] = self._texts.configurations[configuration]
+        return number
+
+    def _node(self, entry: Entry, parameters: str) -> int:
+        node = entry.node
+        external = node.external
+        if external is not None:
+            external = {key: external[key] for key in ("path", "module") if external.get(key)}
+        require_name("namespace", node.namespace or "")
+        return self._texts.nodes[
+            NodeFacts(
+                node.namespace or "",
+                node.package_hash,
+                parameters,
+                None if external is None else as_json(external),
+                has_compiler=node.compiler is not None,
+                is_before_1_0=entry.spec_format < FORMAT_OF_1_0,
+            )
+        ]
+
+    def _provider(self, dag_hash: str) -> Node | None:
+        """Return the node of a compiler; cached, because many records share it."""
+        if dag_hash not in self._compilers:
+            records = self._index.records
+            compiler = records.entry(dag_hash).node if dag_hash in records else None
+            self._compilers[dag_hash] = compiler
+        return self._compilers[dag_hash]
+
+    def _end(self, name: str, dag_hash: str) -> int:
+        """Return the number of a dependency, and remember its name if it has no record."""
+        number = self._numbers.get(dag_hash)
+        if number is None:
+            require_hash(dag_hash)
+            require_short("package", name, MAX_NAME)
+            self._unrecorded[dag_hash] = name
+            number = self._numbers[dag_hash] = self._texts.hashes[dag_hash]
+        return number
+
+
+def _number_keys(counts: Counter[str]) -> Iterator[Problem]:
+    """Yield a problem for each key that is a number where Spack writes a text."""
+    for key, count in sorted(counts.items()):
+        have = counted(count, "record has", "records have")
+        message = f"the key {printable_name(key)} is a number and read as a text: {have} it"
+        yield Problem("number_for_text", message)
+
+
+def _unknown_keys(kind: str, counts: Counter[str]) -> Iterator[Problem]:
+    """Yield a problem for each key with the number of records or manifests that have it."""
+    for key, count in sorted(counts.items()):
+        have = f"{count:,} {kind}{' has' if count == 1 else 's have'} it"
+        message = f"the key {printable_name(key)} is not known and left out: {have}"
+        yield Problem("unknown_key", message)

@@ -1,0 +1,1 @@
+"""Reads pages of the build-cache site."""

@@ -1,0 +1,39 @@
+"""Short texts for messages and tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+BROKEN = (RecursionError, ValueError)
+"""Raised by decoding data that is not JSON of the expected form."""
+
+
+def message_of(error: BaseException) -> str:
+    """Return the message of a decoder as one short line: it may quote keys of any length."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    text = " ".join(str(error).split())
+    return text if len(text) <= 200 else f"{text[:100]}...{text[-100:]}"
+
+
+def quoted(text: str) -> str:
+    """Return text for a message: in quotes, printable and short."""
+    return repr(cut(text))
+
+
+def cut(text: str) -> str:
+    """Return a text that fits into a message."""
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def printable_name(text: str) -> str:
+    """Return text for a message, quoted only if it is long or not printable."""
+    return text if text.isprintable() and len(text) <= 60 else quoted(text)
+
+
+def as_json(value: Any) -> str:
+    """Return values as JSON with sorted keys; `ValueError` if they are not UTF-8."""
+    # The help of `fetch` should not wait for it.
+    import msgspec
+
+    return msgspec.json.encode(value, order="sorted").decode()
