@@ -14,8 +14,8 @@ from contextlib import contextmanager
 
 from benchmarks.floor import decode_page
 from benchmarks.report import table
+from spack_cache_db.assembly.workers import uncollected
 from spack_cache_db.bounded_files import DEFAULT_MAX_PAGE_SIZE
-from spack_cache_db.build.workers import uncollected
 from spack_cache_db.errors import Fault
 from spack_cache_db.sources.files import RawFile, Unit
 from spack_cache_db.sources.pages.front_matter import parse_page, read_front_matter

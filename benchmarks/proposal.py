@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.conditions import Condition, Conditions, Word
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.proposal import propose

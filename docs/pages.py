@@ -25,7 +25,7 @@ from mkdocs.structure.files import File, Files
 
 import spack_cache_db
 from spack_cache_db import api
-from spack_cache_db.build.sqlite_file import create, finish, index_text
+from spack_cache_db.assembly.file import create, finish, index_text
 from spack_cache_db.cli import COMMANDS, cli
 from spack_cache_db.query.database import descriptions
 from spack_cache_db.schema.full_text import FULL_TEXT

@@ -26,8 +26,8 @@ from unittest import mock
 import yaml
 import zstandard
 
-from spack_cache_db.build import build, check
-from spack_cache_db.build.verification import verify
+from spack_cache_db.assembly.builds import build, check
+from spack_cache_db.assembly.verify import verify
 from spack_cache_db.environment_files import read_environment_file
 from spack_cache_db.errors import TRACEBACK, BuilderError
 from spack_cache_db.sources.fetch.addresses import FetchFault

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from tests import trees
 from tests.builds import many_pages
 from tests.commands import OLD

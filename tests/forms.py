@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from tests.histories import binary, lost_history
 from tests.indexes import hash_of, index, node, record, write_layout3
 from tests.trees import installed, write_tree

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from tests.indexes import edge, hash_of, index, node, record, write_layout3
 
 URL = "https://cache.example.org/v1.0"

@@ -3,7 +3,7 @@
 from datetime import date, timedelta
 from pathlib import Path
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from tests.pagetexts import page, spec, spec_hash, write
 
 MANY = 1_100

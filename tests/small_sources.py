@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.answers import find
 from tests import builds
 from tests.indexes import edge, hash_of, index, node, record

@@ -12,7 +12,7 @@ import pytest
 import spack_cache_db
 from spack_cache_db import ArgumentError, FetchLimits, FetchOptions, api
 from spack_cache_db.arguments import CHECKERS
-from spack_cache_db.build import ReadOptions
+from spack_cache_db.assembly.options import ReadOptions
 from tests.commands import run
 from tests.pagetexts import SAMPLES
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.build import build
-from spack_cache_db.build.verification import differences
+from spack_cache_db.assembly.builds import build
+from spack_cache_db.assembly.verify import differences
 from spack_cache_db.errors import HistoryError, InputError
 from spack_cache_db.schema import identity
 from tests import contradictions, small_sources

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.schema.tables import TABLES
 from spack_cache_db.schema.views import VIEWS
 from tests.indexes import edge, index, node, record

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.build import build
-from spack_cache_db.build.sqlite_file import current_inspection
+from spack_cache_db.assembly.builds import build
+from spack_cache_db.assembly.file import current_inspection
 from spack_cache_db.database_file import inspect_path, wrong_value
 from spack_cache_db.schema import tables as tables_module
 from spack_cache_db.schema import views

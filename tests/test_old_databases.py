@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.build import build
-from spack_cache_db.build.verification import differences
+from spack_cache_db.assembly.builds import build
+from spack_cache_db.assembly.verify import differences
 from spack_cache_db.database_file import open_source
 from spack_cache_db.schema import identity, older
 from spack_cache_db.sources.databases import _Database

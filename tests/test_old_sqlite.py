@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db import database_file
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.errors import DatabaseError
 from tests.commands import run
 from tests.pagetexts import page, write

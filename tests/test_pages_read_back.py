@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.errors import LineFault
 from spack_cache_db.model import FORMULA, is_name
 from spack_cache_db.sources.pages.front_matter import SpecDetail

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import pytest
 
-from spack_cache_db.build import build, check
+from spack_cache_db.assembly.builds import build, check
 from spack_cache_db.errors import TRACEBACK
 from spack_cache_db.sources import readers
 from spack_cache_db.sources.pages.reader import PageReader

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.spack.versions import version_key
 from tests.conftest import Build
 from tests.indexes import REAL_FILE

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.build import build, verification
-from spack_cache_db.build.verification import verify
-from tests.build.test_history import night
+from spack_cache_db.assembly import verify as verification
+from spack_cache_db.assembly.builds import build
+from spack_cache_db.assembly.verify import verify
+from tests.assembly.test_history import night
 from tests.commands import run
 from tests.every_kind import MODULES, write_every_kind
 from tests.pagetexts import SAMPLES, page, spec, spec_hash, write

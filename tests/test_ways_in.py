@@ -46,10 +46,10 @@ WAYS_IN = {
     "schema.older": ".decompress zstandard.ZstdDecompressor",
     "sources.databases": ".decompress zstandard.ZstdDecompressor",
     # A file that stays empty: only its lock is used.
-    "build.output_lock": "os.open",
+    "assembly.output_lock": "os.open",
     # What this program has just written, or sends as it is.
     # It also reads the descriptions of tables in this package.
-    "build.sqlite_file": ".read_text sqlite3.connect tomllib.loads",
+    "assembly.file": ".read_text sqlite3.connect tomllib.loads",
     "site.download": ".open os.pread",
     "site.sandbox.statements": "sqlite3.connect",
     "sources.fetch.package_site": "tarfile.open",

@@ -6,9 +6,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-# The name of the subpackage becomes that of the function.
-from spack_cache_db.build import build as build
-
 if TYPE_CHECKING:
     from spack_cache_db.api import *  # noqa: F403
 

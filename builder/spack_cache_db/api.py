@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from spack_cache_db.build import Report, build, check
-from spack_cache_db.build.verification import Verification, verify
+from spack_cache_db.assembly.builds import build, check
+from spack_cache_db.assembly.report import Report
+from spack_cache_db.assembly.verify import Verification, verify
 from spack_cache_db.environments.model import UnreadableEnvironment
 from spack_cache_db.errors import (
     ArgumentError,

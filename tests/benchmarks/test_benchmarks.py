@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import index_floor, indexes
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.cli import cli
 from spack_cache_db.cli.cover import _COLOURS
 from spack_cache_db.query.covered import LOST, OF_NODES, STATUSES

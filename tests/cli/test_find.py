@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.cli import cli, output
 from spack_cache_db.spack import machine
 from spack_cache_db.spack.machine import Machine

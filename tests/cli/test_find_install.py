@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db import install_plan
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from tests.commands import run
 from tests.indexes import edge, hash_of, index, node, record
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.cli import COMMANDS
 from spack_cache_db.cli.output import Heading, print_answer
 from spack_cache_db.query import Rows

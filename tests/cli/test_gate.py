@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 import spack_cache_db
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from tests.commands import run
 from tests.indexes import edge, index, lock_of, node, record
 from tests.paths import ROOT

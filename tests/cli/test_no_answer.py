@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.cli import cli
 from tests.commands import run
 from tests.indexes import edge, hash_of, index, node, record

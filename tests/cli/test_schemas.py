@@ -7,7 +7,7 @@ from typing import Any
 import click
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.cli import COMMANDS, cli
 from tests import graphs, trees
 from tests.commands import run

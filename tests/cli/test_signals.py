@@ -121,7 +121,7 @@ def test_a_signal_ends_a_build_at_any_moment(
     [
         ([str(COMMAND)], "spack_cache_db.cli.build"),
         ([str(COMMAND)], "numpy.linalg"),
-        (MODULE, "spack_cache_db.build.pipeline"),
+        (MODULE, "spack_cache_db.assembly.pipeline"),
         (MODULE, "numpy"),
     ],
     ids=str,
@@ -143,7 +143,7 @@ def test_a_signal_that_is_ignored_stays_ignored(many: Path, tmp_path: Path) -> N
     with subprocess.Popen(
         ["/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "sh", *command],
         stdout=subprocess.PIPE,
-        env=environment(tmp_path, "spack_cache_db.build.pipeline", "os.write(1, b'.')"),
+        env=environment(tmp_path, "spack_cache_db.assembly.pipeline", "os.write(1, b'.')"),
         start_new_session=True,
     ) as running:
         assert running.stdout is not None

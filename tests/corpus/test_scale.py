@@ -7,7 +7,7 @@ from sqlite3 import Connection
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from tests.corpus import pages as corpus
 from tests.metadata import QUERIES
 

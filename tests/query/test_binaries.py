@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import spack_cache_db
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.query import answers as module
 from tests.commands import run
 from tests.indexes import edge, hash_of, index, lock_of, node, record

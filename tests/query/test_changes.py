@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.model import ROOT
 from spack_cache_db.query.changes import compare, diff, diff_databases
 from spack_cache_db.query.database import connected, read_lookups

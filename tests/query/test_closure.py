@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.closure import Closure, SpecFacts, choose_mirrors, closures, mirror_sets
 from spack_cache_db.query.database import Lookups, opened
 from spack_cache_db.query.graph import Edge, Needs, Reach

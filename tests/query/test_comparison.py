@@ -5,7 +5,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.comparison import Differences, differences, distinctions, read_facts
 from spack_cache_db.query.database import read_lookups

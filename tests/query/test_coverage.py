@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.environments.model import Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.query.answers import find

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.query.coverage import cover, cover_environment
 from spack_cache_db.query.database import Lookups, opened

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.database import Lookups, read_lookups
 from spack_cache_db.query.explanation import why_not
 from spack_cache_db.query.records import question_of

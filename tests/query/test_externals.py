@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spack_cache_db.build import build
-from spack_cache_db.build.verification import verify
+from spack_cache_db.assembly.builds import build
+from spack_cache_db.assembly.verify import verify
 from spack_cache_db.query.answers import binaries, find
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.database import opened

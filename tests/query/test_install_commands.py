@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.errors import ArgumentError
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.commands import Commands, short_spec

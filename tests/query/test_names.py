@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spack_cache_db
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.answers import find, history
 from spack_cache_db.query.conditions import UnsupportedQuery
 from spack_cache_db.query.database import opened, read_lookups

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import spack_cache_db
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.explanation import why_not

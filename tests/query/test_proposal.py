@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.names import scope_of
 from spack_cache_db.query.proposal import propose_among

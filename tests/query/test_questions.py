@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.answers import find, notes_on
 from spack_cache_db.query.conditions import UnsupportedQuery, check_answerable
 from spack_cache_db.query.database import read_lookups

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db import ArgumentError
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.retention import retention
 from spack_cache_db.spack.versions import preference
 from tests.commands import run

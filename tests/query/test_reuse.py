@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.environments.model import Surroundings
 from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.query.coverage import cover_environment

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.query import selection
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.conditions import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.database import connected, info
 from spack_cache_db.query.origin import Origin, read_examples, read_origin

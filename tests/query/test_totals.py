@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.database import info, opened
 from spack_cache_db.query.totals import read_totals
-from tests.build.test_history import night
+from tests.assembly.test_history import night
 from tests.commands import run
 from tests.every_kind import write_every_kind
 from tests.indexes import edge, index, node, record

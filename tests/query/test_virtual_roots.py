@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.conditions import UnsupportedQuery
 from spack_cache_db.query.database import read_lookups

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from datasette.plugins import pm
 
-from spack_cache_db.build.sqlite_file import current_inspection
+from spack_cache_db.assembly.file import current_inspection
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.serve.datasette_app import (
     SiteDatasette,

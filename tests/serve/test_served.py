@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.database_file import inspect_path
 from spack_cache_db.errors import DatabaseError
 from spack_cache_db.serve.datasette_app import SiteOptions

@@ -18,7 +18,7 @@ import httpx
 import pytest
 from datasette.app import Datasette
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.serve.application import MOST_WAITING
 from tests.pagetexts import page, write
 from tests.processes import completed

@@ -12,7 +12,7 @@ import pytest
 from datasette.app import Datasette
 from datasette.utils import StartupError, tilde_encode
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.schema import identity
 from tests.indexes import index, node, record
 from tests.paths import ROOT

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.changes import compare, diff
 from spack_cache_db.query.database import connected, read_lookups
 from spack_cache_db.schema.changes import CHANGE_WORDS

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.model import Configuration
 from tests.contradictions import RELEASES, Listing, write_sources
 from tests.histories import binary, build_history

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import feedparser
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from tests.pagetexts import page, spec, spec_hash, write
 from tests.site.addresses import get
 from tests.site.conftest import site

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from spack_cache_db.build import sqlite_file
+from spack_cache_db.assembly import file as sqlite_file
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.coverage import cover
 from spack_cache_db.query.database import read_lookups

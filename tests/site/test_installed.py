@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from tests.site.conftest import site
 from tests.trees import real_tree, write_tree
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 from markupsafe import escape
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.site.routes import ROUTES
 from tests.pagetexts import page, spec, spec_hash, write
 from tests.site.addresses import OWN, get

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.build import build, check
+from spack_cache_db.assembly.builds import build, check
 from tests.indexes import edge, hash_of, index, node, record, write_blob, write_layout3
 from tests.pagetexts import page, spec
 from tests.processes import completed

@@ -24,7 +24,7 @@ from spack_cache_db.cli.output import (
 from spack_cache_db.errors import counted, reason
 
 if TYPE_CHECKING:
-    from spack_cache_db.build import Snapshots
+    from spack_cache_db.assembly.options import Snapshots
 
 
 @click.command()
@@ -78,9 +78,9 @@ def build(
 
     Example: spack-cache-db build pages/ -o dist/spack-cache.db
     """
-    from spack_cache_db.build import build as build_database
-    from spack_cache_db.build.output_lock import remove_lock_file
-    from spack_cache_db.build.sqlite_file import discard
+    from spack_cache_db.assembly.builds import build as build_database
+    from spack_cache_db.assembly.file import discard
+    from spack_cache_db.assembly.output_lock import remove_lock_file
     from spack_cache_db.database_file import inspect_path
     from spack_cache_db.site import site_folder
 
@@ -155,7 +155,7 @@ def check(paths: tuple[str, ...], as_json: bool, **options: Any) -> None:
 
     Example: spack-cache-db check pages/
     """
-    from spack_cache_db.build import check as check_input
+    from spack_cache_db.assembly.builds import check as check_input
 
     with progress_bar() as progress:
         faults, problems = check_input(paths, progress=progress, **options)
@@ -183,7 +183,7 @@ def verify(file: Path, paths: tuple[str, ...], as_json: bool, **options: Any) ->
 
     Example: spack-cache-db verify dist/spack-cache.db pages/
     """
-    from spack_cache_db.build.verification import verify as verify_file
+    from spack_cache_db.assembly.verify import verify as verify_file
 
     with progress_bar() as progress:
         report = verify_file(file, paths, progress=progress, **options)

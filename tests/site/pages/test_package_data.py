@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.packages import behind
 from spack_cache_db.site.pages.lists import ListFilters, load_packages

@@ -10,7 +10,7 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.database_file import open_database
 from spack_cache_db.query.database import read_lookups
 from spack_cache_db.query.words import Reading, read_words

@@ -9,7 +9,7 @@ from urllib.parse import quote_plus, unquote
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.database import Lookups
 from spack_cache_db.query.explanation import NO_TIME, WhyNot
 from spack_cache_db.site.pages.names import having, load_names, suggested

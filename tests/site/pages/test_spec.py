@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.query.answers import find
 from spack_cache_db.query.configurations import configurations_beginning, configurations_by_id
 from spack_cache_db.query.database import Lookups, read_lookups

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.sources.fetch.addresses import Login, Mirror
 from spack_cache_db.sources.fetch.fetching import fetch
 from spack_cache_db.sources.fetch.options import FetchOptions

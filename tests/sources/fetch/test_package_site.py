@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.build import build
-from spack_cache_db.build.verification import verify
+from spack_cache_db.assembly.builds import build
+from spack_cache_db.assembly.verify import verify
 from spack_cache_db.query.packages import package_names
 from spack_cache_db.sources.fetch.fetching import fetch
 from spack_cache_db.sources.fetch.options import FetchOptions

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.sources.fetch.fetching import fetch
 from spack_cache_db.sources.fetch.options import FetchOptions
 from spack_cache_db.sources.indexes.addresses import Address, read_address

@@ -15,7 +15,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spack_cache_db.build import build, check
+from spack_cache_db.assembly.builds import build, check
 from spack_cache_db.errors import InputError, LineFault
 from spack_cache_db.model import Configuration
 from spack_cache_db.sources.files import RawFile

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.errors import InputError
 from spack_cache_db.sources.indexes.addresses import Address, write_address
 from tests.commands import peak_memory

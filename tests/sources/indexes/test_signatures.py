@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.sources.indexes.addresses import Address, read_address, write_address
 from spack_cache_db.sources.indexes.faults import IndexFault
 from tests.commands import run

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.build import build
+from spack_cache_db.assembly.builds import build
 from spack_cache_db.errors import InputError
 from spack_cache_db.query.answers import find
 from tests.indexes import MIRRORS, hash_of, index, node, old_node, real, record

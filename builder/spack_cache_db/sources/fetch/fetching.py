@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spack_cache_db.arguments import (
-    checked,
-    wrong,
-)
+from spack_cache_db.arguments import checked, wrong
 from spack_cache_db.bounded_files import AnyPath, checked_file
 from spack_cache_db.sources.fetch.options import FetchLimits, FetchOptions, Progress
 from spack_cache_db.sources.fetch.report import FetchReport

@@ -19,12 +19,7 @@ from urllib.request import url2pathname
 from spack_cache_db.errors import faults_of
 from spack_cache_db.sources.fetch.addresses import FetchFault, Mirror
 from spack_cache_db.sources.fetch.stack_folder import StackFolder
-from spack_cache_db.sources.fetch.web import (
-    MismatchFault,
-    NotThereFault,
-    Web,
-    require_size,
-)
+from spack_cache_db.sources.fetch.web import MismatchFault, NotThereFault, Web, require_size
 from spack_cache_db.sources.indexes.faults import IndexFault
 from spack_cache_db.sources.indexes.manifests import (
     INDEX,
@@ -35,10 +30,7 @@ from spack_cache_db.sources.indexes.manifests import (
     is_sum,
     read_manifest,
 )
-from spack_cache_db.sources.indexes.mirrors import (
-    Binary,
-    files_without_index,
-)
+from spack_cache_db.sources.indexes.mirrors import Binary, files_without_index
 
 LAYOUT_3 = f"{MANIFESTS}/index.manifest.json"
 _ADVICE = (

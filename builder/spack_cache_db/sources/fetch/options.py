@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spack_cache_db.arguments import (
-    number,
-    optional_text,
-    switch,
-    texts,
-    whole_number,
-    wrong,
-)
+from spack_cache_db.arguments import number, optional_text, switch, texts, whole_number, wrong
 from spack_cache_db.bounded_files import AnyPath, checked_file
 
 Progress = Callable[[int, int], None]

@@ -18,13 +18,7 @@ from spack_cache_db.sources.archives import read_archive
 from spack_cache_db.sources.bounds import MAX_INDEX
 from spack_cache_db.sources.fetch.addresses import FetchFault
 from spack_cache_db.sources.fetch.stack_folder import StackFolder
-from spack_cache_db.sources.fetch.web import (
-    SMALL,
-    MismatchFault,
-    NotThereFault,
-    Web,
-    require_size,
-)
+from spack_cache_db.sources.fetch.web import SMALL, MismatchFault, NotThereFault, Web, require_size
 from spack_cache_db.sources.files import File, RawFile, is_archive
 from spack_cache_db.sources.packages import is_package_data, read_facts
 from spack_cache_db.spack.lexer import is_package

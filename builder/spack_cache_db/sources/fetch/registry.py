@@ -14,20 +14,9 @@ from msgspec import Meta, Struct
 
 from spack_cache_db.sources.fetch.addresses import FetchFault
 from spack_cache_db.sources.fetch.stack_folder import StackFolder
-from spack_cache_db.sources.fetch.web import (
-    Headers,
-    LoginFault,
-    NotThereFault,
-    Web,
-    require_size,
-)
-from spack_cache_db.sources.indexes.manifests import (
-    Bytes,
-    is_sum,
-)
-from spack_cache_db.sources.indexes.mirrors import (
-    Binary,
-)
+from spack_cache_db.sources.fetch.web import Headers, LoginFault, NotThereFault, Web, require_size
+from spack_cache_db.sources.indexes.manifests import Bytes, is_sum
+from spack_cache_db.sources.indexes.mirrors import Binary
 from spack_cache_db.sources.texts import BROKEN, message_of
 
 T = TypeVar("T")

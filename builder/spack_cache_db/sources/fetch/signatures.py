@@ -9,22 +9,10 @@ from urllib.parse import quote
 from spack_cache_db.sources.fetch.addresses import FetchFault, Mirror
 from spack_cache_db.sources.fetch.mirrors import spec_manifest
 from spack_cache_db.sources.fetch.stack_folder import StackFolder
-from spack_cache_db.sources.fetch.web import (
-    NotThereFault,
-    SilenceFault,
-    Web,
-)
+from spack_cache_db.sources.fetch.web import NotThereFault, SilenceFault, Web
 from spack_cache_db.sources.indexes.faults import IndexFault
-from spack_cache_db.sources.indexes.manifests import (
-    LAYOUT_2_INDEX,
-    is_clear_signed,
-    read_manifest,
-)
-from spack_cache_db.sources.indexes.mirrors import (
-    MOST_SIGNATURES,
-    agreed,
-    first_entries,
-)
+from spack_cache_db.sources.indexes.manifests import LAYOUT_2_INDEX, is_clear_signed, read_manifest
+from spack_cache_db.sources.indexes.mirrors import MOST_SIGNATURES, agreed, first_entries
 from spack_cache_db.sources.indexes.spec_files import read_spec_file
 from spack_cache_db.spack.nodes import Node
 

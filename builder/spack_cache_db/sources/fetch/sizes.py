@@ -10,21 +10,12 @@ from spack_cache_db.sources.bounds import MAX_INDEX
 from spack_cache_db.sources.fetch.addresses import FetchFault
 from spack_cache_db.sources.fetch.mirrors import blob_of, spec_manifest
 from spack_cache_db.sources.fetch.stack_folder import StackFolder
-from spack_cache_db.sources.fetch.web import (
-    Web,
-)
+from spack_cache_db.sources.fetch.web import Web
 from spack_cache_db.sources.files import SIZES_FILE
 from spack_cache_db.sources.indexes.addresses import read_sizes
 from spack_cache_db.sources.indexes.faults import IndexFault
-from spack_cache_db.sources.indexes.manifests import (
-    LAYOUT_2_INDEX,
-    TARBALL,
-    is_clear_signed,
-)
-from spack_cache_db.sources.indexes.mirrors import (
-    Binary,
-    listed_binaries,
-)
+from spack_cache_db.sources.indexes.manifests import LAYOUT_2_INDEX, TARBALL, is_clear_signed
+from spack_cache_db.sources.indexes.mirrors import Binary, listed_binaries
 from spack_cache_db.sources.texts import as_json
 
 

@@ -7,11 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from spack_cache_db.sources.facts import Install
-from spack_cache_db.spack.nodes import (
-    Node,
-    read_node,
-    require_known,
-)
+from spack_cache_db.spack.nodes import Node, read_node, require_known
 
 FORMAT_OF_1_0 = 5
 """The spec format of Spack 1.0, the first that has compilers as dependencies."""

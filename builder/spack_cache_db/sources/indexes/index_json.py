@@ -11,9 +11,7 @@ from msgspec import Raw, Struct
 from spack_cache_db.sources.indexes.entries import FORMAT_OF_1_0, Entry, read_entry
 from spack_cache_db.sources.indexes.faults import IndexFault, whole
 from spack_cache_db.sources.texts import BROKEN, message_of, printable_name
-from spack_cache_db.spack.nodes import (
-    require_hash,
-)
+from spack_cache_db.spack.nodes import require_hash
 
 SPEC_FORMATS = {"5": 1, "6": 3, "7": 4, "8": FORMAT_OF_1_0}
 """The spec formats by the database versions of Spack 0.13 to 1.1, which are read.

@@ -13,9 +13,7 @@ import zstandard
 from msgspec import Meta, Struct
 
 from spack_cache_db.sources.indexes.faults import IndexFault, whole
-from spack_cache_db.spack.nodes import (
-    require_known,
-)
+from spack_cache_db.spack.nodes import require_known
 
 _CLEAR_SIGNED = re.compile(
     rb"-----BEGIN PGP SIGNED MESSAGE-----\r?\n(?:[^\r\n]+\r?\n)*\r?\n(.*?)"

@@ -15,12 +15,7 @@ from typing import NamedTuple
 
 from spack_cache_db.errors import Fault, InputError, counted
 from spack_cache_db.model import Problem
-from spack_cache_db.sources.bounds import (
-    MAX_NAME,
-    require_bounded,
-    require_name,
-    require_short,
-)
+from spack_cache_db.sources.bounds import MAX_NAME, require_bounded, require_name, require_short
 from spack_cache_db.sources.facts import Document, NodeFacts, Tarball
 from spack_cache_db.sources.files import Share
 from spack_cache_db.sources.indexes.entries import FORMAT_OF_1_0, Entry
@@ -30,12 +25,7 @@ from spack_cache_db.sources.indexes.spec_files import SpecFileRecords
 from spack_cache_db.sources.texts import BROKEN, as_json, message_of, printable_name
 from spack_cache_db.sources.writer import Writer
 from spack_cache_db.spack.lexer import is_hash
-from spack_cache_db.spack.nodes import (
-    Node,
-    compiler_of,
-    configuration_of,
-    require_hash,
-)
+from spack_cache_db.spack.nodes import Node, compiler_of, configuration_of, require_hash
 
 IndexRecords = Installs | SpecFileRecords
 """The records of an index, by hash."""

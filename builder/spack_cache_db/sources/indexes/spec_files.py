@@ -8,16 +8,11 @@ from typing import Any
 import msgspec
 
 from spack_cache_db.bounded_yaml import YamlBounds, load
-from spack_cache_db.sources.bounds import (
-    require_text,
-)
+from spack_cache_db.sources.bounds import require_text
 from spack_cache_db.sources.indexes.entries import Entry, read_entry
 from spack_cache_db.sources.indexes.faults import IndexFault, whole
 from spack_cache_db.sources.indexes.manifests import decompressed, without_signature
-from spack_cache_db.spack.nodes import (
-    require_hash,
-    require_known,
-)
+from spack_cache_db.spack.nodes import require_hash, require_known
 
 MAX_SPEC_FILE = 2**26
 """Bytes of a spec file; the largest known have a few hundred thousand."""

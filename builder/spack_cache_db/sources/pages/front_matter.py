@@ -17,12 +17,7 @@ from spack_cache_db.bounded_yaml import YamlBounds, compose, text_value
 from spack_cache_db.errors import LineFault
 from spack_cache_db.model import is_name
 from spack_cache_db.schema.tables import FACETS
-from spack_cache_db.sources.bounds import (
-    MAX_NAME,
-    require_few,
-    require_short,
-    require_text,
-)
+from spack_cache_db.sources.bounds import MAX_NAME, require_few, require_short, require_text
 from spack_cache_db.sources.facts import Document, PageFacts
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.texts import BROKEN, message_of, quoted

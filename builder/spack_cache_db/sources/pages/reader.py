@@ -13,12 +13,7 @@ from functools import cache, partial
 
 from spack_cache_db.errors import LineFault
 from spack_cache_db.model import Problem
-from spack_cache_db.sources.bounds import (
-    require_bounded,
-    require_cell,
-    require_few,
-    require_name,
-)
+from spack_cache_db.sources.bounds import require_bounded, require_cell, require_few, require_name
 from spack_cache_db.sources.pages.checks import (
     SPELLING,
     as_set,

@@ -1,0 +1,1 @@
+"""Columns → the published file: merged, numbered, counted and written, completely or not at all."""

@@ -1,0 +1,182 @@
+"""Reads units of the input in processes of this machine or on the caller's executor."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from functools import partial
+from importlib import metadata
+from multiprocessing import connection, parent_process
+from types import ModuleType
+from typing import TypeVar
+
+from spack_cache_db.assembly.options import Input
+from spack_cache_db.errors import BuilderError, reason
+from spack_cache_db.sources.files import ANYWHERE, Place, Share, Unit
+from spack_cache_db.sources.readers import read, read_files
+from spack_cache_db.sources.writer import Columns
+
+T = TypeVar("T")
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+_STARTING = threading.Lock()
+"""Held while processes are started, because `__main__` is replaced meanwhile."""
+
+
+def read_units(
+    units: Sequence[Unit], inputs: Input, share: Share | None = None
+) -> Iterator[Columns]:
+    """Yield the columns of each unit (see `work_through`).
+
+    `share` is called with the part of an index that has been read, if this process reads it.
+    """
+    place = Place(inputs.release, inputs.stack)
+    work = partial(read_unit, max_page_size=inputs.max_page_size, place=place)
+    if inputs.executor is None and min(inputs.jobs, len(units)) < 2:
+        work = partial(work, share=share)
+    return work_through(units, work, inputs)
+
+
+def read_unit(
+    unit: Unit, max_page_size: int, place: Place = ANYWHERE, share: Share | None = None
+) -> Columns:
+    """Return the columns of one unit, read in this process (`share` as in `read_units`)."""
+    return read_files(read(unit, max_page_size), place, share)
+
+
+def work_through(units: Sequence[Unit], work: Callable[[Unit], T], inputs: Input) -> Iterator[T]:
+    """Yield the result of `work` for each unit, in the order of the units.
+
+    Raises:
+        BuilderError: a worker died, or has another version of this package or of archspec.
+    """
+    jobs = min(inputs.jobs, len(units))
+    if inputs.executor is not None:
+        yield from _on_executor(inputs.executor, units, work, inputs.jobs)
+    elif jobs < 2:
+        yield from map(work, units)
+    else:
+        yield from _in_processes(units, work, jobs)
+
+
+def _in_order(submit: Callable[[Unit], Future[T]], units: Sequence[Unit], jobs: int) -> Iterator[T]:
+    """Yield results in order; few units are submitted at once, so that results cannot pile up."""
+    waiting: deque[Future[T]] = deque()
+    try:
+        for unit in units:
+            waiting.append(submit(unit))
+            if len(waiting) > 2 * jobs:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def _on_executor(
+    executor: Executor, units: Sequence[Unit], work: Callable[[Unit], T], jobs: int
+) -> Iterator[T]:
+    versions = program_versions()
+
+    def submit(unit: Unit) -> Future[T]:
+        # As one argument: Dask would search a tuple for futures.
+        return executor.submit(partial(_checked_work, versions, work, unit))
+
+    try:
+        yield from _in_order(submit, units, jobs)
+    except BuilderError:
+        raise
+    except Exception as error:
+        # Executors differ in the errors that they raise for dead workers.
+        message = f"could not read the input: {type(error).__name__}: {reason(error)}"
+        needed = f"its workers need spack-cache-db {versions['spack-cache-db']}"
+        raise BuilderError(f"{type(executor).__name__} {message}; {needed}") from error
+
+
+def _checked_work(versions: dict[str, str], work: Callable[[Unit], T], unit: Unit) -> T:
+    for program, version in program_versions().items():
+        if version != versions[program]:
+            worker = f"the worker on {socket.gethostname()} (process {os.getpid()})"
+            raise BuilderError(f"{worker} has {program} {version}, expected {versions[program]}")
+    return work(unit)
+
+
+def program_versions() -> dict[str, str]:
+    """Return the versions of the programs that determine a database's content."""
+    return {program: metadata.version(program) for program in ("archspec", "spack-cache-db")}
+
+
+def _in_processes(units: Sequence[Unit], work: Callable[[Unit], T], jobs: int) -> Iterator[T]:
+    with ProcessPoolExecutor(jobs, initializer=_prepare_worker) as pool:
+
+        def submit(unit: Unit) -> Future[T]:
+            with _starting_processes():
+                return pool.submit(work, unit)
+
+        try:
+            yield from _in_order(submit, units, jobs)
+        except BrokenProcessPool:
+            message = "a worker process died (out of memory?); try again with fewer --jobs"
+            raise BuilderError(message) from None
+        except BaseException:
+            # Otherwise leaving `with` would wait for units whose results are not needed.
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+@contextmanager
+def _starting_processes() -> Iterator[None]:
+    """Hide the script and block signals while processes are started.
+
+    A worker that is not forked runs its parent's `__main__` first, so a script that does not check
+    `__name__` would build again in each worker. A worker also inherits the handling of signals.
+    """
+    with _STARTING:
+        script = sys.modules["__main__"]
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = script
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def _prepare_worker() -> None:
+    """Make this worker ignore Ctrl-C, which its parent reports, and end with its parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    gc.disable()
+    if (parent := parent_process()) is not None:
+        threading.Thread(target=_end_with, args=[parent.sentinel], daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    connection.wait([sentinel])
+    os._exit(1)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Disable the garbage collector: reading creates no reference cycles, and it is slow."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
