@@ -14,8 +14,8 @@ from statistics import median
 import click
 
 from benchmarks.built import file_argument
-from spack_cache_db.query.closure import closures
-from spack_cache_db.query.database import opened
+from spack_cache_db.query.open.lookups import opened
+from spack_cache_db.query.stored.closure import closures
 
 SAMPLE = 1_000
 ONE_BY_ONE = 200

@@ -17,8 +17,8 @@ import click
 from benchmarks.built import file_argument, in_words, opened
 from spack_cache_db import cover
 from spack_cache_db.environments.reading import read_environment
-from spack_cache_db.query.coverage import cover_environment
-from spack_cache_db.query.database import opened as opened_lookups
+from spack_cache_db.query.answers.cover import cover_environment
+from spack_cache_db.query.open.lookups import opened as opened_lookups
 
 SPECS = 1_000
 ROUNDS = 5

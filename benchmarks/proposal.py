@@ -14,10 +14,10 @@ from typing import Any
 import click
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.query.conditions import Condition, Conditions, Word
-from spack_cache_db.query.database import read_lookups
-from spack_cache_db.query.proposal import propose
-from spack_cache_db.query.selection import candidates_by_id, matching
+from spack_cache_db.query.choice.proposal import propose
+from spack_cache_db.query.conditions.conditions import Condition, Conditions, Word
+from spack_cache_db.query.match.selection import candidates_by_id, matching
+from spack_cache_db.query.open.lookups import read_lookups
 from tests.pagetexts import page, spec, write
 
 CONFIGURATIONS = 3_000

@@ -12,7 +12,7 @@ import time
 import atheris  # type: ignore[import-untyped]
 
 with atheris.instrument_imports(include=["spack_cache_db.spack"]):
-    from spack_cache_db.query.conditions import UnsupportedQuery
+    from spack_cache_db.query.conditions.pages import UnsupportedQuery
     from spack_cache_db.spack.lexer import QuerySyntaxError
     from spack_cache_db.spack.parser import parse_query
     from tests.configurations import HASH, HDF5

@@ -9,9 +9,9 @@ from live_spack.caches import Cache, Maker
 from live_spack.check import Check, quoted
 from live_spack.databases import Builder, Database
 from live_spack.spack import Instance, Result
-from spack_cache_db.query.coverage import cover
-from spack_cache_db.query.database import opened
-from spack_cache_db.query.environment_commands import environment_commands
+from spack_cache_db.query.answers.cover import cover
+from spack_cache_db.query.answers.environment_commands import environment_commands
+from spack_cache_db.query.open.lookups import opened
 
 NAMED = re.compile(r"\b[\w.-]+/([a-z2-7]{7,32})\b")
 """A binary in a command, as hdf5/nmgcekf."""

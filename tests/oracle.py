@@ -7,15 +7,15 @@ from functools import cached_property
 from typing import Any, Self
 
 from spack_cache_db.model import Configuration
-from spack_cache_db.query.conditions import (
-    VIRTUALS,
+from spack_cache_db.query.conditions.pages import (
     UnsupportedQuery,
     check_answerable,
     compiler_of_pages,
 )
-from spack_cache_db.query.configurations import configurations_by_id
-from spack_cache_db.query.database import read_lookups
+from spack_cache_db.query.open.lookups import read_lookups
+from spack_cache_db.query.stored.configurations import configurations_by_id
 from spack_cache_db.releases import sort_releases
+from spack_cache_db.spack.facts import VIRTUALS
 from spack_cache_db.spack.matching import (
     compiler_matches,
     flags_match,

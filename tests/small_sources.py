@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.query.answers import find
+from spack_cache_db.query.answers.find import find
 from tests import builds
 from tests.indexes import edge, hash_of, index, node, record
 from tests.pagetexts import page, spec, spec_hash, write

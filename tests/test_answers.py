@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.model import Configuration
-from spack_cache_db.query.answers import Found, find
-from spack_cache_db.query.configurations import FoundSpec
-from spack_cache_db.query.coverage import cover
-from spack_cache_db.query.database import read_lookups
+from spack_cache_db.query.answers.cover import cover
+from spack_cache_db.query.answers.find import Found, find
+from spack_cache_db.query.open.lookups import read_lookups
+from spack_cache_db.query.stored.presence import FoundSpec
 from spack_cache_db.site.pages.filters import EVERYWHERE, Filters, Narrowing
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.search import Elsewhere, Search

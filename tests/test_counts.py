@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from spack_cache_db.model import Configuration
-from spack_cache_db.query.database import Lookups, read_lookups
+from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.schema.views import VIEW_COUNTS
 from spack_cache_db.site.pages.lists import ListFilters, load_packages
 from spack_cache_db.site.pages.overviews import load_about, load_home, load_release, load_stack

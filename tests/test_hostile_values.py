@@ -168,7 +168,7 @@ def test_a_bug_is_not_called_damage(whole: Path, monkeypatch: pytest.MonkeyPatch
     def broken(*_: object, **__: object) -> Any:
         raise TypeError("a bug")
 
-    monkeypatch.setattr("spack_cache_db.query.answers.found_part", broken)
+    monkeypatch.setattr("spack_cache_db.query.answers.find.found_part", broken)
     result = run("find", "top", whole)
     assert isinstance(result.exception, TypeError) or "please report it" in result.output
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.query.database import info
+from spack_cache_db.query.open.info import info
 from tests.graphs import dependencies, edges, installs, kind, run_time
 from tests.indexes import edge, hash_of, index, node, record
 from tests.metadata import QUERIES, run

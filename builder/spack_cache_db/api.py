@@ -14,26 +14,22 @@ from spack_cache_db.errors import (
     InputError,
     OutputError,
 )
-from spack_cache_db.query.answers import (
-    Binary,
-    Found,
-    FoundList,
-    History,
-    HistoryRow,
-    binaries,
-    find,
-    history,
-)
-from spack_cache_db.query.changes import Diff, diff
-from spack_cache_db.query.conditions import UnsupportedQuery
-from spack_cache_db.query.configurations import FoundSpec
-from spack_cache_db.query.coverage import cover
-from spack_cache_db.query.covered import Cover, CoveredSpec
-from spack_cache_db.query.database import Info, OpenFile, info
-from spack_cache_db.query.install_plan import InstallPlan, install_plan
-from spack_cache_db.query.names import UnknownNameError
-from spack_cache_db.query.packages import PackageData, PackageStatus, behind, package_data
-from spack_cache_db.query.retention import Retention, retention
+from spack_cache_db.query.answers.behind import behind
+from spack_cache_db.query.answers.binaries import Binary, binaries
+from spack_cache_db.query.answers.cover import cover
+from spack_cache_db.query.answers.covered import Cover, CoveredSpec
+from spack_cache_db.query.answers.diff import Diff, diff
+from spack_cache_db.query.answers.find import Found, FoundList, find
+from spack_cache_db.query.answers.history import History, HistoryRow, history
+from spack_cache_db.query.answers.install import InstallPlan, install_plan
+from spack_cache_db.query.answers.package_data import package_data
+from spack_cache_db.query.answers.retention import Retention, retention
+from spack_cache_db.query.conditions.pages import UnsupportedQuery
+from spack_cache_db.query.names.scope import UnknownNameError
+from spack_cache_db.query.open.info import Info, info
+from spack_cache_db.query.open.lookups import OpenFile
+from spack_cache_db.query.stored.package_data import PackageData, PackageStatus
+from spack_cache_db.query.stored.presence import FoundSpec
 from spack_cache_db.sources.fetch.fetching import fetch
 from spack_cache_db.sources.fetch.options import FetchLimits, FetchOptions
 from spack_cache_db.sources.fetch.report import FetchReport

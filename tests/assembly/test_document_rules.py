@@ -11,7 +11,7 @@ import pytest
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.assembly.verify import verify
 from spack_cache_db.errors import InputError
-from spack_cache_db.query.database import info
+from spack_cache_db.query.open.info import info
 from tests.indexes import index, node, record
 from tests.pagetexts import page, spec, spec_hash, write
 

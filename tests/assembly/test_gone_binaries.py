@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.query.answers import binaries, find, history
-from spack_cache_db.query.database import info, opened
-from spack_cache_db.query.packages import newest_binary
-from spack_cache_db.query.retention import retention
-from spack_cache_db.query.totals import count_packages, facet_counts, read_totals
+from spack_cache_db.query.answers.binaries import binaries
+from spack_cache_db.query.answers.find import find
+from spack_cache_db.query.answers.history import history
+from spack_cache_db.query.answers.retention import retention
+from spack_cache_db.query.open.info import info
+from spack_cache_db.query.open.lookups import opened
+from spack_cache_db.query.stored.package_data import newest_binary
+from spack_cache_db.query.stored.totals import count_packages, facet_counts, read_totals
 from spack_cache_db.site.pages.filters import Filters
 from spack_cache_db.site.pages.package import load_package
 from tests.indexes import hash_of, index, node, record, write_layout3

@@ -13,10 +13,10 @@ import yaml
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.assembly.verify import verify
 from spack_cache_db.errors import InputError
-from spack_cache_db.query.answers import find
-from spack_cache_db.query.coverage import cover
-from spack_cache_db.query.database import opened
-from spack_cache_db.query.environment_commands import environment_commands
+from spack_cache_db.query.answers.cover import cover
+from spack_cache_db.query.answers.environment_commands import environment_commands
+from spack_cache_db.query.answers.find import find
+from spack_cache_db.query.open.lookups import opened
 from spack_cache_db.sources.files import RawFile
 from spack_cache_db.sources.modules import read_modules
 from tests.commands import run

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.query.answers import find
+from spack_cache_db.query.answers.find import find
 from tests.indexes import FLAGS, edge, hash_of, index, node, real, record
 from tests.trees import installed
 

@@ -13,7 +13,7 @@ import pytest
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.assembly.verify import verify
 from spack_cache_db.errors import ArgumentError, InputError
-from spack_cache_db.query.database import info
+from spack_cache_db.query.open.info import info
 from tests.commands import run
 from tests.indexes import edge, index, node, record
 from tests.pagetexts import page, spec, write

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.cli import cli
 from spack_cache_db.cli.cover import _COLOURS
-from spack_cache_db.query.covered import LOST, OF_NODES, STATUSES
+from spack_cache_db.query.answers.covered import LOST, OF_NODES, STATUSES
 from tests.indexes import edge, hash_of, index, node, record
 
 SPECS = "py-mpi4py@4: %gcc@13  # the compiler last\n\npy-mpi4py@99\npy-mpi4px\npy-mpi4py ^openmpi\n"

@@ -11,8 +11,8 @@ import pytest
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.cli import COMMANDS
 from spack_cache_db.cli.output import Heading, print_answer
-from spack_cache_db.query import Rows
-from spack_cache_db.query.changes import diff
+from spack_cache_db.query.answers.diff import diff
+from spack_cache_db.query.rows import Rows
 from tests import graphs
 from tests.commands import run
 from tests.indexes import REAL_FILE

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.query.database import Lookups, read_lookups
-from spack_cache_db.query.explanation import why_not
-from spack_cache_db.query.records import question_of
-from spack_cache_db.query.selection import Candidates, matching
+from spack_cache_db.query.answers.why_not import why_not
+from spack_cache_db.query.match.question import question_of
+from spack_cache_db.query.match.selection import Candidates, matching
+from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.spack.parser import parse_query
 from tests.indexes import FLAGS, edge, hash_of, index, node, record
 

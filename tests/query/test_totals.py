@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.query.database import info, opened
-from spack_cache_db.query.totals import read_totals
+from spack_cache_db.query.open.info import info
+from spack_cache_db.query.open.lookups import opened
+from spack_cache_db.query.stored.totals import read_totals
 from tests.assembly.test_history import night
 from tests.commands import run
 from tests.every_kind import write_every_kind

@@ -12,7 +12,7 @@ import pytest
 from datasette.app import Datasette
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.query.database import Lookups, read_lookups
+from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.serve.datasette_app import site_settings
 from spack_cache_db.site.answers import PageRequest, PageResponse, Site, SiteSettings
 from spack_cache_db.site.routes import respond, route_of

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.query.changes import compare, diff
-from spack_cache_db.query.database import connected, read_lookups
+from spack_cache_db.query.answers.diff import compare, diff
+from spack_cache_db.query.open.lookups import read_lookups
+from spack_cache_db.query.open.sql import connected
 from spack_cache_db.schema.changes import CHANGE_WORDS
 from spack_cache_db.site.pages import changes
 from tests.commands import run

@@ -11,9 +11,9 @@ from urllib.parse import quote
 import pytest
 
 from spack_cache_db.assembly import file as sqlite_file
-from spack_cache_db.query.answers import find
-from spack_cache_db.query.coverage import cover
-from spack_cache_db.query.database import read_lookups
+from spack_cache_db.query.answers.cover import cover
+from spack_cache_db.query.answers.find import find
+from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.site import own_pages
 from spack_cache_db.site.pages.filters import EVERYWHERE, Filters, Narrowing
 from spack_cache_db.site.pages.package import load_package

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.query.changes import diff
+from spack_cache_db.query.answers.diff import diff
 from spack_cache_db.site.answers import Site
 from tests.commands import run
 from tests.indexes import hash_of, index, node, record

@@ -11,17 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from spack_cache_db.assembly.frames import (
-    groups,
-)
+from spack_cache_db.assembly.frames import groups
 from spack_cache_db.assembly.merge import Difference, Merged
 from spack_cache_db.model import Problem
-from spack_cache_db.sources.facts import (
-    NodeFacts,
-)
-from spack_cache_db.sources.writer import (
-    DICTIONARIES,
-)
+from spack_cache_db.sources.facts import NodeFacts
+from spack_cache_db.sources.writer import DICTIONARIES
 from spack_cache_db.spack.facts import FLAG_NAMES
 
 

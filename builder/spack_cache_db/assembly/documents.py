@@ -6,10 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 
-from spack_cache_db.assembly.frames import (
-    Frame,
-    varying,
-)
+from spack_cache_db.assembly.frames import Frame, varying
 from spack_cache_db.errors import Fault
 from spack_cache_db.releases import sort_releases
 from spack_cache_db.sources.facts import Document, ModuleFacts, Refusal

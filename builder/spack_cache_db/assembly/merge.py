@@ -43,14 +43,7 @@ from spack_cache_db.sources.facts import (
     Stacks,
 )
 from spack_cache_db.sources.tarballs import TarballParts, tarball_url
-from spack_cache_db.sources.writer import (
-    DOCUMENTS,
-    OPTIONAL,
-    TABLES,
-    Columns,
-    Interned,
-    Texts,
-)
+from spack_cache_db.sources.writer import DOCUMENTS, OPTIONAL, TABLES, Columns, Interned, Texts
 
 
 class Difference(NamedTuple):

@@ -20,10 +20,10 @@ from spack_cache_db.cli.options import (
 )
 from spack_cache_db.cli.output import form_of, print_json, print_rows, say, say_notes
 from spack_cache_db.errors import counted
-from spack_cache_db.query import Rows
+from spack_cache_db.query.rows import Rows
 
 if TYPE_CHECKING:
-    from spack_cache_db.query.retention import Retention
+    from spack_cache_db.query.answers.retention import Retention
 
 _RULES = ("environment", "newest", "newer_than", "keep_stack")
 """The options of `retention` that keep binaries."""
@@ -115,14 +115,14 @@ def dependents(dag_hash: str, file: Path, **options: Any) -> None:
 
 def _print_edges(dag_hash: str, file: Path, options: Any, *, is_reversed: bool) -> NoReturn:
     """Print the dependencies of a spec or its dependents, direct ones first, and end."""
-    from spack_cache_db.query.database import has_records
-    from spack_cache_db.query.graph import (
+    from spack_cache_db.query.names.known import spec_of_hash
+    from spack_cache_db.query.open.lookups import has_records
+    from spack_cache_db.query.stored.graph import (
         read_dependencies,
         read_dependents,
         read_nodes,
         recorded_specs,
     )
-    from spack_cache_db.query.names import spec_of_hash
 
     rows = []
     with opened(file) as lookups:
@@ -155,7 +155,7 @@ def info(file: Path, as_json: bool) -> None:
 
     `--json` prints all counts.
     """
-    from spack_cache_db.query.database import info as info_of
+    from spack_cache_db.query.open.info import info as info_of
 
     values = info_of(file)
     if as_json:
@@ -214,8 +214,9 @@ def behind(file: Path, release: str | None, stack: str | None, **options: Any) -
 
     Example: spack-cache-db behind dist/spack-cache.db --stack e4s
     """
-    from spack_cache_db.query.names import read_spellings
-    from spack_cache_db.query.packages import PackageStatus, compared_with_spack
+    from spack_cache_db.query.answers.behind import compared_with_spack
+    from spack_cache_db.query.names.spellings import read_spellings
+    from spack_cache_db.query.stored.package_data import PackageStatus
 
     with opened(file) as lookups:
         say_notes(read_spellings(lookups).notes([("release", release), ("stack", stack)]))
@@ -266,8 +267,8 @@ def retention(file: Path, release: str | None, stack: str | None, **options: Any
     Example: spack-cache-db retention dist/spack-cache.db --newest 2 --environment envs/
     """
     from spack_cache_db.cli.cover import checked_retention, environment_paths, read_cover
-    from spack_cache_db.query.names import scope_of
-    from spack_cache_db.query.retention import MOST_NAMED
+    from spack_cache_db.query.answers.retention import MOST_NAMED
+    from spack_cache_db.query.names.scope import scope_of
 
     form, allow_missing = form_of(options, "keeplist"), options["allow_missing"]
     if not any(options[name] for name in _RULES):

@@ -34,14 +34,14 @@ from spack_cache_db.cli.output import (
     write_junit,
 )
 from spack_cache_db.errors import counted
-from spack_cache_db.query import Rows
+from spack_cache_db.query.rows import Rows
 
 if TYPE_CHECKING:
-    from spack_cache_db.query.conditions import Conditions
-    from spack_cache_db.query.coverage import Baseline
-    from spack_cache_db.query.covered import Cover, CoveredSpec
-    from spack_cache_db.query.database import Lookups
-    from spack_cache_db.query.retention import Retention
+    from spack_cache_db.query.answers.cover import Baseline
+    from spack_cache_db.query.answers.covered import Cover, CoveredSpec
+    from spack_cache_db.query.answers.retention import Retention
+    from spack_cache_db.query.conditions.conditions import Conditions
+    from spack_cache_db.query.open.lookups import Lookups
 
     Names = dict[str, str | None]
 
@@ -115,8 +115,8 @@ def cover(environment: str, file: Path, **options: Any) -> None:
 
     Example: spack-cache-db cover spack.yaml dist/spack-cache.db --release develop
     """
-    from spack_cache_db.query.coverage import opened_baseline
-    from spack_cache_db.query.names import scope_of
+    from spack_cache_db.query.answers.cover import opened_baseline
+    from spack_cache_db.query.names.scope import scope_of
 
     is_keeplist = form_of(options, "keeplist") == "keeplist"
     if options["allow_missing"] and not is_keeplist:
@@ -158,7 +158,8 @@ def cover(environment: str, file: Path, **options: Any) -> None:
 
 def _notes_on_names(lookups: Lookups, names: Names) -> list[str]:
     """Return notes on names that the database spells differently, or systems that it lacks."""
-    from spack_cache_db.query.names import hint, read_spellings
+    from spack_cache_db.query.names.scope import hint
+    from spack_cache_db.query.names.spellings import read_spellings
 
     spellings = read_spellings(lookups)
     notes = spellings.notes(names.items())
@@ -195,8 +196,8 @@ def read_cover(
     from spack_cache_db.environment_files import read_environment_file, surroundings
     from spack_cache_db.environments.model import UnreadableEnvironment
     from spack_cache_db.environments.reading import MAX_BYTES, read_environment
-    from spack_cache_db.query.coverage import cover_environment
-    from spack_cache_db.query.names import known_names
+    from spack_cache_db.query.answers.cover import cover_environment
+    from spack_cache_db.query.names.known import known_names
     from spack_cache_db.spack.legacy import parser_of
     from spack_cache_db.spack.machine import this_machine
 
@@ -240,7 +241,7 @@ def checked_retention(
     lookups: Lookups, covered: list[Covered], scope: Conditions, *rules: Any, allow_missing: bool
 ) -> Retention:
     """Return the binaries that environments and rules keep; an error if a spec is not kept."""
-    from spack_cache_db.query.retention import is_met, missing_texts, retained
+    from spack_cache_db.query.answers.retention import is_met, missing_texts, retained
 
     if errors := [error for _, answer, error in covered if answer is None]:
         fail(errors[0])
@@ -268,7 +269,7 @@ def checked_retention(
 
 def _end_folder(folder: str, covered: list[Covered], options: dict[str, Any]) -> NoReturn:
     """Print the answers for the environments of a folder, each with its path in the folder."""
-    from spack_cache_db.query.covered import COLUMNS, Cover
+    from spack_cache_db.query.answers.covered import COLUMNS, Cover
 
     only = options["only"]
     covered = [cover._replace(path=str(Path(cover.path).relative_to(folder))) for cover in covered]

@@ -22,10 +22,11 @@ from spack_cache_db.cli.options import (
 )
 from spack_cache_db.cli.output import Case, form_of, print_answer, say_notes, write_junit
 from spack_cache_db.errors import counted
-from spack_cache_db.query import grouped
+from spack_cache_db.query.rows import grouped
 
 if TYPE_CHECKING:
-    from spack_cache_db.query.changes import DatabaseDiff, Diff
+    from spack_cache_db.query.answers.diff import Diff
+    from spack_cache_db.query.answers.diff_databases import DatabaseDiff
 
 _COLOURS = {
     "removed": "red",
@@ -65,9 +66,10 @@ def diff(old: str, new: str, file: Path, **options: Any) -> None:
 
     Example: spack-cache-db diff develop-2025-04-20 develop dist/spack-cache.db
     """
-    from spack_cache_db.query.changes import DatabaseDiff, Delta, diff_databases
-    from spack_cache_db.query.changes import diff as compared
-    from spack_cache_db.query.names import read_spellings
+    from spack_cache_db.query.answers.diff import Delta
+    from spack_cache_db.query.answers.diff import diff as compared
+    from spack_cache_db.query.answers.diff_databases import DatabaseDiff, diff_databases
+    from spack_cache_db.query.names.spellings import read_spellings
 
     form = form_of(options)
     narrowing = {name: options[name] for name in ("package", "stack", "target", "host")}

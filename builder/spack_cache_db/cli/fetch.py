@@ -104,7 +104,7 @@ def fetch(
     if not urls and options["packages"] is None and options["mirrors"] is None:
         raise click.UsageError("nothing to download: give a URL, --mirrors FILE or --packages URL")
     if packages_of is not None:
-        from spack_cache_db.query.packages import package_names
+        from spack_cache_db.query.stored.package_data import package_names
 
         options["package_names"] = package_names(packages_of)
     options |= {"views": options.pop("view"), "maps": options.pop("map")}

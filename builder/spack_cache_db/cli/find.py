@@ -29,12 +29,13 @@ from spack_cache_db.errors import counted
 from spack_cache_db.model import Configuration
 
 if TYPE_CHECKING:
-    from spack_cache_db.query import Rows
-    from spack_cache_db.query.answers import Found, History
-    from spack_cache_db.query.commands import Commands
-    from spack_cache_db.query.configurations import FoundSpec
-    from spack_cache_db.query.database import Lookups
-    from spack_cache_db.query.install_plan import Chosen
+    from spack_cache_db.query.answers.find import Found
+    from spack_cache_db.query.answers.history import History
+    from spack_cache_db.query.answers.install import Chosen
+    from spack_cache_db.query.commands.model import Commands
+    from spack_cache_db.query.open.lookups import Lookups
+    from spack_cache_db.query.rows import Rows
+    from spack_cache_db.query.stored.presence import FoundSpec
 
 _WORDS = tuple(name for name in Configuration._fields if name != "variants")
 """The fields of a configuration that are one word."""
@@ -71,8 +72,8 @@ def find(spec: str, file: Path, **options: Any) -> None:
 
     Example: spack-cache-db find hdf5@1.14: +mpi %gcc@13 dist/spack-cache.db
     """
-    from spack_cache_db.query.answers import found_part, found_rows
-    from spack_cache_db.query.selection import matching
+    from spack_cache_db.query.answers.find import found_part, found_rows
+    from spack_cache_db.query.match.selection import matching
 
     form = form_of(options)
     hashes = options["hashes"]
@@ -90,7 +91,7 @@ def find(spec: str, file: Path, **options: Any) -> None:
         search.say_notes(is_found=bool(configurations))
         chosen = None
         if options["install"] and configurations:
-            from spack_cache_db.query.install_plan import choose
+            from spack_cache_db.query.answers.install import choose
 
             chosen = choose(lookups, results)
         value = None
@@ -201,11 +202,13 @@ class _Search:
         *,
         explicit: bool = False,
     ) -> None:
-        from spack_cache_db.query.conditions import UnsupportedQuery
-        from spack_cache_db.query.explanation import why_corrected
-        from spack_cache_db.query.names import read_spellings, scope_of, spec_in
-        from spack_cache_db.query.records import question_of
-        from spack_cache_db.query.selection import Candidates
+        from spack_cache_db.query.answers.why_not import why_corrected
+        from spack_cache_db.query.conditions.pages import UnsupportedQuery
+        from spack_cache_db.query.match.question import question_of
+        from spack_cache_db.query.match.selection import Candidates
+        from spack_cache_db.query.names.known import spec_in
+        from spack_cache_db.query.names.scope import scope_of
+        from spack_cache_db.query.names.spellings import read_spellings
         from spack_cache_db.spack.parser import parse_query
 
         self._scope = scope_of(lookups, explicit, **names)
@@ -222,9 +225,9 @@ class _Search:
 
     def say_notes(self, *, is_found: bool) -> None:
         """Print how the spec and the names were read, and why nothing was found."""
-        from spack_cache_db.query.answers import notes_on
-        from spack_cache_db.query.explanation import why_not
-        from spack_cache_db.query.gone import gone_note
+        from spack_cache_db.query.answers.find import notes_on
+        from spack_cache_db.query.answers.why_not import why_not
+        from spack_cache_db.query.match.gone import gone_note
 
         say_notes((*self._notes, *notes_on(self._candidates.lookups, self.question)))
         if is_found:
@@ -250,7 +253,7 @@ def find_table(
         hashes: one row per binary instead of one per configuration.
         installations: names of the releases that are installations; all of them are printed.
     """
-    from spack_cache_db.query.configurations import shared_variants
+    from spack_cache_db.query.stored.configurations import shared_variants
 
     total = total or len(configurations)
     part = f"{len(configurations):,} of " if len(configurations) < total else ""
@@ -329,7 +332,7 @@ def history(spec: str, file: Path, stack: str | None, host: str | None, **option
 
     Example: spack-cache-db history py-torch +cuda dist/spack-cache.db
     """
-    from spack_cache_db.query.answers import history_of, shown_specs
+    from spack_cache_db.query.answers.history import history_of, shown_specs
 
     form = form_of(options)
     with _opened(file) as lookups:

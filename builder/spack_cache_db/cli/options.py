@@ -16,7 +16,7 @@ from spack_cache_db.cli.output import say_notes
 from spack_cache_db.errors import DatabaseError
 
 if TYPE_CHECKING:
-    from spack_cache_db.query.database import Lookups
+    from spack_cache_db.query.open.lookups import Lookups
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,7 +77,7 @@ junit_option = value_option(
 
 def opened(file: Path) -> AbstractContextManager[Lookups]:
     """Open a database with `query.database.opened`, imported late because it is slow to import."""
-    from spack_cache_db.query.database import opened
+    from spack_cache_db.query.open.lookups import opened
 
     return opened(file)
 

@@ -21,7 +21,7 @@ from typing import IO, Any, NamedTuple, NoReturn
 import click
 
 from spack_cache_db.errors import OutputError, counted, printable, reason
-from spack_cache_db.query import Rows, csv_text, json_text
+from spack_cache_db.query.rows import Rows, csv_text, json_text
 
 MOST_ROWS = 50
 """Rows of a table on a terminal without `--all`."""

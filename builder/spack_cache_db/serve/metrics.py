@@ -17,7 +17,7 @@ from typing import Any
 
 from spack_cache_db.database_file import looked_at
 from spack_cache_db.errors import DatabaseError
-from spack_cache_db.query.database import connected, select
+from spack_cache_db.query.open.sql import connected, select
 from spack_cache_db.schema.identity import AS_OF
 from spack_cache_db.site.answers import PageResponse, data, refused
 from spack_cache_db.site.health import FACTS, days_since

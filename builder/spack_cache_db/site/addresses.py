@@ -13,8 +13,10 @@ from contextlib import suppress
 from urllib.parse import quote, unquote
 
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.query.configurations import specs_beginning
-from spack_cache_db.query.names import hint, read_spellings, scope_of, spec_of_hash
+from spack_cache_db.query.names.known import spec_of_hash
+from spack_cache_db.query.names.scope import hint, scope_of
+from spack_cache_db.query.names.spellings import read_spellings
+from spack_cache_db.query.stored.binary import specs_beginning
 from spack_cache_db.schema.full_text import FULL_TEXT
 from spack_cache_db.schema.views import VIEWS
 from spack_cache_db.site.answers import BadAddress, PageRequest, PageResponse, Site, data, refused

@@ -20,7 +20,7 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup, escape
 
 from spack_cache_db.database_file import looked_at
-from spack_cache_db.query.database import Lookups, read_lookups
+from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.site.pages.filters import LABELS
 from spack_cache_db.site.pages.site_facts import read_site_facts
 

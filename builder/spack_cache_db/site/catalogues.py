@@ -22,7 +22,8 @@ from datasette.version import __version__
 from spack_cache_db.bounded_yaml import METADATA_BOUNDS, load
 from spack_cache_db.database_file import check_header
 from spack_cache_db.errors import DatabaseError
-from spack_cache_db.query.database import connected, descriptions, filled_tables, read_lookups
+from spack_cache_db.query.open.lookups import descriptions, filled_tables, read_lookups
+from spack_cache_db.query.open.sql import connected
 from spack_cache_db.site import site_folder, versions
 from spack_cache_db.site.answers import BadAddress, SiteSettings
 from spack_cache_db.site.pages.site_facts import NO_FACTS, SiteFacts, read_site_facts

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from spack_cache_db.database_file import looked_at
-from spack_cache_db.query import json_text
-from spack_cache_db.query.database import select
+from spack_cache_db.query.open.sql import select
+from spack_cache_db.query.rows import json_text
 from spack_cache_db.schema.identity import AS_OF, SCHEMA_VERSION
 from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.answers import PageResponse, data

@@ -15,15 +15,17 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlencode
 
 from spack_cache_db.errors import BuilderError, printable
-from spack_cache_db.query import Rows, csv_text, json_text
-from spack_cache_db.query.answers import found_part, found_rows
-from spack_cache_db.query.changes import compare as compared
-from spack_cache_db.query.configurations import configurations_beginning
-from spack_cache_db.query.environment_commands import environment_commands
-from spack_cache_db.query.explanation import why_in_time, why_not
-from spack_cache_db.query.gone import gone_of_package
-from spack_cache_db.query.names import UnknownNameError, close_names, known_name, spec_in
-from spack_cache_db.query.packages import newest_binary, read_package
+from spack_cache_db.query.answers.diff import compare as compared
+from spack_cache_db.query.answers.environment_commands import environment_commands
+from spack_cache_db.query.answers.find import found_part, found_rows
+from spack_cache_db.query.answers.why_not import why_in_time, why_not
+from spack_cache_db.query.names.known import known_name, spec_in
+from spack_cache_db.query.names.scope import UnknownNameError
+from spack_cache_db.query.names.spellings import close_names
+from spack_cache_db.query.rows import Rows, csv_text, json_text
+from spack_cache_db.query.stored.configurations import configurations_beginning
+from spack_cache_db.query.stored.gone import gone_of_package
+from spack_cache_db.query.stored.package_data import newest_binary, read_package
 from spack_cache_db.site.addresses import check_fields, respelled
 from spack_cache_db.site.answers import PageRequest, PageResponse, Site, data, refused
 from spack_cache_db.site.pages import changes, overviews, spec

@@ -11,11 +11,12 @@ from typing import Any
 
 from spack_cache_db.bounded_files import alone_in, put_in_place, sha256_of
 from spack_cache_db.errors import OutputError, reason
-from spack_cache_db.query.database import connected, read_lookups
-from spack_cache_db.query.install_commands import TRUST_KEYS, add_commands
-from spack_cache_db.query.mirrors import every_mirror
-from spack_cache_db.query.origin import read_origin
-from spack_cache_db.query.totals import largest_packages, read_totals
+from spack_cache_db.query.commands.install import TRUST_KEYS, add_commands
+from spack_cache_db.query.open.lookups import read_lookups
+from spack_cache_db.query.open.sql import connected
+from spack_cache_db.query.stored.mirrors import every_mirror
+from spack_cache_db.query.stored.origin import read_origin
+from spack_cache_db.query.stored.totals import largest_packages, read_totals
 from spack_cache_db.releases import public_mirror
 from spack_cache_db.schema.tarballs import TARBALL_PATH
 from spack_cache_db.site import site_folder

@@ -45,3 +45,36 @@ amdscalapack cray-libsci fujitsu-ssl2 intel-mkl intel-oneapi-mkl netlib-scalapac
 PROVIDERS: Mapping[str, frozenset[str]] = {
     virtual: frozenset(packages.split()) for virtual, packages in _PROVIDERS.items()
 }
+
+
+LIBC = frozenset(("glibc", "musl"))
+"""Packages of the C library, which each machine has."""
+
+
+# Packages that are compilers in Spack 1.1, and names that only old releases print.
+_COMPILERS = """
+    acfl aocc apple-clang cce dpcpp fj gcc intel-oneapi-compilers intel-oneapi-compilers-classic
+    llvm llvm-amdgpu msvc nag nvhpc pgi xl xl_r
+"""
+COMPILERS = frozenset(_COMPILERS.split())
+
+# No binary has the name of a virtual package; only recipes know the providers.
+_VIRTUALS = """
+    armci awk blas c cxx daal egl elf fftw-api flame fortran fortran-rt fuse gl glu glx
+    go-or-gccgo-bootstrap golang iconv ipp java jpeg lapack libc libgfortran libglx libifcore
+    libllvm libosmesa lua-lang luajit mariadb-client mkl mpe mpi mysql-client onedal opencl osmesa
+    pbs pil pkgconfig qmake rpc scalapack sycl szip tbb unwind uuid wasi-sdk xkbdata-api xxd yacc
+    ziglang zlib-api
+"""
+VIRTUALS = frozenset(_VIRTUALS.split())
+
+
+RUN_TIME = frozenset(("link", "run"))
+
+
+CRAY_COMPILERS = frozenset({"cce"})
+"""Compilers whose runtime only Cray systems have."""
+
+
+RUNTIMES = frozenset({"compiler-wrapper", "gcc-runtime", "glibc", "intel-oneapi-runtime", "musl"})
+"""The packages with the tag `runtime`; `all` cannot require dependencies of them and compilers."""

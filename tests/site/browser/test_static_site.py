@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.server import free_port
 from spack_cache_db import build
-from spack_cache_db.query.database import read_lookups
-from spack_cache_db.query.install_commands import commands_of
+from spack_cache_db.query.commands.install import commands_of
+from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.site.static_site import export_static
 from tests.corpus import pages as corpus
 from tests.histories import lost_history

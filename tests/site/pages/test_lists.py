@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from spack_cache_db.query.database import Lookups
+from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.site.pages.lists import ListFilters, ListPage, load_list, load_packages
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.query.database import Lookups, read_lookups
-from spack_cache_db.query.totals import newest_snapshot
+from spack_cache_db.query.open.lookups import Lookups, read_lookups
+from spack_cache_db.query.stored.totals import newest_snapshot
 from spack_cache_db.site.pages import overviews
 from spack_cache_db.site.pages.filters import Filters
 from spack_cache_db.site.pages.overviews import (

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.query.database import read_lookups
-from spack_cache_db.query.packages import behind
+from spack_cache_db.query.answers.behind import behind
+from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.site.pages.lists import ListFilters, load_packages
 from tests.package_data import REAL, described, published, write_packages
 from tests.pagetexts import SAMPLES, page, spec, write

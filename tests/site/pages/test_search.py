@@ -10,8 +10,8 @@ from urllib.parse import quote_plus, unquote
 import pytest
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.explanation import NO_TIME, WhyNot
+from spack_cache_db.query.answers.why_not import NO_TIME, WhyNot
+from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.site.pages.names import having, load_names, suggested
 from spack_cache_db.site.pages.search import Search, SearchPage
 from tests.package_data import published, write_packages

@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.query.answers import find
-from spack_cache_db.query.configurations import configurations_beginning, configurations_by_id
-from spack_cache_db.query.database import Lookups, read_lookups
-from spack_cache_db.query.records import question_of
-from spack_cache_db.query.selection import matching
+from spack_cache_db.query.answers.find import find
+from spack_cache_db.query.match.question import question_of
+from spack_cache_db.query.match.selection import matching
+from spack_cache_db.query.open.lookups import Lookups, read_lookups
+from spack_cache_db.query.stored.configurations import (
+    configurations_beginning,
+    configurations_by_id,
+)
 from spack_cache_db.site.pages.filters import Filters
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import load_spec

@@ -11,7 +11,7 @@ import pytest
 
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.assembly.verify import verify
-from spack_cache_db.query.packages import package_names
+from spack_cache_db.query.stored.package_data import package_names
 from spack_cache_db.sources.fetch.fetching import fetch
 from spack_cache_db.sources.fetch.options import FetchOptions
 from spack_cache_db.sources.fetch.report import FetchReport

@@ -9,7 +9,7 @@ import pytest
 
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.errors import InputError
-from spack_cache_db.query.answers import find
+from spack_cache_db.query.answers.find import find
 from tests.indexes import MIRRORS, hash_of, index, node, old_node, real, record
 from tests.test_databases_as_sources import same
 

@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from spack_cache_db.model import NO_COMPILER
-from spack_cache_db.query.conditions import Condition, Conditions, OneOf, asked
-from spack_cache_db.query.configurations import Counted, first_releases
-from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.gone import has_gone
-from spack_cache_db.query.install_commands import commands_of
-from spack_cache_db.query.names import KnownName, known_name, package_counts
-from spack_cache_db.query.package_search import find_packages
-from spack_cache_db.query.proposal import propose
-from spack_cache_db.query.proposal_rule import Proposal
-from spack_cache_db.query.selection import candidates_by_id, counted_part, matching
+from spack_cache_db.query.choice.proposal import propose
+from spack_cache_db.query.choice.rule import Proposal
+from spack_cache_db.query.commands.install import commands_of
+from spack_cache_db.query.conditions.conditions import Condition, Conditions, OneOf, asked
+from spack_cache_db.query.match.selection import candidates_by_id, counted_part, matching
+from spack_cache_db.query.names.known import KnownName, known_name
+from spack_cache_db.query.names.spellings import package_counts
+from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.stored.configurations import Counted
+from spack_cache_db.query.stored.gone import has_gone
+from spack_cache_db.query.stored.presence import first_releases
+from spack_cache_db.query.words.packages import find_packages
 from spack_cache_db.site.pages.names import load_names
 from spack_cache_db.spack.versions import newest_version
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-from spack_cache_db.query import grouped
-from spack_cache_db.query.changes import Changes
-from spack_cache_db.query.database import Lookups
+from spack_cache_db.query.answers.diff import Changes
+from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.rows import grouped
 from spack_cache_db.site.pages.filters import AddressFields
 
 MOST_EXPLAINED = 5_000

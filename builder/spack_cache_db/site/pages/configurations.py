@@ -9,21 +9,20 @@ from typing import NamedTuple
 
 from spack_cache_db.errors import counted
 from spack_cache_db.model import Configuration
-from spack_cache_db.query.commands import NO_COMMANDS, Commands
-from spack_cache_db.query.comparison import Differences, distinctions
-from spack_cache_db.query.conditions import Conditions, asked
-from spack_cache_db.query.configurations import (
-    Counted,
+from spack_cache_db.query.answers.differences import Differences, distinctions
+from spack_cache_db.query.commands.install import commands_of
+from spack_cache_db.query.commands.model import NO_COMMANDS, Commands
+from spack_cache_db.query.conditions.conditions import Conditions, asked
+from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.stored.binary import Spec, specs_in_scope
+from spack_cache_db.query.stored.configurations import Counted
+from spack_cache_db.query.stored.presence import (
     FoundSpec,
     Presence,
-    Spec,
     found_specs,
     presence_of_configurations,
-    specs_in_scope,
 )
-from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.install_commands import commands_of
-from spack_cache_db.query.totals import sizes_of
+from spack_cache_db.query.stored.totals import sizes_of
 
 MOST_COMPARED = 200
 """Limit of the specs that are compared for all rows of a page."""

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
-from spack_cache_db.query.answers import shown_specs
-from spack_cache_db.query.changes import amounts_of_releases
-from spack_cache_db.query.conditions import without
-from spack_cache_db.query.configurations import configurations_by_id
-from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.names import scope_of
-from spack_cache_db.query.origin import read_origin
-from spack_cache_db.query.records import question_of
+from spack_cache_db.query.answers.diff import amounts_of_releases
+from spack_cache_db.query.answers.history import shown_specs
+from spack_cache_db.query.conditions.conditions import without
+from spack_cache_db.query.match.question import question_of
+from spack_cache_db.query.names.scope import scope_of
+from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.stored.configurations import configurations_by_id
+from spack_cache_db.query.stored.origin import read_origin
 from spack_cache_db.site.pages.changes import Sides
 from spack_cache_db.site.pages.filters import AddressFields
 from spack_cache_db.site.sandbox.sql_functions import parse

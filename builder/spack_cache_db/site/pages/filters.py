@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlencode
 
 from spack_cache_db.model import NO_COMPILER
-from spack_cache_db.query.conditions import COLUMNS, Condition, Conditions, Word
-from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.names import scope_of
-from spack_cache_db.query.words import Reading
+from spack_cache_db.query.conditions.conditions import COLUMNS, Condition, Conditions, Word
+from spack_cache_db.query.names.scope import scope_of
+from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.words.reading import Reading
 from spack_cache_db.spack.queries import CompilerConstraint
 from spack_cache_db.spack.targets import known_targets
 

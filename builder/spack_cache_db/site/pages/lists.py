@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from spack_cache_db.query.conditions import Condition, OneOf
-from spack_cache_db.query.database import Lookups, filled_tables, select
-from spack_cache_db.query.packages import known_packages, versions_behind
-from spack_cache_db.query.totals import PACKAGES, count_packages, newest_release, words_with
+from spack_cache_db.query.conditions.conditions import Condition, OneOf
+from spack_cache_db.query.open.lookups import Lookups, filled_tables
+from spack_cache_db.query.open.sql import select
+from spack_cache_db.query.stored.package_data import known_packages, versions_behind
+from spack_cache_db.query.stored.totals import PACKAGES, count_packages, newest_release, words_with
 from spack_cache_db.site.pages.filters import (
     PLACES,
     AddressFields,

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 from spack_cache_db.model import NO_COMPILER
-from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.names import Spellings
-from spack_cache_db.query.packages import summarized_packages
-from spack_cache_db.query.totals import facet_counts
+from spack_cache_db.query.names.spellings import Spellings
+from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.stored.package_data import summarized_packages
+from spack_cache_db.query.stored.totals import facet_counts
 from spack_cache_db.spack.targets import family, hosts_of
 
 MOST_SUGGESTED = 8

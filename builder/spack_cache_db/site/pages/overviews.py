@@ -12,15 +12,16 @@ from datetime import date
 from typing import Any
 
 from spack_cache_db.errors import counted
-from spack_cache_db.query.conditions import Condition
-from spack_cache_db.query.configurations import packages_in_stacks
-from spack_cache_db.query.database import Lookups, Release, Stack, releases_of_stack, select
-from spack_cache_db.query.gone import gone_among
-from spack_cache_db.query.install_plan import choose_example
-from spack_cache_db.query.load_commands import explicit_count
-from spack_cache_db.query.mirrors import mirrored_release
-from spack_cache_db.query.origin import read_examples, read_origin
-from spack_cache_db.query.totals import (
+from spack_cache_db.query.answers.install import choose_example
+from spack_cache_db.query.commands.load import explicit_count
+from spack_cache_db.query.conditions.conditions import Condition
+from spack_cache_db.query.match.gone import gone_among
+from spack_cache_db.query.open.lookups import Lookups, Release, Stack, releases_of_stack
+from spack_cache_db.query.open.sql import select
+from spack_cache_db.query.stored.mirrors import mirrored_release
+from spack_cache_db.query.stored.origin import read_examples, read_origin
+from spack_cache_db.query.stored.presence import packages_in_stacks
+from spack_cache_db.query.stored.totals import (
     PAGES,
     count_by,
     facet_counts,

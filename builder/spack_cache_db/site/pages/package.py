@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
-from spack_cache_db.query.commands import Commands
-from spack_cache_db.query.conditions import COLUMNS, Condition, Conditions, Word
-from spack_cache_db.query.configurations import (
-    count_by_place,
-    counts_in_scope,
-    releases_of,
-    shared_variants,
-    specs_of_configurations,
-)
-from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.gone import Gone, gone_among
-from spack_cache_db.query.graph import Node, dependent_packages, read_nodes
-from spack_cache_db.query.names import KnownName, explicitly, known_name
-from spack_cache_db.query.packages import (
+from spack_cache_db.query.choice.proposal import propose
+from spack_cache_db.query.commands.model import Commands
+from spack_cache_db.query.conditions.conditions import COLUMNS, Condition, Conditions, Word
+from spack_cache_db.query.match.gone import gone_among
+from spack_cache_db.query.match.misses import Misses, misses_of
+from spack_cache_db.query.match.selection import Candidate, Candidates, ResultSet, counted_part
+from spack_cache_db.query.names.known import KnownName, known_name
+from spack_cache_db.query.names.scope import explicitly
+from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.stored.binary import counts_in_scope, specs_of_configurations
+from spack_cache_db.query.stored.configurations import shared_variants
+from spack_cache_db.query.stored.gone import Gone
+from spack_cache_db.query.stored.graph import Node, dependent_packages, read_nodes
+from spack_cache_db.query.stored.package_data import (
     PackageData,
     PackageTotals,
     VariantNote,
@@ -29,15 +29,7 @@ from spack_cache_db.query.packages import (
     read_package,
     recipe_links,
 )
-from spack_cache_db.query.proposal import propose
-from spack_cache_db.query.selection import (
-    Candidate,
-    Candidates,
-    Misses,
-    ResultSet,
-    counted_part,
-    misses_of,
-)
+from spack_cache_db.query.stored.presence import count_by_place, releases_of
 from spack_cache_db.site.pages.changes import Sides, latest_changes
 from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
 from spack_cache_db.site.pages.filters import (

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, groupby
 from typing import NamedTuple
 
-from spack_cache_db.query.conditions import Condition
-from spack_cache_db.query.configurations import counts_in_scope, runs_of
-from spack_cache_db.query.database import Lookups, Release
-from spack_cache_db.query.selection import Candidate
+from spack_cache_db.query.conditions.conditions import Condition
+from spack_cache_db.query.match.selection import Candidate
+from spack_cache_db.query.open.lookups import Lookups, Release
+from spack_cache_db.query.stored.binary import counts_in_scope
+from spack_cache_db.query.stored.presence import runs_of
 from spack_cache_db.site.pages.filters import Filters
 
 _PLATFORMS = {"darwin": "macOS"}

@@ -8,10 +8,10 @@ from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.environments.model import Limits, Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.reading import read_environment
 from spack_cache_db.errors import Fault
-from spack_cache_db.query.coverage import cover_environment
-from spack_cache_db.query.covered import Cover
-from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.names import known_names
+from spack_cache_db.query.answers.cover import cover_environment
+from spack_cache_db.query.answers.covered import Cover
+from spack_cache_db.query.names.known import known_names
+from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing
 from spack_cache_db.site.sandbox.sql_functions import LONGEST
 from spack_cache_db.spack.legacy import parser_of

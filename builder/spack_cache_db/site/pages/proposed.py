@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spack_cache_db.query.commands import Commands
-from spack_cache_db.query.configurations import Presence, presence_of_configurations
-from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.install_commands import commands_of
-from spack_cache_db.query.proposal_rule import Proposal
+from spack_cache_db.query.choice.rule import Proposal
+from spack_cache_db.query.commands.install import commands_of
+from spack_cache_db.query.commands.model import Commands
+from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.stored.presence import Presence, presence_of_configurations
 
 
 @dataclass(frozen=True, slots=True)

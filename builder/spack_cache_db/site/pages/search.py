@@ -11,18 +11,21 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.query.answers import notes_on
-from spack_cache_db.query.commands import Commands
-from spack_cache_db.query.conditions import Conditions, Question, UnsupportedQuery, Word, asked
-from spack_cache_db.query.configurations import shared_variants, specs_beginning
-from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.explanation import WhyNot, why_corrected, why_in_time, why_not
-from spack_cache_db.query.gone import gone_note
-from spack_cache_db.query.names import package_counts, read_spellings, spec_in
-from spack_cache_db.query.proposal import propose_among
-from spack_cache_db.query.records import question_of
-from spack_cache_db.query.selection import ResultSet, counted_part, matching
-from spack_cache_db.query.words import (
+from spack_cache_db.query.answers.find import notes_on
+from spack_cache_db.query.answers.why_not import WhyNot, why_corrected, why_in_time, why_not
+from spack_cache_db.query.choice.proposal import propose_among
+from spack_cache_db.query.commands.model import Commands
+from spack_cache_db.query.conditions.conditions import Conditions, Question, Word, asked
+from spack_cache_db.query.conditions.pages import UnsupportedQuery
+from spack_cache_db.query.match.gone import gone_note
+from spack_cache_db.query.match.question import question_of
+from spack_cache_db.query.match.selection import ResultSet, counted_part, matching
+from spack_cache_db.query.names.known import spec_in
+from spack_cache_db.query.names.spellings import package_counts, read_spellings
+from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.stored.binary import specs_beginning
+from spack_cache_db.query.stored.configurations import shared_variants
+from spack_cache_db.query.words.reading import (
     Reading,
     package_called,
     packages_providing,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from spack_cache_db.query import grouped
-from spack_cache_db.query.database import Lookups, filled_tables
-from spack_cache_db.query.origin import read_origin
-from spack_cache_db.query.totals import newest_snapshot
+from spack_cache_db.query.open.lookups import Lookups, filled_tables
+from spack_cache_db.query.rows import grouped
+from spack_cache_db.query.stored.origin import read_origin
+from spack_cache_db.query.stored.totals import newest_snapshot
 from spack_cache_db.site.pages.filters import value_of
 from spack_cache_db.spack.targets import hosts_of
 

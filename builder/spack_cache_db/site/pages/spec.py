@@ -7,20 +7,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from spack_cache_db.model import INSTALLED, Configuration
-from spack_cache_db.query.commands import Commands
-from spack_cache_db.query.comparison import differences
-from spack_cache_db.query.configurations import (
+from spack_cache_db.query.answers.differences import differences
+from spack_cache_db.query.answers.install import plan_of_spec
+from spack_cache_db.query.commands.install import closures_in, mirror_commands
+from spack_cache_db.query.commands.load import installations_of
+from spack_cache_db.query.commands.model import Commands
+from spack_cache_db.query.match.gone import gone_beside
+from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.stored.binary import (
     Listing,
     StoredSpec,
-    configurations_by_id,
     contradictions_of,
     listings_of,
     specs_in_scope,
     stored_spec,
 )
-from spack_cache_db.query.database import Lookups
-from spack_cache_db.query.gone import Gone, gone_beside
-from spack_cache_db.query.graph import (
+from spack_cache_db.query.stored.configurations import configurations_by_id
+from spack_cache_db.query.stored.gone import Gone
+from spack_cache_db.query.stored.graph import (
     Node,
     Trees,
     direct_dependents,
@@ -29,9 +33,6 @@ from spack_cache_db.query.graph import (
     recorded_specs,
     trees_of,
 )
-from spack_cache_db.query.install_commands import closures_in, mirror_commands
-from spack_cache_db.query.install_plan import plan_of_spec
-from spack_cache_db.query.load_commands import installations_of
 from spack_cache_db.site.pages.configurations import MOST_NODES, ComparedSpec, compared_specs
 from spack_cache_db.site.pages.filters import Pagination, paginated
 

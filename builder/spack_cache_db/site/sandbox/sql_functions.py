@@ -12,11 +12,13 @@ from collections.abc import Collection
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from spack_cache_db.query.conditions import UnsupportedQuery, asked
-from spack_cache_db.query.configurations import configurations_of_listed
-from spack_cache_db.query.database import Lookups, check_time, read_lookups
-from spack_cache_db.query.records import question_of
-from spack_cache_db.query.selection import configuration_ids
+from spack_cache_db.query.conditions.conditions import asked
+from spack_cache_db.query.conditions.pages import UnsupportedQuery
+from spack_cache_db.query.match.question import question_of
+from spack_cache_db.query.match.selection import configuration_ids
+from spack_cache_db.query.open.lookups import Lookups, read_lookups
+from spack_cache_db.query.open.sql import check_time
+from spack_cache_db.query.stored.binary import configurations_of_listed
 from spack_cache_db.site.sandbox.statements import SqlValue, escape_fts
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query

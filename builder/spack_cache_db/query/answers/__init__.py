@@ -1,0 +1,1 @@
+"""The answers of the commands, the API and the pages."""

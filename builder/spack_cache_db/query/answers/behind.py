@@ -1,0 +1,66 @@
+"""Packages with binaries older than Spack's latest version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spack_cache_db.arguments import checked
+from spack_cache_db.errors import DatabaseError
+from spack_cache_db.query.conditions.conditions import Conditions
+from spack_cache_db.query.names.scope import scope_of
+from spack_cache_db.query.open.lookups import Database, Lookups, opened
+from spack_cache_db.query.open.sql import select
+from spack_cache_db.query.stored.package_data import PackageStatus, versions_behind
+from spack_cache_db.query.stored.totals import count_packages
+
+_STATUS = """
+SELECT name, description, homepage, latest_version, newest_version, versions_behind, spec_count
+FROM package_status ORDER BY name
+"""
+
+
+@checked
+def behind(
+    db: Database, *, release: str | None = None, stack: str | None = None
+) -> list[PackageStatus]:
+    """Return the packages whose newest binary is older than Spack's newest version, by name.
+
+    Args:
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        release: only binaries that this release lists.
+        stack: only binaries in this stack; with `release`, in this stack of the release.
+
+    Raises:
+        ArgumentError: an argument has a wrong type.
+        UnknownNameError: the database has no such release or stack.
+        DatabaseError: the database was not made by this builder, or has no package data.
+    """
+    with opened(db) as lookups:
+        packages = compared_with_spack(lookups, release=release, stack=stack)
+    return [package for package in packages if package.versions_behind]
+
+
+def compared_with_spack(
+    lookups: Lookups, release: str | None = None, stack: str | None = None
+) -> list[PackageStatus]:
+    """Return every package in Spack, behind or not; otherwise as `behind`."""
+    scope = scope_of(lookups, release=release, stack=stack)
+    packages = [PackageStatus(*row) for row in select(lookups.conn, _STATUS)]
+    if not packages:
+        data = "the output of spack list --format version_json"
+        raise DatabaseError(f"the database has no package data; build it with {data} as well")
+    return [*_within(lookups, scope, packages)] if scope else packages
+
+
+def _within(
+    lookups: Lookups, scope: Conditions, packages: list[PackageStatus]
+) -> Iterator[PackageStatus]:
+    """Yield packages with only the binaries of a scope."""
+    behind, counts = versions_behind(lookups.conn), count_packages(lookups, scope)
+    for status in packages:
+        newest, newer, specs = None, None, 0
+        if status.name in counts:
+            _, specs, version = counts[status.name]
+            newest = lookups.words["version"][version]
+            newer, _ = behind.get((status.name, newest), (None, None))
+        yield status._replace(newest_version=newest, versions_behind=newer, spec_count=specs)

@@ -1,0 +1,94 @@
+"""The binaries that satisfy a spec, one by one."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from spack_cache_db.arguments import checked
+from spack_cache_db.model import Configuration
+from spack_cache_db.query.answers.find import PRESENCE, where_of
+from spack_cache_db.query.conditions.conditions import (
+    Conditions,
+)
+from spack_cache_db.query.match.selection import (
+    configuration_ids,
+)
+from spack_cache_db.query.names.scope import scope_of
+from spack_cache_db.query.open.lookups import Database, OpenFile, opened
+from spack_cache_db.query.stored.binary import (
+    specs_in_scope,
+)
+from spack_cache_db.query.stored.configurations import configurations_by_id
+from spack_cache_db.query.stored.graph import externals
+from spack_cache_db.query.stored.presence import (
+    Presence,
+    found_specs,
+)
+
+CONFIGURATIONS_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Presence):
+    """A binary, and the releases and stacks that have it.
+
+    Attributes:
+        hash: its hash.
+        configuration: package, version, compiler, os, platform, target and variants.
+    """
+
+    hash: str
+    configuration: Configuration
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the binary as an object of JSON."""
+        words = {"hash": self.hash, **self.configuration._asdict()}
+        return words | where_of(self, PRESENCE)
+
+
+@checked
+def binaries(
+    db: Database, *, release: str | None = None, stack: str | None = None
+) -> Iterator[Binary]:
+    """Return an iterator over all binaries in a database, in the order of `find`.
+
+    They are read in pieces, between which other queries can run.
+
+    Args:
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        release: only binaries that this release lists.
+        stack: only binaries in this stack; with `release`, in this stack of the release.
+
+    Raises:
+        ArgumentError: an argument has a wrong type.
+        UnknownNameError: the database has no such release or stack.
+        DatabaseError: the database was not made by this builder.
+    """
+    with opened(db) as lookups:
+        scope = scope_of(lookups, release=release, stack=stack)
+        ids = configuration_ids(lookups, scope)
+    return _read_binaries(db, ids, scope)
+
+
+def _read_binaries(db: Database, ids: list[int], scope: Conditions) -> Iterator[Binary]:
+    is_open = isinstance(db, OpenFile | sqlite3.Connection)
+    context: AbstractContextManager[Database] = nullcontext(db) if is_open else OpenFile(str(db))
+    with context as file:
+        for start in range(0, len(ids), CONFIGURATIONS_AT_ONCE):
+            with opened(file) as lookups:
+                piece, provided = ids[start : start + CONFIGURATIONS_AT_ONCE], externals(lookups)
+                in_scope = specs_in_scope(lookups.conn, piece, scope)
+                rows = [
+                    (row.configuration, spec)
+                    for row in configurations_by_id(lookups, piece)
+                    for spec in in_scope.get(row.id, ())
+                    if spec.id not in provided
+                ]
+                specs = [*found_specs(lookups, (spec for _, spec in rows))]
+            for (configuration, _), spec in zip(rows, specs, strict=True):
+                where = where_of(spec, PRESENCE)
+                yield Binary(**where, hash=spec.hash, configuration=configuration)

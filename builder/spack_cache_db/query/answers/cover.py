@@ -1,0 +1,269 @@
+"""Answers an environment: a binary for each spec or node of a lockfile, or why there is none.
+
+`spec_coverage` answers specs, `lockfile_coverage` nodes; `covered` has the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from os import PathLike
+from typing import NamedTuple
+
+from spack_cache_db.arguments import checked
+from spack_cache_db.bounded_files import AnyPath, checked_file
+from spack_cache_db.environment_files import read_environment_file
+from spack_cache_db.environments.model import Environment, UserSpec
+from spack_cache_db.environments.reading import user_specs
+from spack_cache_db.environments.rules import ALL
+from spack_cache_db.query.answers.cover_lockfile import lockfile_answers
+from spack_cache_db.query.answers.cover_specs import SpecAnswers
+from spack_cache_db.query.answers.covered import AVAILABLE, LOST, Cover, CoveredSpec, Download
+from spack_cache_db.query.conditions.conditions import (
+    Condition,
+    Conditions,
+    Verdict,
+    asked,
+    without,
+)
+from spack_cache_db.query.match.question import respelled
+from spack_cache_db.query.match.selection import Candidates
+from spack_cache_db.query.names.known import known_names
+from spack_cache_db.query.names.scope import UnknownNameError, scope_of
+from spack_cache_db.query.open.lookups import Database, Lookups, has_records, name_of, opened
+from spack_cache_db.query.open.sql import json_pieces, select, select_ids
+from spack_cache_db.query.stored.binary import HASHES_AT_ONCE
+from spack_cache_db.query.stored.mirrors import NOWHERE, first_places
+from spack_cache_db.spack.legacy import parser_of
+
+CURRENT = "SELECT id FROM specs WHERE is_current"
+SIZES = """
+SELECT specs.hash, max(CASE
+  WHEN trim(listings.size, '0123456789') = '' AND length(listings.size) BETWEEN 1 AND 18
+  THEN CAST(listings.size AS INTEGER) END)
+FROM json_each(:hashes) AS wanted
+CROSS JOIN specs ON specs.hash = wanted.value
+CROSS JOIN releases
+CROSS JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
+GROUP BY specs.hash
+"""
+UNCHECKED = "checked for the specs, not for what they link: the database has no dependency data"
+ALL_OLD = (
+    "all binaries of this database are from before Spack 1.0: Spack 1.2 and newer install them by "
+    "hash, but do not reuse them by themselves"
+)
+
+
+@checked
+def cover(
+    db: Database,
+    environment: AnyPath | Iterable[str],
+    *,
+    release: str | None = None,
+    stack: str | None = None,
+    host: str | None = None,
+    os: str | None = None,
+    platform: str | None = None,
+    spack: str | None = None,
+    baseline: Database | None = None,
+) -> Cover:
+    """Return for each spec of an environment its binary in a database, or the nearest one.
+
+    Args:
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        environment: the path of a `spack.yaml`, a `spack.lock` or a list of specs; or specs.
+        release: only binaries that this release lists.
+        stack: only binaries in this stack; with `release`, in this stack of the release.
+        host: only binaries that run on a machine of this CPU target, such as `zen3`.
+        os: only binaries for this operating system, such as `ubuntu24.04`.
+        platform: only binaries for this platform, such as `linux`.
+        spack: the version of Spack for which the specs are written, such as `0.23`; None for 1.0
+            and later.
+        baseline: an older database: specs that had a binary in it and have none now are `lost`.
+
+    Raises:
+        ArgumentError: an argument has a wrong type.
+        UnreadableEnvironment: the environment cannot be read.
+        UnknownNameError: a database has no such release or stack, archspec no such host.
+        UnknownSpackVersion: `spack` is not a version.
+        DatabaseError: the database was not made by this builder.
+    """
+    parse = parser_of(spack)
+    names = {"release": release, "stack": stack, "host": host, "os": os, "platform": platform}
+    with opened(db) as lookups, opened_baseline(baseline, names) as older:
+        if isinstance(environment, str | PathLike):
+            path = checked_file("environment", environment, "an environment")
+            specs = read_environment_file(path, parse=parse, known=known_names(lookups))
+        else:
+            specs = user_specs([*environment], parse)
+        return cover_environment(lookups, specs, scope_of(lookups, **names), older=older)
+
+
+class Baseline(NamedTuple):
+    """An older database, its path, and the scope of its answers."""
+
+    path: str
+    lookups: Lookups
+    scope: Conditions
+
+
+@contextmanager
+def opened_baseline(
+    db: Database | None, names: Mapping[str, str | None]
+) -> Iterator[Baseline | None]:
+    """Open the baseline of `cover`, if there is one; raises `UnknownNameError` as `scope_of`."""
+    if db is None:
+        yield None
+        return
+    with opened(db) as lookups:
+        # The message tells the two databases apart.
+        path = name_of(db)
+        try:
+            scope = scope_of(lookups, **names)
+        except UnknownNameError as error:
+            raise UnknownNameError(f"{path}: {error}") from None
+        yield Baseline(path, lookups, scope)
+
+
+def cover_environment(
+    lookups: Lookups,
+    environment: Environment,
+    scope: Conditions = (),
+    older: Baseline | None = None,
+) -> Cover:
+    """Return the answers for an environment.
+
+    With a baseline, snapshots are left out on both sides, because they list lost binaries.
+    """
+    if older is not None:
+        scope = _without_snapshots(lookups, scope)
+        older = older._replace(scope=_without_snapshots(older.lookups, older.scope))
+    asked_specs, notes = _respelled(lookups, environment)
+    notes += _notes(lookups, environment, asked_specs, scope)
+    # First the specs of the environment, then the nodes of its lockfiles.
+    candidates = Candidates(lookups, scope)
+    roots = frozenset(spec.query.name or "" for spec in asked_specs if spec.query)
+    specs = SpecAnswers(candidates, roots)
+    answers = specs.answers(asked_specs)
+    if asked_specs and specs.is_old:
+        notes.append(ALL_OLD)
+    if environment.locked:
+        answers += lockfile_answers(candidates, environment.locked)
+    if not answers:
+        notes.append("the environment has no specs")
+    # Where each binary is, and whether an older database had one.
+    answers = _with_places(lookups, answers, scope)
+    download = _download(lookups, answers)
+    if older is not None:
+        before = cover_environment(older.lookups, environment, older.scope)
+        answers = list(map(_with_loss, answers, before.specs))
+    return Cover(
+        tuple(answers),
+        environment.is_lock,
+        tuple(notes),
+        is_of_trees=lookups.is_installed,
+        others=environment.others,
+        baseline=older.path if older else "",
+        download=download,
+        release=asked(scope, "release"),
+    )
+
+
+def _notes(
+    lookups: Lookups, environment: Environment, specs: Sequence[UserSpec], scope: Conditions
+) -> Iterator[str]:
+    """Yield notes on what is not looked at."""
+    if environment.is_lock and without(scope, "release", "stack"):
+        yield "a lockfile names its binaries: the machine is not looked at"
+    if has_records(lookups.conn):
+        return
+    # Rules of `packages:` that would concern the dependencies of these specs.
+    roots = {spec.query.name or "" for spec in specs if spec.query}
+    packages: set[str] = set()
+    for spec in specs:
+        packages.update(spec.rules.required, spec.rules.conflicts, spec.rules.preferred)
+    unchecked = sorted(packages & {*roots, ALL})
+    if unchecked:
+        yield f"packages: {', '.join(unchecked)}: {UNCHECKED}"
+
+
+def _with_places(
+    lookups: Lookups, answers: Sequence[CoveredSpec], scope: Conditions
+) -> list[CoveredSpec]:
+    """Return the answers with the release and the mirror of the binary in each."""
+    # A node without a binary is where the first of the other binaries is.
+    hashes = []
+    for answer in answers:
+        hashes.append(answer.others[0] if answer.others else answer.hash)
+    known_hashes = {dag_hash for dag_hash in hashes if dag_hash}
+    places = first_places(lookups, sorted(known_hashes), scope)
+    placed = []
+    for answer, dag_hash in zip(answers, hashes, strict=True):
+        place = places.get(dag_hash or "", NOWHERE)
+        placed.append(replace(answer, release=place.release, mirror=place.mirror))
+    return placed
+
+
+def _download(lookups: Lookups, answers: Sequence[CoveredSpec]) -> Download | None:
+    """Return what Spack downloads for the specs that have a binary; None if it is not known."""
+    sizes: dict[str, int | None] = {}
+    nodes: list[str] = []
+    for answer in answers:
+        if answer.status != "binary":
+            continue
+        # A lockfile lists all that its nodes need; a closure does it for a spec.
+        if answer.is_root is not None and answer.hash is not None:
+            nodes.append(answer.hash)
+        elif answer.closure is not None and answer.closure.is_known:
+            sizes |= {member.hash: member.size for member in answer.closure.binaries}
+        else:
+            return None
+    for piece in json_pieces(nodes, HASHES_AT_ONCE):
+        sizes |= dict(select(lookups.conn, SIZES, hashes=piece))
+    if not sizes and not has_records(lookups.conn):
+        return None
+    known_sizes = [size for size in sizes.values() if size is not None]
+    are_known = len(known_sizes) == len(sizes)
+    return Download(len(sizes), sum(known_sizes) if are_known else None)
+
+
+def _without_snapshots(lookups: Lookups, scope: Conditions) -> Conditions:
+    """Return a scope without snapshots, which list binaries that a mirror has lost.
+
+    It is unchanged if it names a release or the database has only snapshots.
+    """
+    releases = lookups.releases.values()
+    has_only_snapshots = all(release.date for release in releases)
+    if asked(scope, "release") is not None or has_only_snapshots:
+        return scope
+    verdict = lookups.once(CURRENT, lambda: Verdict(select_ids(lookups.conn, CURRENT)))
+    return (*scope, Condition("specs", "current release", verdict))
+
+
+def _with_loss(now: CoveredSpec, before: CoveredSpec) -> CoveredSpec:
+    """Return the answer for a spec, which is `lost` if it had a binary and has none."""
+    if before.status not in AVAILABLE or now.status in (*AVAILABLE, "external"):
+        return now
+    if now.is_root is not None or before.configuration is None:
+        return replace(now, status=LOST)
+    release = f" in {before.release}" if before.release else ""
+    was = f"was {before.configuration.summary} /{before.hash}{release}"
+    return replace(now, status=LOST, reasons=(was, *now.reasons))
+
+
+def _respelled(lookups: Lookups, environment: Environment) -> tuple[list[UserSpec], list[str]]:
+    """Return specs with names as the database spells them, and the notes on an environment."""
+    specs = []
+    # Each change once, in order.
+    all_changes: dict[str, None] = {}
+    for spec in environment.specs:
+        respelled_spec = spec
+        if spec.query is not None:
+            query, changes = respelled(lookups, spec.query)
+            if changes:
+                legacy = spec.legacy and respelled(lookups, spec.legacy)[0]
+                respelled_spec = replace(spec, query=query, legacy=legacy)
+                all_changes |= dict.fromkeys(changes)
+        specs.append(respelled_spec)
+    return specs, [*environment.notes, *all_changes]

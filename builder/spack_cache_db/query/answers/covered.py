@@ -1,0 +1,295 @@
+"""The answers of `cover`: one for each spec of an environment or node of a lockfile, and totals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from spack_cache_db.errors import counted
+from spack_cache_db.model import Configuration
+from spack_cache_db.query.answers.why_not import WhyNot
+from spack_cache_db.query.commands.closure_words import bytes_text
+from spack_cache_db.query.rows import NotebookTable, Rows
+from spack_cache_db.query.stored.closure import Closure
+
+STATUSES = (
+    "unanswerable",
+    "none",
+    "near",
+    "incomplete",
+    "unknown",
+    "external",
+    "binary",
+    "installed",
+)
+"""The statuses of specs, in the order in which they are shown."""
+OF_NODES = ("missing", "alike", "rebuilt")
+"""The statuses of nodes without a binary."""
+LOST = "lost"
+"""The status of a spec without a binary that had one in the baseline; it is shown first."""
+AVAILABLE = ("binary", "installed")
+TO_BUILD = ("near", "incomplete", LOST, *OF_NODES)
+"""The statuses of specs and nodes that Spack builds from source."""
+MOST_TO_BUILD = 12
+"""Packages to build that the totals name."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredSpec:
+    """The answer for one spec, or for one node of a lockfile.
+
+    Attributes:
+        spec: the spec as in the environment, or the name and version of the node.
+        status: `installed` (in an installed tree), `binary`, `incomplete` (a binary, but mirrors
+            lack something that it links or runs), or `lost` (none of these, but a binary in the
+            baseline). Specs also: `near` (binaries satisfy it without one or two conditions, or
+            Spack's solver does not reuse the one that satisfies it), `none`, `unknown` (binaries
+            satisfy the conditions for which the database has data, or whether the solver reuses
+            one depends on settings that are not known), `external` (Spack must use an external,
+            or only an installation's external satisfies it), `unanswerable`. Nodes also:
+            `rebuilt` (an equivalent binary exists, with one configuration and run-time
+            dependencies of the same packages and versions), `alike` (only binaries of its
+            configuration exist), `missing`.
+        line: its line, counted from 1; 0 if it is not from a text.
+        query: the spec with the environment's requirements, as a query for `find`.
+        configurations: the number of configurations that satisfy it.
+        spec_count: the number of specs of these.
+        configuration: the chosen one of these, or the nearest if there is none; for a node, its
+            own.
+        hash: the chosen spec that satisfies it, even if the solver does not reuse it; for a node,
+            its own.
+        why: why no binary satisfies it; None if one does, or the reason is unknown.
+        reasons: `why` in sentences, or why it cannot be answered.
+        corrected: the spec to type instead.
+        group: its group of specs in the environment.
+        external: the environment's external that satisfies it, or the path in an installation.
+        release: the first release that has that spec, preferably an installed tree; for a node
+            without a binary, the first release of the first of `others`.
+        mirror: the URL of the mirror that has it; None if unknown or installed.
+        is_root: whether a node is a root of the lockfile; None for a spec, which is not a node.
+        others: the hashes of the first other binaries: current ones, or the most similar, first.
+        other_count: the number of other binaries.
+        differences: the differences between the node and the first of `others`.
+        missing: what the binary links or runs and no mirror lists, each as `name@version/hash`.
+        size: the size of the binary and all that it needs, in bytes; None if it is not known.
+        closure: the binary and all that it needs; not part of the JSON.
+    """
+
+    spec: str
+    status: str
+    line: int = 0
+    query: str = ""
+    configurations: int = 0
+    spec_count: int = 0
+    configuration: Configuration | None = None
+    hash: str | None = None
+    why: WhyNot | None = None
+    reasons: tuple[str, ...] = ()
+    corrected: str | None = None
+    group: str = ""
+    external: str = ""
+    release: str | None = None
+    mirror: str | None = None
+    is_root: bool | None = None
+    others: tuple[str, ...] = ()
+    other_count: int = 0
+    differences: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    size: int | None = None
+    closure: Closure | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_met(self) -> bool:
+        """Whether a binary, an installed spec or an external satisfies the spec."""
+        return self.status in (*AVAILABLE, "external")
+
+    @property
+    def title(self) -> str:
+        """The spec, with the hash of a node, because nodes may share a name and a version."""
+        return self.spec if self.is_root is None else f"{self.spec}/{self.hash}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the object that `cover --json` prints for it."""
+        names = [each.name for each in fields(self) if each.name not in ("why", "closure")]
+        values = {name: getattr(self, name) for name in names}
+        values["root"] = values.pop("is_root")
+        for name in ("reasons", "others", "differences", "missing"):
+            values[name] = list(values[name])
+        # An empty text, and line 0, mean that there is none.
+        for name in ("line", "query", "group", "external"):
+            values[name] = values[name] or None
+        if self.configuration is not None:
+            values["configuration"] = self.configuration._asdict()
+        return values
+
+
+COLUMNS = tuple(CoveredSpec("", "").as_dict())
+"""The columns of `cover --csv`, which are the same for all answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """The download with which Spack installs all specs that have a binary.
+
+    Attributes:
+        packages: the number of binaries, with all that they need.
+        size: the sum of their sizes in bytes; None if a size is not known.
+    """
+
+    packages: int
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cover(NotebookTable):
+    """The answers for all specs of an environment, in its order.
+
+    Attributes:
+        specs: the answers; those for lockfiles that a `spack.yaml` includes come last.
+        is_lock: whether the environment is a lockfile.
+        notes: the parts of it that were ignored, with reasons.
+        is_of_trees: whether the database has only installations, and no build cache.
+        others: the lines of a list that are not specs.
+        baseline: the older database that it is compared with; empty for none.
+        download: what Spack downloads; None if the database lacks the dependencies.
+        release: the id of the release whose mirror must have everything; None for any.
+    """
+
+    specs: tuple[CoveredSpec, ...]
+    is_lock: bool
+    notes: tuple[str, ...] = ()
+    is_of_trees: bool = False
+    others: tuple[str, ...] = ()
+    baseline: str = ""
+    download: Download | None = None
+    release: int | None = None
+
+    @property
+    def binary(self) -> int:
+        """The number of specs that have a binary and are not installed."""
+        return self.counted("binary")
+
+    @property
+    def available(self) -> int:
+        """The number of specs that are installed or have a binary."""
+        return sum(self.counted(status) for status in AVAILABLE)
+
+    @property
+    def total(self) -> int:
+        """The number of specs without externals."""
+        return len(self.specs) - self.counted("external")
+
+    def counted(self, status: str) -> int:
+        """Return the number of specs with a status."""
+        return sum(spec.status == status for spec in self.specs)
+
+    @property
+    def share(self) -> str:
+        """A phrase with the number of specs that are installed or have a binary."""
+        has = "has a binary"
+        have = "have a binary"
+        if self.is_of_trees:
+            has = "is installed"
+            have = "are installed"
+        elif self.counted("installed"):
+            has = f"is installed or {has}"
+            have = f"are installed or {have}"
+        is_singular = self.available == 1 or self.total == 1
+        verb = has if is_singular else have
+        text = f"{self.available:,} of {counted(self.total, 'spec')} {verb}"
+        if self.baseline:
+            text += f"; {self.counted(LOST):,} lost since {self.baseline}"
+        return text
+
+    @property
+    def sentence(self) -> str:
+        """`share` with other specs in words, and the percentage for a lockfile."""
+        text = self.share
+        installed = self.counted("installed")
+        if installed and not self.is_of_trees:
+            text += f", {installed:,} of them installed"
+        incomplete = self.counted("incomplete")
+        if incomplete:
+            more = "more binary lacks" if incomplete == 1 else "more binaries lack"
+            text += f"; {incomplete:,} {more} dependencies"
+        externals = self.counted("external")
+        if externals:
+            verb = "is" if externals == 1 else "are"
+            text += f"; {externals:,} more {verb} external"
+        if self.is_lock and self.total:
+            text += f" ({self.available / self.total:.0%})"
+        return text
+
+    @property
+    def statuses(self) -> str:
+        """The number of specs by status, in words."""
+        counts = [(status, self.counted(status)) for status in (LOST, *OF_NODES, *STATUSES)]
+        return ", ".join(f"{status} {count}" for status, count in counts if count)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The totals of groups in words, if there are several groups."""
+        texts = []
+        specs = [spec for spec in self.specs if spec.is_root is None]
+        groups = dict.fromkeys(spec.group for spec in specs)
+        if len(groups) < 2:
+            return ()
+        for group in groups:
+            part = Cover(tuple(spec for spec in specs if spec.group == group), is_lock=False)
+            texts.append(f"{group or 'no group'}: {part.available:,} of {part.total:,}")
+        return tuple(texts)
+
+    @property
+    def to_build(self) -> tuple[str, ...]:
+        """The packages that Spack builds from source, as far as they are known, sorted."""
+        names = set()
+        for spec in self.specs:
+            if spec.status in TO_BUILD and spec.configuration is not None:
+                names.add(spec.configuration.package)
+            names.update(text.partition("@")[0] for text in spec.missing)
+        return tuple(sorted(names))
+
+    @property
+    def totals(self) -> tuple[str, ...]:
+        """What Spack builds from source and what it downloads, if the database shows it."""
+        if self.download is None:
+            return ()
+        texts = []
+        names = self.to_build
+        if names:
+            shown = ", ".join(names[:MOST_TO_BUILD])
+            if len(names) > MOST_TO_BUILD:
+                shown += f" and {len(names) - MOST_TO_BUILD:,} more"
+            texts.append(f"to build from source: {shown}")
+        if self.download.packages:
+            text = f"to download: {counted(self.download.packages, 'package')}"
+            if self.download.size is not None:
+                text += f", {bytes_text(self.download.size)}"
+            texts.append(text)
+        return tuple(texts)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the object that `cover --json` prints."""
+        nodes = {status: self.counted(status) for status in OF_NODES}
+        counts: dict[str, Any] = {"binary": self.binary, "total": self.total}
+        if self.is_lock:
+            counts |= dict(reversed(nodes.items()))
+            counts["incomplete"] = self.counted("incomplete")
+        else:
+            counts |= {status: self.counted(status) for status in STATUSES if status != "binary"}
+            counts |= {status: count for status, count in nodes.items() if count}
+        if self.baseline:
+            counts[LOST] = self.counted(LOST)
+        counts["to_build"] = list(self.to_build)
+        counts["package_count"] = self.download and self.download.packages
+        counts["size"] = self.download and self.download.size
+        return {"specs": [spec.as_dict() for spec in self.specs], **counts, "notes": [*self.notes]}
+
+    @property
+    def rows(self) -> Rows:
+        """The rows that `cover --csv` prints: the records of the JSON, configurations as texts."""
+        records = [
+            spec.as_dict() | {"configuration": spec.configuration and spec.configuration.summary}
+            for spec in self.specs
+        ]
+        return Rows(COLUMNS, records)

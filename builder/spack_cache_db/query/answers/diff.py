@@ -1,0 +1,411 @@
+"""Changes between two releases or stacks, and their reasons."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from spack_cache_db.arguments import checked
+from spack_cache_db.errors import counted
+from spack_cache_db.model import Configuration
+from spack_cache_db.query.answers.rebuilds import Cause, Numbering, causes_of_rebuilds
+from spack_cache_db.query.conditions.conditions import Conditions, asked
+from spack_cache_db.query.match.selection import column_ids
+from spack_cache_db.query.names.scope import UnknownNameError, scope_of
+from spack_cache_db.query.names.spellings import read_spellings
+from spack_cache_db.query.open.lookups import Database, Lookups, opened
+from spack_cache_db.query.open.sql import select, select_in
+from spack_cache_db.query.rows import NotebookTable, Rows
+from spack_cache_db.query.stored.binary import IN_STACK
+from spack_cache_db.query.stored.configurations import configurations_by_id
+from spack_cache_db.schema.changes import CHANGE_WORDS, CHANGES
+from spack_cache_db.spack.versions import version_key
+
+T = TypeVar("T")
+
+LISTED = f"""
+SELECT listings.spec, specs.configuration, listings.stacks
+FROM listings
+JOIN specs ON specs.id = listings.spec
+JOIN configurations ON configurations.id = specs.configuration
+WHERE listings.release = :release AND {IN_STACK.format("listings")}
+  AND (:package IS NULL OR configurations.package IN (SELECT value FROM json_each(:package)))
+  AND (:target IS NULL OR configurations.target IN (SELECT value FROM json_each(:target)))
+"""
+_AMOUNTS = """
+SELECT releases.id, coalesce(added, 0), coalesce(removed, 0)
+FROM releases
+LEFT JOIN (
+  SELECT release, sum(added) AS added, sum(removed) AS removed
+  FROM configuration_history WHERE release IN (SELECT value FROM json_each(:ids))
+  GROUP BY release) ON release = releases.id
+WHERE releases.previous IS NOT NULL AND releases.id IN (SELECT value FROM json_each(:ids))
+"""
+
+
+class Delta(NamedTuple, Generic[T]):
+    """Members that only the new release has, and members that only the old one has; sorted."""
+
+    added: tuple[T, ...]
+    removed: tuple[T, ...]
+
+
+class Amount(NamedTuple):
+    """The number of hashes in both releases, only in the new one, and only in the old one."""
+
+    kept: int
+    added: int
+    removed: int
+
+
+class ChangedConfiguration(NamedTuple):
+    """A configuration whose hashes are not the same in both releases; `specs` counts them."""
+
+    configuration: Configuration
+    specs: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class Diff(NotebookTable):
+    """The difference between two releases, or two stacks.
+
+    Attributes:
+        old: the name of the old release, as typed (`develop` or `develop:e4s`).
+        versions: pairs of package and version, in Spack's order of versions.
+        configurations: the configurations that only one side has.
+        grown: configurations of both sides with added hashes only.
+        shrunk: configurations of both sides with removed hashes only.
+        rebuilt: configurations with removed and added hashes.
+        specs: all hashes, counted.
+        causes: why configurations were rebuilt, as far as dependencies are recorded; None if there
+            were too many to compare.
+        place: the word before a side that exists beside the other, `on` for installations and `in`
+            for stacks; empty if `new` follows `old`, so that something was removed and added.
+    """
+
+    old: str
+    new: str
+    packages: Delta[str]
+    versions: Delta[tuple[str, str]]
+    configurations: Delta[ChangedConfiguration]
+    grown: tuple[ChangedConfiguration, ...]
+    shrunk: tuple[ChangedConfiguration, ...]
+    rebuilt: tuple[ChangedConfiguration, ...]
+    stacks: Delta[str]
+    specs: Amount
+    causes: tuple[Cause, ...] | None
+    place: str = ""
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The words for people for each change: `removed`, or `only on derecho`."""
+        if not self.place:
+            return {change: change for change in CHANGE_WORDS}
+        return {
+            "removed": f"only {self.place} {self.old}",
+            "added": f"only {self.place} {self.new}",
+            "grown": f"with more {self.place} {self.new}",
+            "shrunk": f"with fewer {self.place} {self.new}",
+            "rebuilt": "with other hashes",
+        }
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether both sides have the same hashes, configurations and stacks."""
+        return not any((*self.stacks, *self.by_change.values()))
+
+    @property
+    def by_change(self) -> dict[str, tuple[ChangedConfiguration, ...]]:
+        """The changed configurations, by the word for their change (`schema.CHANGE_WORDS`)."""
+        added, removed = self.configurations
+        both = {"grown": self.grown, "shrunk": self.shrunk, "rebuilt": self.rebuilt}
+        return {"removed": removed, "added": added, **both}
+
+    @property
+    def sentence(self) -> str:
+        """The totals as one sentence."""
+        kept, added, removed = self.specs
+        if self.is_empty:
+            return f"{self.new} has the same {kept:,} binaries as {self.old}."
+        if self.place:
+            words = self.words
+            return (
+                f"{counted(removed, 'binary', 'binaries')} {words['removed']}, {added:,}"
+                f" {words['added']}, {kept:,} {self.place} both; of the configurations"
+                f" {self.place} both, {len(self.grown):,} {words['grown']},"
+                f" {len(self.shrunk):,} {words['shrunk']} and {len(self.rebuilt):,}"
+                f" {words['rebuilt']}."
+            )
+        return (
+            f"From {self.old} to {self.new}, {counted(removed, 'binary', 'binaries')} "
+            f"{'was' if removed == 1 else 'were'} removed, {added:,} added and {kept:,} kept; "
+            f"of the configurations in both, {len(self.grown):,} grown, {len(self.shrunk):,} shrunk"
+            f" and {len(self.rebuilt):,} rebuilt."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the object that `diff --json` prints."""
+        return {
+            "old": self.old,
+            "new": self.new,
+            "packages": self.packages._asdict(),
+            "versions": self.versions._asdict(),
+            "configurations": {
+                change: [_words(change, configuration) for configuration in configurations]
+                for change, configurations in self.by_change.items()
+            },
+            "stacks": self.stacks._asdict(),
+            "specs": self.specs._asdict(),
+            "causes": None if self.causes is None else [cause._asdict() for cause in self.causes],
+        }
+
+    @property
+    def rows(self) -> Rows:
+        """A row for each changed configuration, as `diff --csv` prints it."""
+        records = (
+            {"change": change, **changed.configuration._asdict(), **changed.specs._asdict()}
+            for change, configurations in self.by_change.items()
+            for changed in configurations
+        )
+        return Rows(("change", *Configuration._fields, *Amount._fields), records)
+
+
+@checked
+def diff(
+    db: Database,
+    old: str,
+    new: str,
+    *,
+    stack: str | None = None,
+    package: str | None = None,
+    target: str | None = None,
+    host: str | None = None,
+) -> Diff:
+    """Compare two releases of a database, or two stacks.
+
+    Args:
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        old: the name of a release, or of a release and a stack: `develop:e4s`.
+        new: the name of the release, or release and stack, that is compared with `old`.
+        stack: only specs in this stack, on both sides.
+        package: only this package.
+        target: only specs built for this CPU target.
+        host: only specs that run on a machine of this CPU target, such as `zen3`.
+
+    Returns:
+        The difference: "added" is in `new` only, "removed" is in `old` only.
+
+    Raises:
+        ArgumentError: an argument has a wrong type.
+        UnknownNameError: the database has no such release, stack, package or target.
+        DatabaseError: the database was not made by this builder.
+    """
+    narrowing = {"stack": stack, "package": package, "target": target, "host": host}
+    with opened(db) as lookups:
+        return compare(lookups, old, new, **narrowing).in_words()
+
+
+def amounts_of_releases(lookups: Lookups, releases: Sequence[int]) -> Mapping[int, tuple[int, int]]:
+    """Return how many binaries each release added and removed, compared with the one before."""
+
+    def read() -> dict[int, tuple[int, int]]:
+        rows = select_in(lookups.conn, _AMOUNTS, releases)
+        return {release: (added, removed) for release, added, removed in rows}
+
+    return lookups.once((_AMOUNTS, *releases), read)
+
+
+def _side(lookups: Lookups, text: str, stack: str | None) -> Conditions:
+    """Return the side that a text names: a release, or a release and a stack (`develop:e4s`)."""
+    text = read_spellings(lookups).canonical("side", text)
+    release, colon, stack_name = text.rpartition(":")
+    if not colon or lookups.release(text):
+        release, stack_name = text, ""
+    if stack_name and stack:
+        raise UnknownNameError(f"{text!r} names a stack, and so does {stack!r}; give one of them")
+    return scope_of(lookups, release=release, stack=stack_name or stack)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The changes from one side to the other, by numbers; `in_words` returns them as a `Diff`.
+
+    `removed` and `added` are the specs that only one side has, by configuration; `amounts` counts
+    the specs of each changed configuration.
+    """
+
+    numbering: Numbering
+    sides: Sequence[str]
+    removed: Mapping[int, Set[int]]
+    added: Mapping[int, Set[int]]
+    amounts: Mapping[int, Amount]
+    packages: Delta[str]
+    versions: Delta[tuple[str, str]]
+    stacks: Delta[str]
+    specs: Amount
+    place: str = ""
+
+    @property
+    def by_change(self) -> dict[str, list[int]]:
+        """The changed configurations, by the word for their change (`schema.CHANGE_WORDS`)."""
+        keys_of_change: dict[str, list[int]] = {change: [] for change in CHANGE_WORDS}
+        for key, (kept, added, removed) in self.amounts.items():
+            keys_of_change[CHANGES[kept > 0, added > 0, removed > 0]].append(key)
+        return keys_of_change
+
+    def in_words(self, most_explained: int | None = None) -> Diff:
+        """Return the changes in words."""
+        (old, new), rows = self.sides, self.configurations()
+        return Diff(
+            old,
+            new,
+            self.packages,
+            self.versions,
+            Delta(rows["added"], rows["removed"]),
+            grown=rows["grown"],
+            shrunk=rows["shrunk"],
+            rebuilt=rows["rebuilt"],
+            stacks=self.stacks,
+            specs=self.specs,
+            causes=self.causes(most_explained),
+            place=self.place,
+        )
+
+    def configurations(self) -> dict[str, tuple[ChangedConfiguration, ...]]:
+        """Return the configurations of each change: by package, the newest version first."""
+        rows = [
+            (sign * row.id, row.configuration)
+            for lookups, sign, ids in self.numbering.parts(self.amounts)
+            for row in configurations_by_id(lookups, ids)
+        ]
+        rows.sort(key=lambda row: row[1])
+        rows.sort(key=lambda row: version_key(row[1].version), reverse=True)
+        rows.sort(key=lambda row: row[1].package)
+        changed = {key: ChangedConfiguration(row, self.amounts[key]) for key, row in rows}
+        members = {change: {*keys} for change, keys in self.by_change.items()}
+        return {
+            change: tuple(row for key, row in changed.items() if key in keys)
+            for change, keys in members.items()
+        }
+
+    def causes(self, limit: int | None = None) -> tuple[Cause, ...] | None:
+        """Return why configurations were rebuilt; None if they have more than `limit` hashes."""
+        rebuilt = self.by_change["rebuilt"]
+        old, new = ({key: side[key] for key in rebuilt} for side in (self.removed, self.added))
+        return causes_of_rebuilds(self.numbering, old, new, limit)
+
+
+def compare(
+    lookups: Lookups, old: str, new: str, stack: str | None = None, **narrowing: str | None
+) -> Changes:
+    """Return the changes from one side to the other; the arguments are those of `diff`.
+
+    Raises:
+        UnknownNameError: a name does not exist, or a side and `stack` name two stacks.
+    """
+    sides = [_side(lookups, text, stack) for text in (old, new)]
+    scope = scope_of(lookups, **narrowing)
+    texts = [":".join(condition.text for condition in side) for side in sides]
+    before, after = (listed_in(lookups, side, scope) for side in sides)
+    changes = changes_of(Numbering(lookups), texts, before, after)
+    return replace(changes, place=_place(lookups, texts))
+
+
+def _place(lookups: Lookups, sides: Sequence[str]) -> str:
+    """Return the word before sides that exist beside each other; empty for an older and a newer.
+
+    Nothing is removed between two machines, or between two stacks of one release.
+    """
+    kinds = {release.name: release.kind for release in lookups.releases.values()}
+    releases = [side if side in kinds else side.rpartition(":")[0] for side in sides]
+    if releases[0] == releases[1]:
+        return "" if sides[0] == sides[1] else "in"
+    is_installed = any(kinds.get(release) == "installed" for release in releases)
+    return "on" if is_installed else ""
+
+
+def changes_of(
+    numbering: Numbering, texts: Sequence[str], before: _Listed, after: _Listed
+) -> Changes:
+    """Return the changes from the specs of one side to those of the other."""
+    removed, added = _by_configuration(before, after), _by_configuration(after, before)
+    sides = before, after
+    counts = [Counter(configuration for configuration, _ in side.values()) for side in sides]
+    names = _versions(numbering, counts[0].keys() | counts[1].keys())
+    versions = [{names[key] for key in side} for side in counts]
+    packages = [{package for package, _ in side} for side in versions]
+    stacks = [{*chain.from_iterable({stacks for _, stacks in side.values()})} for side in sides]
+    amounts = {
+        key: Amount(counts[0][key] - lost, len(added.get(key, ())), lost)
+        for key in sorted(removed.keys() | added.keys())
+        for lost in (len(removed.get(key, ())),)
+    }
+    only_old, only_new = (sum(map(len, side.values())) for side in (removed, added))
+    return Changes(
+        numbering,
+        texts,
+        removed,
+        added,
+        amounts,
+        packages=delta_of(*packages),
+        # By package, the oldest first.
+        versions=delta_of(*versions, order=lambda version: (version[0], version_key(version[1]))),
+        stacks=delta_of(*stacks),
+        specs=Amount(len(before) - only_old, only_new, only_old),
+    )
+
+
+_Listed = Mapping[int, tuple[int, tuple[str, ...]]]
+"""Configuration and stacks of each spec."""
+
+
+def _versions(numbering: Numbering, keys: Iterable[int]) -> dict[int, tuple[str, str]]:
+    """Return the package and the version of configurations."""
+    by_configuration = {}
+    for lookups, sign, ids in numbering.parts(keys):
+        columns = ("package", "version")
+        package, version = (lookups.column("configurations", name) for name in columns)
+        lookups.learn({version[key] for key in ids}, set())
+        packages, versions = (lookups.words[name] for name in columns)
+        for key in ids:
+            by_configuration[sign * key] = packages[package[key]], versions[version[key]]
+    return by_configuration
+
+
+def listed_in(lookups: Lookups, side: Conditions, narrowing: Conditions) -> _Listed:
+    """Return the specs of a side, with their configurations and stacks."""
+    values: dict[str, Any] = {"package": None, "target": None}
+    for column, ids in column_ids(lookups, narrowing).items():
+        values[column] = json.dumps([*ids])
+    values |= {kind: asked((*side, *narrowing), kind) for kind in ("release", "stack")}
+    sets = lookups.stack_sets()
+    rows = select(lookups.conn, LISTED, **values)
+    return {spec: (key, sets[stacks]) for spec, key, stacks in rows}
+
+
+def _by_configuration(side: _Listed, other: _Listed) -> dict[int, set[int]]:
+    """Return the specs that only one side has, by their configurations."""
+    specs: dict[int, set[int]] = {}
+    for spec in side.keys() - other.keys():
+        specs.setdefault(side[spec][0], set()).add(spec)
+    return specs
+
+
+def delta_of(
+    old: Set[Any], new: Set[Any], *, order: Callable[[Any], Any] | None = None
+) -> Delta[Any]:
+    """Return what only the new side has, and what only the old side has, both sorted."""
+    added = sorted(new - old, key=order)
+    removed = sorted(old - new, key=order)
+    return Delta(tuple(added), tuple(removed))
+
+
+def _words(change: str, changed: ChangedConfiguration) -> dict[str, Any]:
+    """Return a configuration for JSON, with one count if only one side has it."""
+    specs = changed.specs
+    only = {"specs": specs.added + specs.removed} if change in Delta._fields else specs._asdict()
+    return changed.configuration._asdict() | only

@@ -1,0 +1,175 @@
+"""How many binaries of each release satisfy a spec."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from spack_cache_db.arguments import checked
+from spack_cache_db.query.answers.find import notes_on
+from spack_cache_db.query.conditions.conditions import (
+    Conditions,
+    asked,
+    without,
+)
+from spack_cache_db.query.match.question import question_of
+from spack_cache_db.query.match.selection import (
+    configuration_ids,
+)
+from spack_cache_db.query.names.scope import scope_of
+from spack_cache_db.query.open.lookups import Database, Lookups, opened
+from spack_cache_db.query.open.sql import IDS_AT_ONCE, json_pieces, select
+from spack_cache_db.query.rows import NotebookTable, Rows
+from spack_cache_db.query.stored.binary import (
+    IN_STACK,
+    specs_beginning,
+    specs_of_configurations,
+)
+from spack_cache_db.query.stored.presence import (
+    runs_of,
+)
+from spack_cache_db.spack.parser import parse_query
+
+# Only (release, spec) is a key of listings, and the specs of a configuration lie side by side.
+SHOWN = f"""
+SELECT releases.id, shown.spec, shown.configuration
+FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN release_specs AS shown
+  ON shown.release = releases.id
+  AND shown.spec BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')
+WHERE releases.id IN (SELECT value FROM json_each(:releases)) AND {IN_STACK.format("shown")}
+"""
+_COLUMNS = ("release", "date", "specs", "configurations", "added", "removed")
+Shown = dict[int, dict[int, int]]
+"""The specs of each release that satisfy a query, and the configuration of each; all by id."""
+
+
+class HistoryRow(NamedTuple):
+    """The answer to a query in one release.
+
+    Attributes:
+        release: its name.
+        date: the day of a snapshot, YYYY-MM-DD.
+        specs: how many specs satisfy the query.
+        configurations: how many configurations they have.
+        added: how many of the specs the release before does not have; all if there is none before.
+        removed: how many specs of the release before are no longer there.
+        before: the release before: see `releases.releases_before`.
+        churn: removed binaries as a share of those of the release before; None if it had none.
+    """
+
+    release: str
+    date: str | None
+    specs: int
+    configurations: int
+    added: int
+    removed: int
+    before: str | None
+    churn: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what `history --json` prints of a release."""
+        return {name: getattr(self, name) for name in _COLUMNS}
+
+
+@dataclass(frozen=True, slots=True)
+class History(NotebookTable):
+    """The answer to a query in every release.
+
+    Attributes:
+        query: the spec, as given.
+        releases: a row for each release of the database, oldest first: snapshots by date, then
+            releases by number, then branches.
+        notes: how the query was read, and what the answer leaves out.
+    """
+
+    query: str
+    releases: tuple[HistoryRow, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def present(self) -> tuple[HistoryRow, ...]:
+        """The releases that have a spec."""
+        return tuple(row for row in self.releases if row.specs)
+
+    @property
+    def rows(self) -> Rows:
+        """The rows that `history --json` and `history --csv` print."""
+        return Rows(_COLUMNS, self.as_dict())
+
+    def as_dict(self) -> list[dict[str, Any]]:
+        """Return the list that `history --json` prints."""
+        return [row.as_dict() for row in self.releases]
+
+    @property
+    def first_seen(self) -> str | None:
+        """The day of the first snapshot that has a spec."""
+        return min((row.date for row in self.present if row.date), default=None)
+
+    @property
+    def last_seen(self) -> str | None:
+        """The day of the last snapshot that has one."""
+        return max((row.date for row in self.present if row.date), default=None)
+
+
+@checked
+def history(
+    db: Database, spec: str, *, stack: str | None = None, host: str | None = None
+) -> History:
+    """Return how many specs of each release in a database satisfy a spec, and what changed.
+
+    Args:
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        spec: in Spack's syntax, such as `hdf5@1.14: +mpi`; `*` is any package.
+        stack: only specs in this stack.
+        host: only specs that run on a machine of this CPU target, such as `zen3`.
+
+    Raises:
+        ArgumentError: an argument has a wrong type.
+        QuerySyntaxError: the text is not a spec; its text has a caret under the place.
+        UnsupportedQuery: the database cannot answer the query; its text says why.
+        UnknownNameError: the database has no such stack, archspec no such host.
+        DatabaseError: the database was not made by this builder.
+    """
+    parsed = parse_query(spec)
+    with opened(db) as lookups:
+        scope = scope_of(lookups, stack=stack, host=host)
+        question = question_of(lookups, parsed, scope)
+        answer = history_of(lookups, spec, shown_specs(lookups, question.conditions))
+        return replace(answer, notes=notes_on(lookups, question))
+
+
+def history_of(lookups: Lookups, query: str, specs: Shown) -> History:
+    """Return the history of the specs that satisfy a query."""
+    rows = []
+    for key, release in reversed(lookups.releases.items()):
+        now, older = specs[key], lookups.before(release)
+        was = specs[older.id] if older else {}
+        common = len(now.keys() & was.keys())
+        counts = len(now), len({*now.values()}), len(now) - common, len(was) - common
+        churn = 1 - common / len(was) if was else None
+        before = older.name if older else None
+        rows.append(HistoryRow(release.name, release.date, *counts, before, churn))
+    return History(query, tuple(rows))
+
+
+def shown_specs(
+    lookups: Lookups, conditions: Conditions, releases: Iterable[int] | None = None
+) -> Shown:
+    """Return the matching binaries of each release; release conditions are ignored."""
+    keys = lookups.releases if releases is None else releases
+    specs_of_release: Shown = {release: {} for release in keys}
+    places = {"stack": asked(conditions, "stack"), "releases": json.dumps([*specs_of_release])}
+    every = without(conditions, "release", "stack")
+    # Configurations without a binary today are part of the history.
+    configurations = configuration_ids(lookups, every, every=True)
+    specs: Set[int] = specs_of_configurations(lookups.conn, configurations)
+    if (prefix := asked(every, "hash")) is not None:
+        specs &= specs_beginning(lookups.conn, prefix).keys()
+    if (verdict := asked(every, "specs")) is not None:
+        specs &= verdict.holds
+    for runs in json_pieces(runs_of(sorted(specs)), IDS_AT_ONCE // 4):
+        for release, spec, configuration in select(lookups.conn, SHOWN, runs=runs, **places):
+            specs_of_release[release][spec] = configuration
+    return specs_of_release

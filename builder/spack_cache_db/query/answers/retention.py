@@ -1,0 +1,320 @@
+"""Selects the binaries of a mirror that rules keep, with their run-time dependencies."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import asdict, dataclass
+from datetime import date, timedelta
+from typing import Any, NamedTuple
+
+from spack_cache_db.arguments import checked, texts
+from spack_cache_db.bounded_files import AnyPath, checked_file
+from spack_cache_db.environment_files import read_environment_file
+from spack_cache_db.errors import ArgumentError
+from spack_cache_db.query.answers.cover import cover_environment
+from spack_cache_db.query.answers.covered import Cover, CoveredSpec
+from spack_cache_db.query.conditions.conditions import Conditions, asked
+from spack_cache_db.query.names.known import known_names
+from spack_cache_db.query.names.scope import scope_of
+from spack_cache_db.query.open.lookups import Database, Lookups, opened
+from spack_cache_db.query.open.sql import select, select_in
+from spack_cache_db.query.rows import Rows
+from spack_cache_db.query.stored.binary import IN_STACK
+from spack_cache_db.query.stored.closure import closures
+from spack_cache_db.query.stored.graph import externals, read_nodes, read_run_time
+from spack_cache_db.spack.versions import preference
+
+HASH_LENGTH = 7
+"""Characters of a hash in a sentence."""
+
+MOST_NAMED = 3
+"""Number of releases that a sentence lists."""
+
+WITH_HASHES = "SELECT id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))"
+LISTED = f"""
+SELECT spec, max(CASE
+  WHEN trim(size, '0123456789') = '' AND length(size) BETWEEN 1 AND 18 THEN CAST(size AS INTEGER)
+END)
+FROM listings JOIN specs ON specs.id = listings.spec
+WHERE (release = :release OR (:release IS NULL AND NOT specs.is_gone))
+  AND {IN_STACK.format("listings")}
+  AND (:releases IS NULL OR release IN (SELECT value FROM json_each(:releases)))
+GROUP BY spec
+"""
+# The releases that list a hash, those with mirrors of today first.
+PLACES = """
+SELECT hash, packages.name, versions.name, releases.name
+FROM specs
+JOIN configurations ON configurations.id = specs.configuration
+JOIN packages ON packages.id = configurations.package
+JOIN versions ON versions.id = configurations.version
+LEFT JOIN listings ON listings.spec = specs.id
+LEFT JOIN releases ON releases.id = listings.release
+WHERE hash IN (SELECT value FROM json_each(:hashes))
+ORDER BY hash, releases.is_copy, releases.position
+"""
+# Spack installs a spliced spec from the binary of its build spec (Spack 1.2, `installer.py`).
+BUILD_SPECS = """
+SELECT DISTINCT build_spec FROM splices WHERE spec IN (SELECT value FROM json_each(:ids))
+"""
+
+
+class RetainedBinary(NamedTuple):
+    """A binary of a mirror; `reason` is the first rule that keeps it, None if it can be pruned."""
+
+    hash: str
+    package: str
+    version: str
+    reason: str | None
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """The binaries of a mirror, by whether a rule keeps them.
+
+    Attributes:
+        binaries: all binaries, those of `prune` first, by package and version.
+        keep: the hashes that a rule keeps, or that a kept binary needs at run time, sorted.
+        prune: the other hashes, sorted.
+        missing: the hashes without a binary that are locked, or needed at run time, sorted.
+        incomplete: the binaries that a rule keeps and that lack a dependency, with what they lack,
+            by package; Spack builds what is missing, or refuses the binary.
+        unmet: the specs that neither a hash of `keep` nor an external satisfies, in order.
+        notes: the parts of the environments that were ignored, with reasons.
+        freed_bytes: the total size of the binaries of `prune` whose size is known.
+        unknown_sizes: the number of binaries of `prune` without a known size.
+    """
+
+    binaries: tuple[RetainedBinary, ...]
+    keep: tuple[str, ...]
+    prune: tuple[str, ...]
+    missing: tuple[str, ...]
+    unmet: tuple[str, ...]
+    notes: tuple[str, ...]
+    freed_bytes: int
+    unknown_sizes: int
+    incomplete: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the lists and numbers as an object of JSON, without `binaries`."""
+        return {name: value for name, value in asdict(self).items() if name != "binaries"}
+
+    @property
+    def rows(self) -> Rows:
+        """The binaries, as `retention --csv` prints them."""
+        return Rows(RetainedBinary._fields, [binary._asdict() for binary in self.binaries])
+
+
+@checked
+def retention(
+    db: Database,
+    environments: Iterable[AnyPath] = (),
+    *,
+    release: str | None = None,
+    stack: str | None = None,
+    newest: int | None = None,
+    newer_than: str | int | None = None,
+    keep_stacks: Iterable[str] = (),
+) -> Retention:
+    """Return the binaries that a mirror must keep, and those that can be pruned.
+
+    Every node of a `spack.lock` is kept. For a `spack.yaml` or a list, the binary that `cover`
+    returns for each spec is kept. If the database has dependencies, the run-time dependencies of
+    kept binaries are kept too. A binary is kept if any rule applies.
+
+    Do not prune while `unmet` has specs: their binaries may be in `prune`.
+
+    Args:
+        db: a database made by `build`, as text or `Path`, or a `Cache` or connection to one.
+        environments: the paths of environments.
+        release: the mirror's release, if the database has others.
+        stack: the mirror's stack.
+        newest: keep the binaries of this number of newest versions of each package.
+        newer_than: keep the binaries of snapshots since this day (`2026-11-25`), or since this
+            number of days before the newest snapshot, and of all releases without a date.
+        keep_stacks: keep the binaries in these stacks.
+
+    Raises:
+        ArgumentError: no rule is given, a path, a number or a day is not one, or the release is
+            needed and missing.
+        UnreadableEnvironment: an environment cannot be read.
+        UnknownNameError: the database has no such release or stack.
+        DatabaseError: the database was not made by this builder.
+    """
+    paths = [checked_file("environments", path) for path in environments]
+    stacks = texts("keep_stacks", keep_stacks)
+    if not (paths or stacks) and newest is None and newer_than is None:
+        rules = "environments, newest, newer_than and keep_stacks"
+        raise ArgumentError(f"no rule keeps a binary: give one or more of {rules}")
+    with opened(db) as lookups:
+        names = known_names(lookups)
+        found = [read_environment_file(path, known=names) for path in paths]
+        scope = scope_of(lookups, release=release, stack=stack)
+        covers = [cover_environment(lookups, environment, scope) for environment in found]
+        return retained(lookups, covers, scope, newest, newer_than, stacks)
+
+
+def retained(
+    lookups: Lookups,
+    covers: Sequence[Cover],
+    scope: Conditions,
+    newest: int | None = None,
+    newer_than: str | int | None = None,
+    keep_stacks: Iterable[str] = (),
+) -> Retention:
+    """Return the binaries that the answers for environments, and rules, keep (see `retention`)."""
+    release, stack = (asked(scope, kind) for kind in ("release", "stack"))
+    if release is None and lookups.trees() and not lookups.is_installed:
+        raise ArgumentError(
+            "this database has installed trees beside build caches, and a spec that is installed "
+            "keeps no binary of a mirror: give the mirror's release (--release, or release=)"
+        )
+    conn, answers = lookups.conn, [answer for cover in covers for answer in cover.specs]
+    scope_values: dict[str, Any] = {"release": release, "stack": stack, "releases": None}
+    provided = externals(lookups)
+    sizes = {key: size for key, size in select(conn, LISTED, **scope_values) if key not in provided}
+    hashes_named = {
+        answer.hash for answer in answers if answer.hash and answer.status != "external"
+    }
+    locked = select(conn, WITH_HASHES, hashes=json.dumps(sorted(hashes_named)))
+    reasons = {key: "environment" for (key,) in locked}
+
+    def keep(reason: str, specs: Iterable[int]) -> None:
+        reasons.update({key: reason for key in specs if key in sizes and key not in reasons})
+
+    for name in keep_stacks:
+        values = scope_values | {"stack": asked(scope_of(lookups, stack=name), "stack")}
+        keep("stack", (key for key, _ in select(conn, LISTED, **values)))
+    if newer_than is not None:
+        since = _first_day(lookups, newer_than)
+        recent = [key for key, row in lookups.releases.items() if (row.date or since) >= since]
+        values = scope_values | {"releases": json.dumps(recent)}
+        keep("snapshot", (key for key, _ in select(conn, LISTED, **values)))
+    if newest is not None:
+        keep("newest", _of_newest(lookups, sizes, newest))
+    ruled = list(reasons)
+    needed = {*read_run_time(lookups, reasons).edges}
+    needed |= {key for (key,) in select_in(conn, BUILD_SPECS, needed)}
+    reasons = dict.fromkeys(needed, "needed") | reasons
+    nodes = read_nodes(conn, {*sizes, *reasons})
+    missing = hashes_named - {nodes[key].hash for key in sizes}
+    missing |= {
+        nodes[key].hash for key in reasons if key not in sizes and nodes[key].kind != "external"
+    }
+    binaries = [
+        RetainedBinary(node.hash, node.package, node.version, reasons.get(key), sizes[key])
+        for key, node in sorted(nodes.items(), key=lambda pair: (pair[0] in reasons, pair[1][1:3]))
+        if key in sizes
+    ]
+    hashes = {binary.hash for binary in binaries if binary.reason}
+    pruned = [binary for binary in binaries if not binary.reason]
+    unmet = [answer.title for answer in answers if not is_met(answer, hashes)]
+    return Retention(
+        tuple(binaries),
+        keep=tuple(sorted(hashes)),
+        prune=tuple(sorted(binary.hash for binary in pruned)),
+        missing=tuple(sorted(missing)),
+        unmet=(*unmet, *(line for cover in covers for line in cover.others)),
+        notes=tuple(dict.fromkeys(note for cover in covers for note in cover.notes)),
+        freed_bytes=sum(binary.size or 0 for binary in pruned),
+        unknown_sizes=sum(binary.size is None for binary in pruned),
+        # Nothing is incomplete if nothing is missing.
+        incomplete=_incomplete(lookups, ruled, release) if missing else (),
+    )
+
+
+def _incomplete(lookups: Lookups, specs: Iterable[int], release: int | None) -> tuple[str, ...]:
+    """Return the listed binaries among specs whose closure has a missing member, in words."""
+    texts_of_binaries = []
+    for closure in closures(lookups, specs, release).values():
+        if not closure.is_listed or not closure.missing:
+            continue
+        names = [f"{member.package}@{member.version}" for member in closure.missing[:MOST_NAMED]]
+        more = len(closure.missing) - len(names)
+        lacks = ", ".join(names) + (f" and {more:,} more" if more else "")
+        binary = closure.binary
+        name = f"{binary.package}@{binary.version}/{binary.hash[:HASH_LENGTH]}"
+        texts_of_binaries.append(f"{name} lacks {lacks}")
+    return tuple(sorted(texts_of_binaries))
+
+
+def _of_newest(lookups: Lookups, specs: Iterable[int], count: int) -> Iterator[int]:
+    """Yield the specs of the newest versions of each package."""
+    configuration = lookups.column("specs", "configuration")
+    package, version = (lookups.column("configurations", name) for name in ("package", "version"))
+    specs_of: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for spec in specs:
+        key = configuration[spec]
+        specs_of[package[key]][version[key]].append(spec)
+    lookups.learn({key for versions in specs_of.values() for key in versions}, set())
+    names = lookups.words["version"]
+    for versions in specs_of.values():
+        for key in sorted(versions, key=lambda key: preference(names[key]))[-count:]:
+            yield from versions[key]
+
+
+def _first_day(lookups: Lookups, newer_than: str | int) -> str:
+    """Return the first day of the snapshots that are kept."""
+    days = [release.date for release in lookups.releases.values() if release.date]
+    try:
+        if isinstance(newer_than, str):
+            return date.fromisoformat(newer_than).isoformat()
+        if days:
+            return (date.fromisoformat(max(days)) - timedelta(newer_than)).isoformat()
+        expected = "a day such as 2026-11-25: the database has no snapshot to count days from"
+    except (ValueError, OverflowError):
+        expected = "a day such as 2026-11-25, or days before the newest snapshot"
+    raise ArgumentError(f"newer_than is {newer_than!r}, expected {expected}")
+
+
+def missing_texts(lookups: Lookups, hashes: Iterable[str], scope: Conditions) -> list[str]:
+    """Return a sentence for each needed hash without a binary: its package, and where it is."""
+    wanted = sorted(hashes)
+    packages: dict[str, str] = {}
+    releases: dict[str, list[str]] = defaultdict(list)
+    for dag_hash, package, version, release in select(
+        lookups.conn, PLACES, hashes=json.dumps(wanted)
+    ):
+        packages[dag_hash] = f"{package}@{version}"
+        if release is not None:
+            releases[dag_hash].append(release)
+    lacking = _lacking(lookups, scope)
+    texts = []
+    for dag_hash in wanted:
+        name = f"{packages.get(dag_hash)}/{dag_hash[:HASH_LENGTH]}"
+        if dag_hash not in packages:
+            text = f"no binary in this database has the hash {dag_hash}, which is needed"
+        elif not releases[dag_hash]:
+            text = f"{name} is needed, and no release of this database has its binary"
+        else:
+            text = f"{name} is needed, and {lacking}: it is in {_named(releases[dag_hash])}"
+        texts.append(text)
+    return texts
+
+
+def _lacking(lookups: Lookups, scope: Conditions) -> str:
+    """Return who does not have a binary that others have."""
+    release = asked(scope, "release")
+    stack = asked(scope, "stack")
+    places = []
+    if stack is not None:
+        places.append(f"the stack {lookups.stacks[stack].name}")
+    if release is not None:
+        places.append(f"the release {lookups.releases[release].name}")
+    return f"{' of '.join(places)} does not have it" if places else "the mirror has lost it"
+
+
+def _named(releases: Sequence[str]) -> str:
+    """Return the first names of releases, and the number of others."""
+    names = ", ".join(releases[:MOST_NAMED])
+    more = len(releases) - MOST_NAMED
+    return f"{names} and {more:,} more" if more > 0 else names
+
+
+def is_met(answer: CoveredSpec, kept_hashes: Set[str]) -> bool:
+    """Return whether a kept hash or an external satisfies the spec of an answer."""
+    is_external = answer.external != "" or answer.status == "external"
+    return is_external or answer.hash in kept_hashes

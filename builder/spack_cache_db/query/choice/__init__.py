@@ -1,0 +1,1 @@
+"""Chooses a binary: the one to propose, and those that Spack reuses."""

@@ -1,0 +1,173 @@
+"""Reads from a database the sets of specs that decide what Spack's solver takes (`reuse`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+
+from spack_cache_db.environments.reuse_rules import (
+    DeclaredExternal,
+    ReuseRules,
+    ReuseSource,
+    SpecFilter,
+)
+from spack_cache_db.query.choice.reuse import (
+    AppliedFilter,
+    Compiler,
+    FilteredMirror,
+    KnownExternal,
+    MemberFacts,
+    NamedVerdict,
+    Pool,
+    PoolSource,
+)
+from spack_cache_db.query.conditions.conditions import Verdict
+from spack_cache_db.query.conditions.pages import UnsupportedQuery
+from spack_cache_db.query.match.question import read_query, respelled
+from spack_cache_db.query.match.records import SpecRecords
+from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.open.sql import select, select_ids
+from spack_cache_db.query.stored import graph
+from spack_cache_db.query.stored.binary import ids_of_hashes
+from spack_cache_db.query.stored.closure import Closure
+from spack_cache_db.query.stored.mirrors import listing_mirrors
+from spack_cache_db.spack.facts import LANGUAGES
+from spack_cache_db.spack.printing import spec_text
+from spack_cache_db.spack.queries import SpecQuery
+
+# Several indexes may have a record of a spec; one of Spack 1.0 is enough.
+BEFORE_1_0 = """
+SELECT records.spec FROM records JOIN nodes ON nodes.id = records.node
+GROUP BY records.spec HAVING min(nodes.is_before_1_0)
+"""
+NEWER = """
+SELECT EXISTS (SELECT 1 FROM records JOIN nodes ON nodes.id = records.node
+  WHERE NOT nodes.is_before_1_0)
+"""
+DEVELOPED = """
+SELECT specs.id FROM variants
+JOIN variant_set_members ON variant_set_members.variant = variants.id
+JOIN configurations ON configurations.variants = variant_set_members.variant_set
+JOIN specs ON specs.configuration = configurations.id
+WHERE variants.name = 'dev_path'
+"""
+WRAPPERS = """
+SELECT specs.id FROM packages
+JOIN configurations ON configurations.package = packages.id
+JOIN specs ON specs.configuration = configurations.id
+WHERE packages.name = 'compiler-wrapper'
+"""
+INSTALLED_SPECS = """
+SELECT listings.spec FROM releases JOIN listings ON listings.release = releases.id
+WHERE releases.kind = 'installed'
+"""
+SPECS_OF_MIRRORS = """
+SELECT listings.spec FROM releases JOIN listings ON listings.release = releases.id
+WHERE releases.kind <> 'installed'
+"""
+
+
+def read_pool(records: SpecRecords, rules: ReuseRules) -> Pool:
+    """Return what the solver takes from a database, under the rules of an environment."""
+    lookups = records.lookups
+    before_1_0 = _cached(lookups, BEFORE_1_0)
+    is_old = bool(before_1_0) and not lookups.once(NEWER, lambda: _has_newer(lookups))
+    externals: dict[str, tuple[KnownExternal, ...]] = {}
+    for package, declared in rules.externals.items():
+        externals[package] = tuple(_external(records, external) for external in declared)
+    mirrors = [
+        FilteredMirror(mirror.name, mirror.url, _selection(records, mirror.filter))
+        for mirror in rules.mirrors
+    ]
+    return Pool(
+        before_1_0=before_1_0,
+        developed=_cached(lookups, DEVELOPED),
+        wrappers=_cached(lookups, WRAPPERS),
+        is_old=is_old,
+        sources=tuple(_source(records, source) for source in rules.sources),
+        reuses_roots=rules.reuses_roots,
+        setting=rules.setting,
+        externals=externals,
+        allowed_to_mix=rules.allowed_to_mix,
+        mirrors=tuple(mirrors),
+    )
+
+
+def _cached(lookups: Lookups, sql: str) -> frozenset[int]:
+    """Return the ids that a statement without parameters selects, read once for a database."""
+    return lookups.once(sql, lambda: select_ids(lookups.conn, sql))
+
+
+def _has_newer(lookups: Lookups) -> bool:
+    ((has_newer,),) = select(lookups.conn, NEWER)
+    return bool(has_newer)
+
+
+def _source(records: SpecRecords, source: ReuseSource) -> PoolSource:
+    """Return a source with the specs of the database that are in it; see `PoolSource.specs`."""
+    lookups = records.lookups
+    specs: Set[int] | None = None
+    if source.kind == "local":
+        specs = _cached(lookups, INSTALLED_SPECS)
+    elif source.kind == "buildcache" and lookups.trees():
+        specs = _cached(lookups, SPECS_OF_MIRRORS)
+    elif source.kind == "environment" and source.hashes is not None:
+        ids = ids_of_hashes(lookups.conn, sorted(source.hashes))
+        specs = frozenset(ids.values())
+    return PoolSource(source.kind, _selection(records, source.filter), specs)
+
+
+def _selection(records: SpecRecords, spec_filter: SpecFilter) -> AppliedFilter:
+    return AppliedFilter(
+        tuple(_satisfying(records, query) for query in spec_filter.include),
+        tuple(_satisfying(records, query) for query in spec_filter.exclude),
+    )
+
+
+def _external(records: SpecRecords, external: DeclaredExternal) -> KnownExternal:
+    specs = _satisfying(records, external.written).verdict.holds
+    return KnownExternal(spec_text(external.written), external.prefix, external.modules, specs)
+
+
+def _satisfying(records: SpecRecords, query: SpecQuery) -> NamedVerdict:
+    """Return the specs that satisfy a spec; all are unknown if the database cannot answer it."""
+    text = spec_text(query)
+    try:
+        spelled, _ = respelled(records.lookups, query)
+        verdict = records.satisfying(read_query(records, spelled).conditions)
+    except UnsupportedQuery:
+        verdict = Verdict(frozenset(), records.every)
+    return NamedVerdict(text, verdict)
+
+
+def member_facts(lookups: Lookups, pool: Pool, closures: Iterable[Closure]) -> MemberFacts:
+    """Return what the rules of a pool need beside closures."""
+    members = {member.spec for closure in closures for member in closure.binaries}
+    listed = listing_mirrors(lookups, members) if pool.mirrors else {}
+    compilers = _compilers(lookups, members) if pool.allowed_to_mix is not None else {}
+    return MemberFacts(listed, compilers)
+
+
+def _compilers(lookups: Lookups, specs: Iterable[int]) -> Mapping[int, Mapping[str, Compiler]]:
+    """Return the compilers of specs by language: the dependencies that provide a language."""
+    edges_of_spec = graph.Dependencies(lookups.conn).edges(specs)
+    # The ids of compilers, by spec and language.
+    ids_of_spec: dict[int, dict[str, int]] = {}
+    for spec, edges in edges_of_spec.items():
+        ids_of_spec[spec] = dict(_languages(edges))
+    # Their names, which are read together.
+    ids = {compiler for of_spec in ids_of_spec.values() for compiler in of_spec.values()}
+    compilers = {}
+    for compiler, node in graph.read_nodes(lookups.conn, ids).items():
+        compilers[compiler] = Compiler(compiler, f"{node.package}@{node.version}")
+    by_language: dict[int, Mapping[str, Compiler]] = {}
+    for spec, of_spec in ids_of_spec.items():
+        by_language[spec] = {language: compilers[key] for language, key in of_spec.items()}
+    return by_language
+
+
+def _languages(edges: Iterable[graph.Edge]) -> Iterator[tuple[str, int]]:
+    """Yield the languages that edges provide, with the id of the compiler."""
+    for edge in edges:
+        for virtual in edge.virtuals:
+            if virtual in LANGUAGES:
+                yield virtual, edge.dependency

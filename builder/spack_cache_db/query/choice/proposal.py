@@ -1,0 +1,345 @@
+"""Chooses the build to propose among the matches of a question (see `proposal_rule`)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import NamedTuple
+
+from spack_cache_db.model import INSTALLED
+from spack_cache_db.query.choice.rule import (
+    BEST,
+    Facts,
+    Proposal,
+    Reason,
+    Standing,
+    Uses,
+    choose,
+    criteria_of,
+    in_order,
+    options_in_order,
+    proposal_of,
+)
+from spack_cache_db.query.conditions.conditions import Conditions, Word, asked, only
+from spack_cache_db.query.match.selection import (
+    Candidate,
+    ResultSet,
+    candidates_by_id,
+    chosen_machine,
+)
+from spack_cache_db.query.names.spellings import package_counts
+from spack_cache_db.query.open.lookups import Lookups, has_records
+from spack_cache_db.query.open.sql import select, select_ids
+from spack_cache_db.query.stored.binary import Spec, specs_in_scope
+from spack_cache_db.query.stored.closure import Closure, closures
+from spack_cache_db.spack.normal_forms import readable_variant
+from spack_cache_db.spack.queries import VariantConstraint
+
+_USES = """
+SELECT facet, value, release IS NOT NULL, package_count FROM facet_values
+WHERE (release IS NULL OR release = :release) AND facet <> 'stack'
+"""
+_OPTION_USES = """
+SELECT variants, sum(spec_count) FROM configurations WHERE version = :version GROUP BY variants
+"""
+_LATEST = "SELECT latest_version FROM known_packages WHERE name = :name"
+_DEPRECATED = "SELECT version FROM known_versions WHERE package = :name AND deprecated"
+_DEFAULTS = "SELECT name, default_value FROM known_variants WHERE package = :name"
+_INSTALLED = """
+SELECT specs.id, specs.configuration, max(installations.explicit IS 1)
+FROM installations JOIN specs ON specs.hash = installations.hash
+WHERE :release IS NULL OR installations.release = :release GROUP BY specs.id
+"""
+_CURRENT = """
+SELECT id FROM specs WHERE is_current AND id IN (SELECT value FROM json_each(:ids))
+"""
+_CURRENT_CONFIGURATIONS = """
+SELECT DISTINCT configuration FROM specs
+WHERE is_current AND configuration IN (SELECT value FROM json_each(:ids))
+"""
+_GONE = "SELECT id FROM specs WHERE is_gone AND id IN (SELECT value FROM json_each(:ids))"
+
+
+def propose(lookups: Lookups, rows: Sequence[Candidate], conditions: Conditions) -> Proposal | None:
+    """Return the build to propose among matches; None if no release of the question lists one.
+
+    Args:
+        lookups: the database.
+        rows: the configurations that match, in any order, of one or several packages.
+        conditions: those of the question; conditions on specs decide which binaries count.
+    """
+    release = asked(conditions, "release")
+    installed = _installed(lookups, release)
+    facts = read_facts(lookups, rows, conditions)
+    criteria = criteria_of(facts)
+
+    def specs_of(group: Sequence[Candidate]) -> Mapping[int, Sequence[Spec]]:
+        specs = specs_in_scope(lookups.conn, [row.id for row in group], conditions)
+        present = _without_gone(lookups, specs)
+        return {key: installed.best_of(of_row) for key, of_row in present.items()}
+
+    # The first match is usually the answer.
+    options = options_in_order(in_order(rows, criteria), specs_of)
+    first = next(options, None)
+    if first is None:
+        return None
+    options = chain((first,), options)
+
+    # If only snapshots list it, matches that a branch or a release lists come first.
+    steps_before: tuple[Reason, ...] = ()
+    only_snapshots = release is None and not _current(lookups, [first.spec.id], installed)
+    if only_snapshots:
+        current_rows = _current_rows(lookups, rows)
+        if current_rows:
+            only_snapshots = False
+            steps_before = (Reason.CURRENT,)
+            options = options_in_order(in_order(current_rows, criteria), specs_of)
+
+    def standings_of(specs: Sequence[Spec]) -> Mapping[int, Standing]:
+        ids = [spec.id for spec in specs]
+        # In one release, or if there are only snapshots, no match is more current than another.
+        current: Set[int] = frozenset(ids)
+        if release is None and not only_snapshots:
+            current = _current(lookups, ids, installed)
+        return _standings(lookups, ids, installed, current, release)
+
+    choice = choose(options, standings_of)
+    if choice is None:
+        return None
+    proposal = proposal_of(choice, rows, facts, criteria, steps_before)
+    if only_snapshots:
+        return replace(proposal, is_current=False)
+    return proposal
+
+
+def _current(lookups: Lookups, specs: Sequence[int], installed: _InstalledSpecs) -> Set[int]:
+    """Return the specs that a branch, a release or an installation lists."""
+    installed_specs = {spec for spec in specs if spec in installed.specs}
+    return installed_specs | select_ids(lookups.conn, _CURRENT, specs)
+
+
+def _current_rows(lookups: Lookups, rows: Sequence[Candidate]) -> Sequence[Candidate]:
+    """Return the rows with a spec that a branch or a release lists."""
+    ids = [row.id for row in rows]
+    current = select_ids(lookups.conn, _CURRENT_CONFIGURATIONS, ids)
+    return [row for row in rows if row.id in current]
+
+
+def _without_gone(
+    lookups: Lookups, specs: Mapping[int, Sequence[Spec]]
+) -> Mapping[int, Sequence[Spec]]:
+    """Return the specs that a mirror or an installation still has, by configuration."""
+    ids = [spec.id for of_configuration in specs.values() for spec in of_configuration]
+    gone = select_ids(lookups.conn, _GONE, ids)
+    if not gone:
+        return specs
+    present = {}
+    for configuration, of_configuration in specs.items():
+        left = [spec for spec in of_configuration if spec.id not in gone]
+        if left:
+            present[configuration] = left
+    return present
+
+
+def propose_among(lookups: Lookups, results: ResultSet) -> Proposal | None:
+    """Return the build to propose among the configurations of an answer; see `propose`."""
+    narrowed = _Narrowed(results.ids)
+    if not isinstance(asked(results.conditions, "package"), Word):
+        narrowed = _of_one_package(lookups, results)
+    rows = candidates_by_id(lookups, narrowed.ids)
+    proposal = propose(lookups, rows, results.conditions)
+    if proposal is None:
+        return None
+    decided = dict.fromkeys((*narrowed.reasons, *proposal.decided))
+    return replace(proposal, decided=tuple(decided))
+
+
+class _Narrowed(NamedTuple):
+    """Configurations that are left after steps of the rule that excluded others."""
+
+    ids: Sequence[int]
+    reasons: tuple[Reason, ...] = ()
+
+
+def _of_one_package(lookups: Lookups, results: ResultSet) -> _Narrowed:
+    """Return the configurations of an answer that the steps on packages leave.
+
+    An answer may have all configurations of a database, too many to be compared one by one.
+    """
+    ids: Sequence[int] = results.ids
+    reasons = []
+
+    # Installed specs come first.
+    installed = _installed(lookups, asked(results.conditions, "release"))
+    with_installed = [key for key in ids if key in installed.configurations]
+    if with_installed and len(with_installed) < len(ids):
+        ids = with_installed
+        reasons.append(Reason.INSTALLED)
+
+    # Installed specs of several packages stay together: `propose` compares them.
+    package_of = lookups.column("configurations", "package")
+    packages = {package_of[key] for key in ids}
+    if with_installed or len(packages) < 2:
+        return _Narrowed(ids, tuple(reasons))
+
+    # The package with most binaries is left.
+    counts = package_counts(lookups)
+    names = lookups.words["package"]
+    largest = max(packages, key=lambda package: (counts.get(names[package], 0), names[package]))
+    ids = [key for key in ids if package_of[key] == largest]
+    return _Narrowed(ids, (*reasons, Reason.PACKAGE))
+
+
+def read_facts(lookups: Lookups, rows: Sequence[Candidate], conditions: Conditions) -> Facts:
+    """Return what the rule knows about matches, most of it cached with the database."""
+    conn = lookups.conn
+    release = asked(conditions, "release")
+    packages = {row.key("package") for row in rows}
+    recipe = _Recipe()
+    if len(packages) == 1:
+        (package,) = packages
+        name = lookups.words["package"][package]
+        recipe = lookups.once(("recipe", name), lambda: _read_recipe(conn, name))
+
+    def option_uses(version: int) -> Mapping[int, int]:
+        key = ("option uses", version)
+        return lookups.once(key, lambda: dict(select(conn, _OPTION_USES, version=version)))
+
+    release_of_uses = _first_release(lookups) if release is None else release
+    return Facts(
+        words=lookups.words,
+        families=lookups.families,
+        uses=lookups.once(("uses", release_of_uses), lambda: _read_uses(lookups, release_of_uses)),
+        option_uses=option_uses,
+        package_counts=package_counts(lookups) if len(packages) > 1 else {},
+        host=chosen_machine(conditions),
+        latest=recipe.latest,
+        deprecated=recipe.deprecated,
+        defaults=recipe.defaults,
+        asked=_asked_variants(conditions),
+        installed=_installed(lookups, release).configurations,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Recipe:
+    """The facts of package data about a package; see `Facts`."""
+
+    latest: str | None = None
+    deprecated: frozenset[str] = frozenset()
+    defaults: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def _read_recipe(conn: sqlite3.Connection, name: str) -> _Recipe:
+    latest = [version for (version,) in select(conn, _LATEST, name=name)]
+    deprecated = [version for (version,) in select(conn, _DEPRECATED, name=name)]
+    defaults = {}
+    for variant, value in select(conn, _DEFAULTS, name=name):
+        defaults[variant] = tuple(sorted(value.split(",")))
+    return _Recipe(latest[0] if latest else None, frozenset(deprecated), defaults)
+
+
+def _first_release(lookups: Lookups) -> int | None:
+    """Return the first release that is not an installation; None if there is none."""
+    for release in lookups.releases.values():
+        if release.kind != INSTALLED:
+            return release.id
+    return None
+
+
+def _read_uses(lookups: Lookups, release: int | None) -> Mapping[str, Mapping[str, Uses]]:
+    """Return how many packages use the words of each facet; see `Facts`."""
+    uses: dict[str, dict[str, Uses]] = defaultdict(dict)
+    for facet, value, is_in_release, count in select(lookups.conn, _USES, release=release):
+        # A compiler counts by its commonest version, and a family by its commonest target: most
+        # packages have several, so sums would count packages twice.
+        name = value
+        if facet == "compiler":
+            name = value.partition("@")[0]
+        elif facet == "target":
+            facet = "family"
+            name = lookups.families.get(value, value)
+        before = uses[facet].get(name, Uses())
+        if is_in_release:
+            after = before._replace(in_release=max(before.in_release, count))
+        else:
+            after = before._replace(anywhere=max(before.anywhere, count))
+        uses[facet][name] = after
+    return uses
+
+
+def _asked_variants(conditions: Conditions) -> frozenset[str]:
+    """Return the names of the variants that conditions are on."""
+    names = set()
+    for condition in only(conditions, "variant"):
+        # A filter of the site has the text of a variant, which is not parsed.
+        if isinstance(condition.asked, VariantConstraint):
+            names.add(condition.asked.name)
+            continue
+        variant = readable_variant(condition.text)
+        if variant is not None:
+            names.add(variant.name)
+    return frozenset(names)
+
+
+@dataclass(frozen=True, slots=True)
+class _InstalledSpecs:
+    """Installed specs and their configurations, by id: 2 for an explicit one, otherwise 1."""
+
+    specs: Mapping[int, int]
+    configurations: Mapping[int, int]
+
+    def best_of(self, specs: Sequence[Spec]) -> Sequence[Spec]:
+        """Return the specs that were installed explicitly, or else installed, or else all."""
+        best = max(self.specs.get(spec.id, 0) for spec in specs)
+        return [spec for spec in specs if self.specs.get(spec.id, 0) == best]
+
+
+_NONE_INSTALLED = _InstalledSpecs({}, {})
+
+
+def _installed(lookups: Lookups, release: int | None) -> _InstalledSpecs:
+    """Return the specs of installations; none if the question is about a mirror's release."""
+    if not lookups.trees(release):
+        return _NONE_INSTALLED
+    return lookups.once(("installed", release), lambda: _read_installed(lookups, release))
+
+
+def _read_installed(lookups: Lookups, release: int | None) -> _InstalledSpecs:
+    name = None if release is None else lookups.releases[release].name
+    specs: dict[int, int] = {}
+    configurations: dict[int, int] = {}
+    for spec, configuration, is_explicit in select(lookups.conn, _INSTALLED, release=name):
+        rank = 2 if is_explicit else 1
+        specs[spec] = rank
+        configurations[configuration] = max(rank, configurations.get(configuration, 0))
+    return _InstalledSpecs(specs, configurations)
+
+
+def _standings(
+    lookups: Lookups,
+    specs: Sequence[int],
+    installed: _InstalledSpecs,
+    current: Set[int],
+    release: int | None,
+) -> Mapping[int, Standing]:
+    """Return whether each spec can be installed; an installed one needs nothing more."""
+    standings = {spec: BEST._replace(is_current=spec in current) for spec in specs}
+    # Pages do not have dependencies, and their mirrors are complete.
+    if has_records(lookups.conn):
+        of_mirrors = [spec for spec in specs if spec not in installed.specs]
+        for spec, closure in closures(lookups, of_mirrors, release).items():
+            standings[spec] = _standing_of(closure, is_current=spec in current)
+    return standings
+
+
+def _standing_of(closure: Closure, *, is_current: bool) -> Standing:
+    return Standing(
+        is_current=is_current and closure.is_listed,
+        is_complete=closure.is_complete is not False,
+        is_portable=not closure.externals,
+        has_address=all(mirror.url is not None for mirror in closure.mirrors),
+    )

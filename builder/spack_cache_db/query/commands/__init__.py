@@ -1,0 +1,1 @@
+"""The commands that install or load binaries."""

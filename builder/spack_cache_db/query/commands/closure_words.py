@@ -1,0 +1,81 @@
+"""Sentences about what installing a binary takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from spack_cache_db.errors import counted, series
+from spack_cache_db.query.stored.closure import Closure, Member
+
+MOST_NAMED = 12
+"""Maximum of packages to build that a sentence names."""
+UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+def missing_sentence(closure: Closure) -> str | None:
+    """Return how many dependencies have no binary; None if all have one or need none.
+
+    For example `3 of 4 dependencies have no binary here`.
+    """
+    dependencies = closure.members[1:]
+    missing = [member for member in dependencies if member.is_missing]
+    if not missing:
+        return None
+    verb = "has" if len(missing) == 1 else "have"
+    total = counted(len(dependencies), "dependency", "dependencies")
+    return f"{len(missing):,} of {total} {verb} no binary here"
+
+
+def builds_sentence(missing: Iterable[Member]) -> str:
+    """Return what Spack builds, such as `builds gcc-runtime and zlib-ng from source`."""
+    packages = sorted({member.package for member in missing})
+    return f"builds {series(packages, MOST_NAMED)} from source"
+
+
+def external_sentence(member: Member) -> str:
+    """Return what an external needs of the machine.
+
+    For example `needs openmpi@5.0.10 at /opt/site/openmpi, provided by the system`.
+    """
+    place = ""
+    if member.external is not None:
+        if member.external.prefix is not None:
+            place += f" at {member.external.prefix}"
+        if member.external.modules:
+            place += f" (module load {' '.join(member.external.modules)})"
+    return f"needs {member.name_and_version}{place}, provided by the system"
+
+
+def gone_sentence(closure: Closure) -> str:
+    """Return that the mirror has lost a binary, and when it was last seen."""
+    sentence = "the mirror no longer lists this binary"
+    if closure.last_seen is None:
+        return sentence
+    return f"{sentence}; it was last listed on {closure.last_seen}"
+
+
+def size_words(closures: Sequence[Closure]) -> str | None:
+    """Return how much Spack downloads, such as `14 packages, 212 MB`; None if not known.
+
+    Members that several closures share are counted once.
+    """
+    sizes: dict[int, int] = {}
+    for closure in closures:
+        if closure.size is None:
+            return None
+        for member in closure.binaries:
+            # All sizes of a closure with a size are known.
+            sizes[member.spec] = member.size or 0
+    return f"{counted(len(sizes), 'package')}, {bytes_text(sum(sizes.values()))}"
+
+
+def bytes_text(size: int) -> str:
+    """Return a number of bytes with three digits, such as `39.2 kB` and `212 MB`."""
+    # The limits are those of rounding: 999.5 would be shown as 1,000, and 99.95 as 100.0.
+    value = float(size)
+    for unit in UNITS:
+        if value < 999.5 or unit == UNITS[-1]:
+            break
+        value /= 1000
+    has_decimal = value < 99.95 and unit != UNITS[0]
+    return f"{value:,.1f} {unit}" if has_decimal else f"{value:,.0f} {unit}"

@@ -1,0 +1,220 @@
+"""The commands that install binaries from mirrors: the only place that makes them.
+
+A fresh Spack runs them as they are. They add each mirror that a closure needs, trust its keys if
+it is signed, and install. If a dependency has no binary, Spack may build it from source.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from spack_cache_db.query.commands.closure_words import (
+    builds_sentence,
+    external_sentence,
+    gone_sentence,
+    missing_sentence,
+    size_words,
+)
+from spack_cache_db.query.commands.load import load_commands
+from spack_cache_db.query.commands.model import Commands, short_spec
+from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.stored.closure import Closure, closures
+from spack_cache_db.query.stored.mirrors import Mirror
+
+TRUST_KEYS = "yes | spack buildcache keys --install --trust"
+"""Spack since June 2026 asks about each key, and would read the next pasted line as the answer."""
+INSTALL = ("spack", "install")
+CACHE_ONLY = "--cache-only"
+"""Users who look for a binary do not want Spack to build one."""
+PLACEHOLDER = "URL-of-your-mirror"
+NO_ADDRESS = f"The address of the mirror is not known: put it in place of {PLACEHOLDER}."
+MAYBE_UNSIGNED = (
+    'if Spack says "no binary available", the mirror is not signed: add it with --unsigned'
+)
+# Options of `spack mirror add` (Spack 1.2 `cmd/mirror.py`).
+OPTIONS = {
+    "endpoint_url": "--s3-endpoint-url",
+    "profile": "--s3-profile",
+    "access_token_variable": "--s3-access-token-variable",
+    "view": "--name",
+}
+"""By the properties of mirrors.yaml."""
+S3_LOGIN = {
+    "id_variable": "--s3-access-key-id-variable",
+    "secret_variable": "--s3-access-key-secret-variable",
+}
+OCI_LOGIN = {
+    "id_variable": "--oci-username-variable",
+    "secret_variable": "--oci-password-variable",
+}
+"""By the properties of `access_pair`, as `S3_LOGIN`."""
+OCI_SCHEMES = ("oci://", "oci+http://")
+NOT_IN_NAMES = re.compile(r"[^\w.+-]+", re.ASCII)
+NAMELESS = "mirror"
+
+
+def commands_of(
+    lookups: Lookups, specs: Iterable[int], release: str | None = None
+) -> dict[int, Commands]:
+    """Return the commands that load each spec from an installation, or else install its binary.
+
+    A spec that neither an installation nor a mirror has, now or earlier, has no key.
+
+    Args:
+        lookups: an open database.
+        specs: ids of specs.
+        release: the release to install from, or the installation to load from; None for any.
+    """
+    found: dict[int, Commands] = {}
+    for spec, closure in closures_in(lookups, specs, release).items():
+        commands = commands_of_closure(lookups, closure, release)
+        if commands is not None:
+            found[spec] = commands
+    return found
+
+
+def commands_of_closure(
+    lookups: Lookups, closure: Closure, release: str | None = None
+) -> Commands | None:
+    """Return the commands that load a spec from an installation, or else install its binary.
+
+    None if neither an installation nor a mirror has it, now or earlier.
+    """
+    binary = closure.binary
+    commands = load_commands(lookups.conn, binary.package, binary.hash, release)
+    return mirror_commands(lookups, closure) if commands is None else commands
+
+
+def closures_in(
+    lookups: Lookups, specs: Iterable[int], release: str | None = None
+) -> Mapping[int, Closure]:
+    """Return what installing each spec takes, from the release of a name, or from any release."""
+    named_release = lookups.release(release)
+    return closures(lookups, specs, None if named_release is None else named_release.id)
+
+
+def mirror_commands(lookups: Lookups, closure: Closure) -> Commands | None:
+    """Return the commands that install a binary; None if no mirror ever listed it.
+
+    If its mirror has lost it, there are no lines, and the note says so.
+    """
+    binary = closure.binary
+    if not closure.is_listed and closure.last_seen is None:
+        return None
+    return install_commands([closure], [short_spec(lookups.conn, binary.package, binary.hash)])
+
+
+def install_commands(closures: Sequence[Closure], specs: Sequence[str]) -> Commands:
+    """Return the commands that install binaries, given what each takes and its short spec.
+
+    Binaries that no mirror lists are left out; `note` says so.
+    """
+    # Sort the binaries: what needs no compiler is installed first.
+    complete: list[str] = []
+    incomplete: list[str] = []
+    listed: list[Closure] = []
+    notes: dict[str, None] = {}
+    for closure, spec in zip(closures, specs, strict=True):
+        if not closure.is_listed:
+            notes[gone_sentence(closure)] = None
+            continue
+        listed.append(closure)
+        if closure.missing:
+            incomplete.append(spec)
+        else:
+            complete.append(spec)
+
+    # Add the mirrors, and trust the keys of those that are or may be signed.
+    mirrors = list(dict.fromkeys(mirror for closure in listed for mirror in closure.mirrors))
+    lines = add_commands(mirrors)
+    if any(mirror.is_signed is not False for mirror in mirrors):
+        lines.append(TRUST_KEYS)
+
+    # Install the binaries.
+    if complete:
+        lines.append(shlex.join([*INSTALL, CACHE_ONLY, *complete]))
+    if incomplete:
+        lines.append(shlex.join([*INSTALL, *incomplete]))
+
+    # Say what the commands need and what they may lack.
+    has_addresses = all(mirror.url is not None for mirror in mirrors)
+    if not has_addresses:
+        notes[NO_ADDRESS] = None
+    is_unsure = any(mirror.is_signed is None for mirror in mirrors)
+    missing = [member for closure in listed for member in closure.missing]
+    externals = [member for closure in listed for member in closure.externals]
+    needs = dict.fromkeys(external_sentence(member) for member in externals)
+    return Commands(
+        tuple(lines),
+        release=mirrors[0].release if mirrors else "",
+        note="; ".join(notes) or None,
+        advice=MAYBE_UNSIGNED if is_unsure else None,
+        is_known=bool(lines) and has_addresses,
+        builds=builds_sentence(missing) if missing else None,
+        missing=_first_missing_sentence(listed),
+        needs=tuple(needs),
+        size=size_words(listed) if listed else None,
+        closures=tuple(closures),
+    )
+
+
+def _first_missing_sentence(closures: Sequence[Closure]) -> str | None:
+    """Return the sentence on the first incomplete binary; its counts are of one binary."""
+    for closure in closures:
+        sentence = missing_sentence(closure)
+        if sentence is not None:
+            return sentence
+    return None
+
+
+def add_commands(mirrors: Sequence[Mirror]) -> list[str]:
+    """Return the commands that add mirrors, each with a name of its own."""
+    commands = []
+    for mirror, name in zip(mirrors, mirror_names(mirrors), strict=True):
+        signature = ["--unsigned"] if mirror.is_signed is False else []
+        url = mirror.url or PLACEHOLDER
+        words = ["spack", "mirror", "add", *signature, *_options(mirror), name, url]
+        commands.append(shlex.join(words))
+    return commands
+
+
+def mirror_names(mirrors: Sequence[Mirror]) -> list[str]:
+    """Return a name for each mirror that Spack accepts: its release, and its stack if needed.
+
+        develop, develop-e4s
+
+    Spack takes a name with a slash for a path, and a name that starts with a dash for an option.
+    """
+    names: list[str] = []
+    for mirror in mirrors:
+        base = _mirror_name(mirror.release)
+        candidates = [base]
+        if mirror.stack is not None:
+            candidates.append(f"{base}-{_mirror_name(mirror.stack)}")
+        # Or else its release with a number; there are enough numbers for all mirrors.
+        candidates += [f"{base}-{number}" for number in range(2, len(mirrors) + 2)]
+        free_names = [name for name in candidates if name not in names]
+        names.append(free_names[0])
+    return names
+
+
+def _mirror_name(text: str) -> str:
+    return NOT_IN_NAMES.sub("-", text).strip("-.") or NAMELESS
+
+
+def _options(mirror: Mirror) -> Iterator[str]:
+    """Yield the options for the properties of a mirror that Spack needs besides its URL."""
+    for name, option in OPTIONS.items():
+        if mirror.settings.get(name):
+            yield option
+            yield str(mirror.settings[name])
+    login: Mapping[str, Any] = mirror.settings.get("access_pair") or {}
+    is_oci = mirror.url is not None and mirror.url.startswith(OCI_SCHEMES)
+    login_options = OCI_LOGIN if is_oci else S3_LOGIN
+    for name, option in login_options.items():
+        if login.get(name):
+            yield option
+            yield str(login[name])

@@ -1,0 +1,92 @@
+"""The commands that load installed specs, with environment modules or with Spack."""
+
+from __future__ import annotations
+
+import shlex
+import sqlite3
+from dataclasses import replace
+
+from spack_cache_db.model import INSTALLED
+from spack_cache_db.query.commands.model import Commands, short_spec
+from spack_cache_db.query.open.sql import select
+
+PROVIDED = "provided by the system"
+INSTALLATIONS = """
+SELECT release, prefix, explicit, installed_at, is_external, module_load, module_tree
+FROM installations
+JOIN releases ON releases.name = installations.release
+WHERE hash = :hash ORDER BY releases.position, prefix
+"""
+IS_INSTALLATION = "SELECT 1 FROM releases WHERE name = :release AND kind = :kind"
+
+
+def installations_of(conn: sqlite3.Connection, package: str, dag_hash: str) -> tuple[Commands, ...]:
+    """Return the commands that load a spec, for each installation that has it."""
+    rows = list(select(conn, INSTALLATIONS, hash=dag_hash))
+    if not rows:
+        return ()
+    load = spack_load(short_spec(conn, package, dag_hash))
+    installations = []
+    for release, prefix, is_explicit, installed_at, is_external, modules, folder in rows:
+        # An installation with modules is loaded by these, others by Spack.
+        lines = module_commands(modules, folder) if modules else (load,)
+        commands = Commands(
+            lines,
+            release,
+            note=PROVIDED if is_external else None,
+            load=load,
+            prefix=prefix,
+            is_explicit=bool(is_explicit),
+            installed_at=installed_at,
+            is_external=bool(is_external),
+        )
+        installations.append(commands)
+    return tuple(installations)
+
+
+def load_commands(
+    conn: sqlite3.Connection, package: str, dag_hash: str, release: str | None = None
+) -> Commands | None:
+    """Return the commands that load a spec; None if no installation, or not this one, has it.
+
+    If several installations have it, the lines are the commands of each, below a comment with
+    its name: `# on derecho`.
+    """
+    installations = installations_of(conn, package, dag_hash)
+    if release is not None:
+        installations = tuple(commands for commands in installations if commands.release == release)
+    if not installations:
+        return None
+    if len(installations) == 1:
+        return installations[0]
+    lines: list[str] = []
+    for commands in installations:
+        lines.append(f"# on {commands.release}")
+        lines += commands.commands
+    first = installations[0]
+    return replace(first, commands=tuple(lines), prefix=None, machines=installations)
+
+
+def spack_load(*specs: str) -> str:
+    """Return the command of Spack that loads specs."""
+    return shlex.join(["spack", "load", *specs])
+
+
+def module_commands(modules: str, folder: str | None) -> tuple[str, ...]:
+    """Return the commands that load modules; the folder is given if several have the module."""
+    load = shlex.join(["module", "load", *modules.split()])
+    if folder is None:
+        return (load,)
+    return (shlex.join(["module", "use", folder]), load)
+
+
+def is_installation(conn: sqlite3.Connection, release: str) -> bool:
+    """Return whether a release is an installation."""
+    return any(select(conn, IS_INSTALLATION, release=release, kind=INSTALLED))
+
+
+def explicit_count(conn: sqlite3.Connection, release: str) -> int:
+    """Return how many specs of an installation were asked for by name."""
+    sql = "SELECT count(*) FROM installations WHERE release = :release AND explicit = 1"
+    ((count,),) = select(conn, sql, release=release)
+    return int(count)

@@ -1,0 +1,204 @@
+"""Conditions: the common form of a query, an option, a page's filter and a line of an environment.
+
+A configuration satisfies a tuple of conditions if it satisfies every one. Queries that Spack
+answers from recipes, or from the machine it runs on, raise `UnsupportedQuery`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import and_
+from typing import Any, Literal, overload
+
+from spack_cache_db.spack.matching import compiler_matches, variant_matches
+from spack_cache_db.spack.normal_forms import Variant, readable_variant
+from spack_cache_db.spack.printing import variant_text
+from spack_cache_db.spack.queries import (
+    CompilerConstraint,
+    SpecQuery,
+    VariantConstraint,
+)
+from spack_cache_db.spack.targets import runs_on, target_matches
+from spack_cache_db.spack.versions import VersionRanges
+
+COLUMNS: Mapping[str, str] = {
+    "package": "package",
+    "version": "version",
+    "variant": "variants",
+    "compiler": "compiler",
+    "os": "os",
+    "platform": "platform",
+    "target": "target",
+    "host": "target",
+}
+"""Kinds of conditions on a word of a configuration, and the column of that word."""
+OF_SPECS = ("hash", "specs")
+"""Kinds of conditions on single specs."""
+PLACES = ("release", "stack", *OF_SPECS)
+"""Kinds of conditions that specs of one configuration may differ in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word that must be equal, in place of a constraint in Spack's syntax."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Alternative words: the packages that provide a virtual package."""
+
+    words: frozenset[str]
+
+
+# Compared by identity, because the sets are as large as the database.
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """The specs that satisfy a condition, and those for which the database lacks the data.
+
+    `query` is the part of the query that the records of indexes answer; `named` are the specs that
+    an explanation names, for a requirement of `packages:`.
+    """
+
+    holds: Set[int]
+    unknown: Set[int] = frozenset()
+    query: SpecQuery | None = None
+    named: Set[int] | None = None
+
+    def __and__(self, other: Verdict) -> Verdict:
+        """Return the verdict on both conditions together."""
+        holds = self.holds & other.holds
+        return Verdict(holds, (self._possible() & other._possible()) - holds)
+
+    def __or__(self, other: Verdict) -> Verdict:
+        """Return the verdict on either condition."""
+        holds = self.holds | other.holds
+        return Verdict(holds, (self.unknown | other.unknown) - holds)
+
+    def opposite(self, every: Set[int]) -> Verdict:
+        """Return the verdict on the opposite condition, among the specs `every`."""
+        return Verdict(every - self.holds - self.unknown, self.unknown)
+
+    def _possible(self) -> Set[int]:
+        return self.holds | self.unknown if self.unknown else self.holds
+
+
+Asked = Word | OneOf | VersionRanges | VariantConstraint | CompilerConstraint | Verdict | str | int
+"""The types of a condition's value.
+
+A text is a range of targets, a host, the beginning of a hash or a full-text query; a number is the
+id of a release or a stack. A constraint on specs, not on configurations, is a `Verdict`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on configurations or specs.
+
+    `kind` is a key of `COLUMNS`, one of `PLACES`, or `words` for full-text search; `text` is what a
+    user types, such as `@1.14:` or the name of a release.
+    """
+
+    kind: str
+    text: str
+    asked: Asked
+
+    def holds(self, word: Any) -> bool:
+        """Return whether a word satisfies the condition; for variants, whether one of them does."""
+        match self.asked:
+            case Word(text):
+                return text in word if self.kind == "variant" else text == word
+            case OneOf(words):
+                return word in words
+            case VersionRanges():
+                return self.asked.contains(word)
+            case CompilerConstraint():
+                return compiler_matches(self.asked, word)
+            case VariantConstraint():
+                variants = readable_variants(word, self.asked.name)
+                return any(variant_matches(self.asked, variant) for variant in variants)
+            case str() if self.kind == "host":
+                return runs_on(word, self.asked)
+            case str():
+                return target_matches(self.asked, word)
+        raise TypeError(f"a condition on a {self.kind} is not one on words")
+
+
+Conditions = tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The conditions of a query, notes on how it was read, and the query with canonical names."""
+
+    conditions: Conditions
+    notes: tuple[str, ...] = ()
+    query: SpecQuery = field(default_factory=SpecQuery)
+
+
+@overload
+def asked(conditions: Conditions, kind: Literal["release", "stack"]) -> int | None: ...
+@overload
+def asked(conditions: Conditions, kind: Literal["hash", "host", "words"]) -> str | None: ...
+@overload
+def asked(conditions: Conditions, kind: Literal["specs"]) -> Verdict | None: ...
+@overload
+def asked(conditions: Conditions, kind: str) -> Asked | None: ...
+def asked(conditions: Conditions, kind: str) -> Any:
+    """Return the value of the first condition of a kind, or None; verdicts are combined."""
+    answers: list[Any] = [condition.asked for condition in conditions if condition.kind == kind]
+    return (reduce(and_, answers) if kind == "specs" else answers[0]) if answers else None
+
+
+def without(conditions: Conditions, *kinds: str) -> Conditions:
+    """Return the conditions of other kinds."""
+    return tuple(condition for condition in conditions if condition.kind not in kinds)
+
+
+def only(conditions: Conditions, *kinds: str) -> Conditions:
+    """Return the conditions of these kinds."""
+    return tuple(condition for condition in conditions if condition.kind in kinds)
+
+
+def within_release(conditions: Conditions, release: int) -> Conditions:
+    """Return conditions with this release instead of theirs; `release` is its id."""
+    return (Condition("release", "", release), *without(conditions, "release"))
+
+
+def readable_variants(texts: Iterable[str], name: str) -> list[Variant]:
+    """Return the variants of a name; texts that Spack cannot read as a variant are left out."""
+    variants = (readable_variant(text) for text in texts if name in text)
+    return [variant for variant in variants if variant is not None and variant.name == name]
+
+
+def configuration_conditions(query: SpecQuery) -> Conditions:
+    """Return a query's conditions on configurations and on the hash."""
+    conditions = []
+    if query.name is not None:
+        conditions.append(Condition("package", query.name, Word(query.name)))
+    if query.versions is not None:
+        conditions.append(Condition("version", f"@{query.versions.text}", query.versions))
+    for variant in query.variants:
+        if not variant.propagate:
+            conditions.append(variant_condition(variant))
+    for kind in ("platform", "os", "target"):
+        if (value := getattr(query, kind)) is not None:
+            word = value if kind == "target" else Word(value)
+            conditions.append(Condition(kind, f"{kind}={value}", word))
+    if query.hash is not None:
+        conditions.append(Condition("hash", f"/{query.hash}", query.hash))
+    return tuple(dict.fromkeys(conditions))
+
+
+def variant_condition(variant: VariantConstraint) -> Condition:
+    """Return the condition on a variant, wherever it stands in the text of a query."""
+    return Condition("variant", variant_text(variant), replace(variant, column=0))
+
+
+def compiler_condition(compiler: CompilerConstraint) -> Condition:
+    """Return the condition on the one compiler of a configuration."""
+    versions = f"@{compiler.versions.text}" if compiler.versions else ""
+    return Condition("compiler", f"%{compiler.name}{versions}", compiler)

@@ -1,0 +1,1 @@
+"""Finds what satisfies a spec."""

@@ -1,0 +1,93 @@
+"""Binaries that their mirrors have lost: only copies that `build --snapshot` made list them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from spack_cache_db.query.conditions.conditions import Conditions, asked, without
+from spack_cache_db.query.match.selection import configuration_ids
+from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.open.sql import select_in
+from spack_cache_db.query.stored.binary import HASH_BEGINS, IN_STACK
+from spack_cache_db.query.stored.gone import Gone, has_gone
+
+OF_CONFIGURATIONS = f"""
+SELECT specs.id, specs.configuration, specs.last_seen
+FROM json_each(:ids) AS wanted
+CROSS JOIN specs ON specs.configuration = wanted.value
+WHERE specs.is_gone AND {HASH_BEGINS} AND {IN_STACK.format("specs")}
+  AND (:release IS NULL OR EXISTS (
+    SELECT 1 FROM listings
+    WHERE listings.release = :release AND listings.spec = specs.id
+      AND {IN_STACK.format("listings")}))
+"""
+
+
+def gone_among(lookups: Lookups, conditions: Conditions) -> Gone | None:
+    """Return the lost binaries that satisfy conditions; None if there are none.
+
+    With a release, only binaries that this release lists.
+    """
+    if not has_gone(lookups):
+        return None
+    # The stacks of configurations do not count lost binaries: `_rows` compares those of specs.
+    ids = configuration_ids(lookups, without(conditions, "stack"), every=True)
+    return _gone_of(_rows(lookups, ids, conditions))
+
+
+def gone_note(lookups: Lookups, conditions: Conditions) -> tuple[str, ...]:
+    """Return a note on the lost binaries that satisfy conditions, for an answer with others.
+
+    Answers about a release include what it listed; all other answers leave lost binaries out.
+    """
+    gone = gone_among(lookups, conditions)
+    if gone is None:
+        return ()
+    is_of_release = asked(conditions, "release") is not None
+    return (gone.among_these if is_of_release else gone.more,)
+
+
+def gone_beside(lookups: Lookups, spec: int, configuration: int) -> Gone | None:
+    """Return the other lost binaries of a spec's configuration, both given by id."""
+    if not has_gone(lookups):
+        return None
+    others = [lost for lost in _rows(lookups, [configuration], ()) if lost.spec != spec]
+    return _gone_of(others)
+
+
+def gone_counts(lookups: Lookups, ids: Iterable[int], conditions: Conditions) -> Counter[int]:
+    """Return how many binaries of each configuration in an answer are lost.
+
+    Only answers about a release include lost binaries.
+    """
+    if asked(conditions, "release") is None or not has_gone(lookups):
+        return Counter()
+    return Counter(lost.configuration for lost in _rows(lookups, ids, conditions))
+
+
+class _Lost(NamedTuple):
+    """A lost binary: the ids of its spec and configuration, and the last day that lists it."""
+
+    spec: int
+    configuration: int
+    last_seen: str | None
+
+
+def _rows(lookups: Lookups, ids: Iterable[int], conditions: Conditions) -> list[_Lost]:
+    """Return the lost binaries of configurations that satisfy conditions."""
+    places = {kind: asked(conditions, kind) for kind in ("release", "stack")}
+    prefix = asked(conditions, "hash") or ""
+    verdict = asked(conditions, "specs")
+    rows = select_in(lookups.conn, OF_CONFIGURATIONS, ids, hash=prefix, **places)
+    lost = [_Lost._make(row) for row in rows]
+    if verdict is None:
+        return lost
+    return [binary for binary in lost if binary.spec in verdict.holds]
+
+
+def _gone_of(lost: list[_Lost]) -> Gone | None:
+    if not lost:
+        return None
+    return Gone(len(lost), max(binary.last_seen or "" for binary in lost))

@@ -1,0 +1,1 @@
+"""Names in any spelling."""

@@ -1,0 +1,1 @@
+"""Opens a file of ours, and reads its small tables."""

@@ -1,0 +1,77 @@
+"""A summary of a database: its content, sources and schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spack_cache_db.arguments import checked
+from spack_cache_db.bounded_files import AnyPath, checked_file
+from spack_cache_db.database_file import looked_at
+from spack_cache_db.query.open.sql import connected, select
+from spack_cache_db.query.rows import NotebookTable, Rows
+from spack_cache_db.schema import identity
+
+BESIDE_SPACK = """
+SELECT
+  (SELECT count(*) FROM package_status WHERE versions_behind > 0) AS packages_behind,
+  (SELECT count(*) FROM package_status WHERE spec_count = 0) AS packages_missing,
+  count(CASE WHEN status = 'deprecated' THEN 1 END) AS versions_deprecated,
+  count(CASE WHEN status = 'unknown' THEN 1 END) AS versions_unknown
+FROM dropped_versions
+"""
+
+
+class Info(dict[str, Any], NotebookTable):
+    """The content and origin of a database, as plain values by name."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the object that `info --json` prints."""
+        return dict(self)
+
+    @property
+    def rows(self) -> Rows:
+        """A row for each value."""
+        return Rows(("name", "value"), [{"name": name, "value": self[name]} for name in self])
+
+
+@checked
+def info(file: AnyPath) -> Info:
+    """Return the content and origin of a database, as plain values.
+
+    Raises:
+        ArgumentError: the file is not a path.
+        DatabaseError: see `open_database`; or the database is damaged.
+    """
+    path = checked_file("file", file)
+    with connected(path) as conn:
+        counts = {
+            name: next(select(conn, f"SELECT count(*) FROM {rows}"))[0]
+            for name, rows in identity.COUNTED.items()
+        }
+        by_format = "SELECT format, count(*) FROM {} GROUP BY 1 ORDER BY 1"
+        formats = {
+            f"{name}_by_format": dict(select(conn, by_format.format(identity.COUNTED[name])))
+            for name in ("pages", "indexes")
+        }
+        beside_spack = {}
+        if counts["known_packages"]:
+            cursor = conn.execute(BESIDE_SPACK)
+            names = (column[0] for column in cursor.description)
+            beside_spack = dict(zip(names, *cursor, strict=True))
+        kinds = dict(select(conn, "SELECT kind, count(*) FROM releases GROUP BY kind"))
+        ((first, last),) = select(conn, "SELECT min(date), max(date) FROM releases")
+        origin = dict(select(conn, "SELECT name, value FROM origin ORDER BY name"))
+    return Info(
+        file=str(path),
+        size=path.stat().st_size,
+        schema_version=identity.SCHEMA_VERSION,
+        **counts,
+        **formats,
+        compared_with_spack=beside_spack,
+        releases_by_kind=kinds,
+        first_snapshot=first,
+        last_snapshot=last,
+        as_of=origin.pop(identity.AS_OF, None),
+        looked_at=looked_at(path),
+        origin=origin,
+    )

@@ -1,0 +1,1 @@
+"""Reads what is stored, by ids."""

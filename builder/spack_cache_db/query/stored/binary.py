@@ -1,0 +1,217 @@
+"""Specs by their hashes and configurations."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Set
+from typing import Any, NamedTuple
+
+from spack_cache_db.database_file import stored_json
+from spack_cache_db.query.conditions.conditions import PLACES, Conditions, asked, only
+from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.open.sql import IDS_AT_ONCE, json_pieces, select, select_ids, select_in
+from spack_cache_db.query.stored.configurations import OF_IDS
+
+COUNTED_IN = """
+SELECT configuration, spec_count FROM configuration_{place}s
+WHERE {place} = :{place} AND configuration IN (SELECT value FROM json_each(:ids))
+"""
+HASH_BEGINS = "(:hash = '' OR (specs.hash >= :hash AND specs.hash < :hash || '{'))"
+IN_STACK = """
+(:stack IS NULL OR {}.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :stack))
+"""
+HASHES_AT_ONCE = 4_000
+"""Number of hashes in a JSON text below 200 kB, the longest value that the site allows."""
+IDS_OF_HASHES = "SELECT hash, id FROM specs WHERE hash IN (SELECT value FROM json_each(:hashes))"
+SPEC_COLUMNS = (
+    "specs.id, specs.hash, specs.stacks, specs.first_seen, specs.last_seen, specs.is_gone"
+)
+AVAILABLE = "specs.release_count > 0 AND NOT specs.is_gone"
+"""The specs that count without a release: listed, and not lost by their mirror."""
+_PLACES = {
+    "file": f"specs WHERE {AVAILABLE}",
+    "release": f"""specs
+CROSS JOIN listings ON listings.release = :release AND listings.spec = specs.id
+WHERE {IN_STACK.format("listings")}""",
+    "stack": f"specs WHERE {AVAILABLE} AND {IN_STACK.format('specs')}",
+}
+"""The listed specs of the database, a release or a stack."""
+STORED = """
+SELECT specs.id, configuration, stack_sets.shown, release_count, first_seen, last_seen
+FROM specs JOIN stack_sets ON stack_sets.id = specs.stacks WHERE hash = :hash
+"""
+LISTINGS = """
+SELECT releases.name, releases.kind, stack_sets.shown, releases.is_copy, build_listings.size,
+  build_listings.tarball
+FROM specs
+JOIN listings ON listings.spec = specs.id
+JOIN releases ON releases.id = listings.release
+JOIN stack_sets ON stack_sets.id = listings.stacks
+JOIN build_listings ON build_listings.release = releases.name AND build_listings.hash = :hash
+WHERE specs.hash = :hash ORDER BY releases.position
+"""
+CONTRADICTIONS = """
+SELECT source, message FROM problems WHERE hash = :hash AND code LIKE 'two_%' ORDER BY id
+"""
+BY_PREFIX = """
+SELECT id, hash FROM specs
+WHERE hash >= :prefix AND hash < :prefix || '{' ORDER BY hash LIMIT :limit
+"""
+
+
+_WEB = re.compile(r"https?://[^/]", re.IGNORECASE)
+
+
+class Spec(NamedTuple):
+    """A spec.
+
+    Attributes:
+        stacks: the id of the set of stacks that have it in any release.
+        is_gone: 1 if its mirror has lost it, or else 0.
+    """
+
+    id: int
+    hash: str
+    stacks: int
+    first_seen: str | None
+    last_seen: str | None
+    is_gone: int = 0
+
+
+class StoredSpec(NamedTuple):
+    """A spec, listed or not, with the id of its configuration and the names of its stacks."""
+
+    id: int
+    configuration: int
+    stacks: tuple[str, ...]
+    release_count: int
+    first_seen: str | None
+    last_seen: str | None
+
+
+class Listing(NamedTuple):
+    """A spec's presence in one release; `is_copy` if `build --snapshot` made the release."""
+
+    release: str
+    kind: str
+    stacks: tuple[str, ...]
+    is_copy: bool
+    size: str
+    tarball: str | None
+
+    @property
+    def has_link(self) -> bool:
+        """Whether the tarball's address is a web address, not a script or a file."""
+        return bool(self.tarball and _WEB.match(self.tarball))
+
+
+def configurations_of_listed(conn: sqlite3.Connection, specs: Iterable[int]) -> Set[int]:
+    """Return the configurations of those specs that a release lists, all by id."""
+    sql = f"SELECT configuration FROM specs WHERE id {OF_IDS} AND release_count > 0"
+    return select_ids(conn, sql, specs)
+
+
+def specs_in_scope(
+    conn: sqlite3.Connection, ids: Iterable[int], conditions: Conditions
+) -> dict[int, list[Spec]]:
+    """Return the specs of configurations that satisfy conditions, by configuration id.
+
+    Conditions on words are ignored; with a release, the stack is that of the release. Specs are
+    sorted by their first release in the database's order, then by hash; those that their mirror has
+    lost come last. Configurations without such a spec are left out.
+    """
+    specs: dict[int, list[Spec]] = {}
+    order = "ORDER BY specs.is_gone, specs.id"
+    for configuration, *spec in _in_scope(conn, ids, conditions, SPEC_COLUMNS, order):
+        specs.setdefault(configuration, []).append(Spec._make(spec))
+    return specs
+
+
+def ids_of_hashes(conn: sqlite3.Connection, hashes: Iterable[str]) -> dict[str, int]:
+    """Return the ids of specs by their hashes; unknown hashes have no key."""
+    ids: dict[str, int] = {}
+    for piece in json_pieces(hashes, HASHES_AT_ONCE):
+        ids.update(select(conn, IDS_OF_HASHES, hashes=piece))
+    return ids
+
+
+def counts_in_scope(lookups: Lookups, ids: Collection[int], conditions: Conditions) -> Counter[int]:
+    """Return the number of specs that `specs_in_scope` would return, by configuration."""
+    specs = asked(conditions, "specs")
+    places = {condition.kind for condition in only(conditions, *PLACES)}
+    if places in ({"release"}, {"stack"}):
+        (place,) = places
+        sql = COUNTED_IN.format(place=place)
+        return Counter(dict(select_in(lookups.conn, sql, ids, **{place: asked(conditions, place)})))
+    if specs is None or places != {"specs"} or _is_few(specs.holds, ids):
+        return Counter(row[0] for row in _in_scope(lookups.conn, ids, conditions, "specs.id"))
+    # The configuration of each spec that is available, otherwise 0.
+    counts_for = lookups.column("specs", f"configuration * ({AVAILABLE})")
+    wanted_ids = {*ids}
+    return Counter(key for spec in specs.holds if (key := counts_for[spec]) in wanted_ids)
+
+
+def _in_scope(
+    conn: sqlite3.Connection,
+    ids: Iterable[int],
+    conditions: Conditions,
+    columns: str,
+    order: str = "",
+) -> Iterator[tuple[Any, ...]]:
+    """Return rows of specs that satisfy conditions: a configuration, then `columns`, id first."""
+    places = {kind: asked(conditions, kind) for kind in ("release", "stack", "hash")}
+    place = next((kind for kind in ("release", "stack") if places[kind] is not None), "file")
+    places["hash"] = places["hash"] or ""
+    verdict = asked(conditions, "specs")
+    configurations: Collection[int] = [*ids] if verdict is None else {*ids}
+    is_few = verdict is not None and _is_few(verdict.holds, configurations)
+    sql = f"""
+SELECT specs.configuration, {columns} FROM {_PLACES[place]}
+  AND specs.{"id" if is_few else "configuration"} {OF_IDS}
+  AND {HASH_BEGINS} {order}
+"""
+    if verdict is None:
+        return select_in(conn, sql, configurations, **places)
+    rows = select_in(conn, sql, verdict.holds if is_few else configurations, **places)
+    return (row for row in rows if row[0] in configurations and row[1] in verdict.holds)
+
+
+def _is_few(specs: Collection[int], configurations: Collection[int]) -> bool:
+    """Return whether specs are searched by their own ids, not by ids of configurations."""
+    # Rows of several pieces (`json_pieces`) would be out of order.
+    return len(specs) <= min(len(configurations), IDS_AT_ONCE)
+
+
+def specs_beginning(conn: sqlite3.Connection, prefix: str, limit: int = -1) -> dict[int, str]:
+    """Return the first specs whose hashes begin with `prefix`, listed or not: ids and hashes."""
+    return dict(select(conn, BY_PREFIX, prefix=prefix, limit=limit))
+
+
+def specs_of_configurations(conn: sqlite3.Connection, ids: Collection[int]) -> frozenset[int]:
+    """Return the ids of the specs of some configurations."""
+    return select_ids(conn, f"SELECT id FROM specs WHERE configuration {OF_IDS}", ids)
+
+
+def stored_spec(conn: sqlite3.Connection, dag_hash: str) -> StoredSpec | None:
+    """Return the spec with this full hash, listed or not; None if there is none."""
+    for key, configuration, stacks, *facts in select(conn, STORED, hash=dag_hash):
+        return StoredSpec(key, configuration, tuple(stored_json(stacks)), *facts)
+    return None
+
+
+def listings_of(conn: sqlite3.Connection, dag_hash: str) -> tuple[Listing, ...]:
+    """Return the presence of a spec in each release, in the database's order."""
+    return tuple(
+        Listing(release, kind, tuple(stored_json(stacks)), bool(is_copy), *binary)
+        for release, kind, stacks, is_copy, *binary in select(conn, LISTINGS, hash=dag_hash)
+    )
+
+
+def contradictions_of(conn: sqlite3.Connection, dag_hash: str) -> tuple[tuple[str, str], ...]:
+    """Return the sources that contradict what is stored about a spec, with their messages."""
+    return tuple(
+        (path, message.replace(f" {dag_hash}", "", 1))
+        for path, message in select(conn, CONTRADICTIONS, hash=dag_hash)
+    )

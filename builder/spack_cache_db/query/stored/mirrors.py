@@ -1,0 +1,247 @@
+"""The mirrors from which binaries can be installed, and what each lists now.
+
+A snapshot that `build --snapshot` made is not a mirror, and neither is an installation. A
+release that is known from pages is one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from spack_cache_db.database_file import stored_json
+from spack_cache_db.model import INSTALLED
+from spack_cache_db.query.conditions.conditions import Conditions, asked
+from spack_cache_db.query.open.lookups import Lookups, Release
+from spack_cache_db.query.open.sql import json_pieces, select, select_ids, select_in
+from spack_cache_db.query.stored.binary import HASHES_AT_ONCE, IN_STACK
+from spack_cache_db.releases import is_public_mirror, public_mirror
+from spack_cache_db.schema.tarballs import TARBALL_PATH
+
+MIRRORS = f"""
+SELECT mirrors.id, mirrors.release, stacks.name, stacks.is_root, mirrors.url, mirrors.is_signed,
+  mirrors.settings
+FROM mirrors
+JOIN releases ON releases.id = mirrors.release
+JOIN stacks ON stacks.id = mirrors.stack
+WHERE releases.kind <> '{INSTALLED}' AND NOT releases.is_copy
+ORDER BY releases.position, NOT stacks.is_root, mirrors.spec_count DESC, mirrors.id
+"""
+WITH_PAGES = f"""
+SELECT id FROM releases
+WHERE kind <> '{INSTALLED}' AND NOT is_copy
+  AND EXISTS (SELECT 1 FROM pages WHERE pages.release = releases.id)
+"""
+COPIES = "SELECT id FROM releases WHERE is_copy"
+LISTED_BY_INDEX = """
+SELECT records.spec, records.mirror FROM json_each(:ids) AS wanted
+CROSS JOIN records ON records.spec = wanted.value
+WHERE records.is_listed
+"""
+LISTED_BY_PAGE = """
+SELECT listings.spec, listings.release, tarball_prefixes.url, tarball_prefixes.is_whole
+FROM json_each(:ids) AS wanted
+CROSS JOIN json_each(:releases) AS pages
+CROSS JOIN listings ON listings.release = pages.value AND listings.spec = wanted.value
+LEFT JOIN tarball_prefixes ON tarball_prefixes.id = listings.tarball
+"""
+
+# The ids of releases are in order, and one of the first releases lists most specs.
+_FIRST = f"""
+SELECT releases.id FROM releases
+CROSS JOIN listings ON listings.release = releases.id AND listings.spec = specs.id
+WHERE (:release IS NULL OR releases.id = :release) AND {IN_STACK.format("listings")}
+"""
+FIRST_RELEASE = f"""
+SELECT specs.id, specs.hash, releases.id
+FROM json_each(:hashes) AS wanted
+CROSS JOIN specs ON specs.hash = wanted.value
+JOIN releases ON releases.id = coalesce(
+  ({_FIRST} AND releases.kind = '{INSTALLED}' ORDER BY releases.id LIMIT 1),
+  ({_FIRST} ORDER BY releases.id LIMIT 1))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """A mirror, and what Spack needs to know to add it.
+
+    Attributes:
+        release: the name of the release that it is.
+        stack: the name of its stack; None for the index of all stacks, and for pages.
+        url: its address; None if it is not known.
+        is_signed: whether its binaries are signed; None if only some are, or if it is not known.
+        settings: the properties of Spack's mirrors.yaml that a user needs, such as
+            `{"endpoint_url": "https://s3.example.org"}`.
+        order: the place of the release in the database, and of the mirror in its release.
+            Mirrors that come first are preferred.
+    """
+
+    release: str
+    stack: str | None
+    url: str | None
+    is_signed: bool | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    order: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Mirrors:
+    """The mirrors of indexes by their ids, and the releases that have pages.
+
+    `of_release` has the first mirror of each release that has indexes, by the release's id.
+    """
+
+    by_id: dict[int, Mirror]
+    of_release: dict[int, Mirror]
+    with_pages: tuple[int, ...]
+
+
+def listing_mirrors(lookups: Lookups, specs: Iterable[int]) -> dict[int, list[Mirror]]:
+    """Return the mirrors that list each spec now; a spec that no mirror lists has no key.
+
+    If a page lists a binary that no index of its release lists, its mirror is where the page
+    says that the tarball is, or else the first mirror of the release, or else the mirror of this
+    release in Spack's public cache.
+    """
+    mirrors = lookups.once(MIRRORS, lambda: _read_mirrors(lookups))
+    ids = list(specs)
+    found: dict[int, list[Mirror]] = defaultdict(list)
+    for spec, mirror_id in select_in(lookups.conn, LISTED_BY_INDEX, ids):
+        mirror = mirrors.by_id.get(mirror_id)
+        if mirror is not None:
+            found[spec].append(mirror)
+    if mirrors.with_pages:
+        for spec, mirror in _listed_by_pages(lookups, mirrors, ids):
+            releases_of_indexes = {index_mirror.release for index_mirror in found[spec]}
+            if mirror.release not in releases_of_indexes:
+                found[spec].append(mirror)
+    return found
+
+
+def every_mirror(lookups: Lookups) -> dict[Mirror, list[int]]:
+    """Return the mirrors of indexes with the ids of their indexes, the preferred mirror first.
+
+    Mirrors without an address come last. Indexes with one address are one mirror.
+    """
+    mirrors = lookups.once(MIRRORS, lambda: _read_mirrors(lookups))
+    ids: dict[Mirror, list[int]] = {}
+    of_url: dict[str, Mirror] = {}
+    # The sort is stable: apart from the addresses, the mirrors keep their order.
+    in_order = sorted(mirrors.by_id.items(), key=lambda item: item[1].url is None)
+    for mirror_id, mirror in in_order:
+        if mirror.url is not None:
+            mirror = of_url.setdefault(mirror.url, mirror)
+        ids.setdefault(mirror, []).append(mirror_id)
+    return ids
+
+
+def _read_mirrors(lookups: Lookups) -> _Mirrors:
+    by_id: dict[int, Mirror] = {}
+    of_release: dict[int, Mirror] = {}
+    for place, row in enumerate(select(lookups.conn, MIRRORS)):
+        mirror_id, release_id, stack, is_root, url, is_signed, settings = row
+        release = lookups.releases[release_id]
+        mirror = Mirror(
+            release=release.name,
+            stack=None if is_root else stack,
+            url=url,
+            is_signed=_is_signed(url, is_signed),
+            settings=stored_json(settings) if settings else {},
+            order=(release.position, place),
+        )
+        by_id[mirror_id] = mirror
+        # The first mirror with a known address, or else the first one.
+        first = of_release.get(release_id)
+        if first is None or (url and first.url is None):
+            of_release[release_id] = mirror
+    with_pages = tuple(sorted(select_ids(lookups.conn, WITH_PAGES)))
+    return _Mirrors(by_id, of_release, with_pages)
+
+
+def _is_signed(url: str | None, is_signed: int | None) -> bool | None:
+    """Spack's public build cache is signed, even if a source does not show it."""
+    if is_signed is None:
+        return True if url and is_public_mirror(url) else None
+    return bool(is_signed)
+
+
+def _listed_by_pages(
+    lookups: Lookups, mirrors: _Mirrors, ids: Iterable[int]
+) -> Iterator[tuple[int, Mirror]]:
+    """Yield specs with the mirrors of the releases whose listings have them."""
+    releases = json.dumps(mirrors.with_pages)
+    rows = select_in(lookups.conn, LISTED_BY_PAGE, ids, releases=releases)
+    for spec, release_id, url, is_whole in rows:
+        yield spec, _mirror_of_page(lookups.releases[release_id], mirrors, url, bool(is_whole))
+
+
+def _mirror_of_page(release: Release, mirrors: _Mirrors, url: str | None, is_whole: bool) -> Mirror:
+    """Return the mirror of a binary on a page; `url` is that of its tarball, whole or in part."""
+    mirror_url = url
+    if url is not None and is_whole:
+        # The address of a tarball ends with a path that Spack gives it.
+        before, path, _ = url.partition(TARBALL_PATH[0])
+        mirror_url = before if path else None
+    of_release = mirrors.of_release.get(release.id)
+    if mirror_url is None and of_release is not None:
+        return of_release
+    address = mirror_url or public_mirror(release.name)
+    return Mirror(
+        release=release.name,
+        stack=None,
+        url=address,
+        is_signed=_is_signed(address, None),
+        # After the mirrors of indexes of the same release.
+        order=(release.position, sys.maxsize),
+    )
+
+
+class Place(NamedTuple):
+    """The first release that lists a binary, and the URL of its mirror, as far as known."""
+
+    release: str | None
+    mirror: str | None
+
+
+NOWHERE = Place(None, None)
+
+
+def first_places(lookups: Lookups, hashes: Sequence[str], scope: Conditions) -> dict[str, Place]:
+    """Return the first release in a scope that lists each hash, and the URL of its mirror.
+
+    An installation comes before all other releases, and has no mirror. A hash that no release of
+    the scope lists has no key.
+    """
+    release_and_stack = {kind: asked(scope, kind) for kind in ("release", "stack")}
+    hash_of_spec: dict[int, str] = {}
+    release_of_spec: dict[int, Release] = {}
+    for piece in json_pieces(hashes, HASHES_AT_ONCE):
+        rows = select(lookups.conn, FIRST_RELEASE, hashes=piece, **release_and_stack)
+        for spec, dag_hash, release_id in rows:
+            hash_of_spec[spec] = dag_hash
+            release_of_spec[spec] = lookups.releases[release_id]
+    # Of the mirrors of this release, the preferred one with an address.
+    mirrors = listing_mirrors(lookups, hash_of_spec)
+    places = {}
+    for spec, dag_hash in hash_of_spec.items():
+        name = release_of_spec[spec].name
+        of_release = [mirror for mirror in mirrors.get(spec, ()) if mirror.release == name]
+        of_release.sort(key=lambda mirror: (mirror.url is None, mirror.order))
+        places[dag_hash] = Place(name, of_release[0].url if of_release else None)
+    return places
+
+
+def mirrored_release(lookups: Lookups, release: Release) -> str:
+    """Return the name of the release whose mirror has the binaries of a release.
+
+    That of a copy that `build --snapshot` made, such as `main-2026-11-01`, is `main`.
+    """
+    copies = lookups.once(COPIES, lambda: select_ids(lookups.conn, COPIES))
+    if release.id not in copies or release.date is None:
+        return release.name
+    return release.name.removesuffix(f"-{release.date}")

@@ -1,0 +1,377 @@
+"""Compares Spack's package data (descriptions, versions, variants, recipes) with binaries."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from spack_cache_db.bounded_files import AnyPath
+from spack_cache_db.errors import printable
+from spack_cache_db.query.open.lookups import Lookups, opened
+from spack_cache_db.query.open.sql import select
+from spack_cache_db.query.stored.configurations import configurations_of_package
+from spack_cache_db.query.stored.gone import Gone, gone_of_package
+from spack_cache_db.spack.normal_forms import readable_variant
+from spack_cache_db.spack.queries import SpecQuery
+from spack_cache_db.spack.versions import newest_version
+
+_VERSIONS = """
+SELECT version, deprecated, kind FROM known_versions WHERE package = :name
+ORDER BY position DESC
+"""
+_VARIANTS = """
+SELECT name, default_value, description FROM known_variants WHERE package = :name ORDER BY name
+"""
+_PROVIDED = "SELECT virtual FROM providers WHERE package = :package ORDER BY virtual"
+_DEPENDENTS = """
+SELECT packages.name FROM known_dependencies
+JOIN packages ON packages.name = known_dependencies.package AND packages.release_count > 0
+WHERE known_dependencies.dependency = :name ORDER BY packages.name
+"""
+_KNOWN = """
+SELECT name, latest_version, dependent_count, substr(description, 1, 400)
+FROM known_packages ORDER BY name
+"""
+_SUMMARIZED = """
+SELECT packages.name, substr(known_packages.description, 1, 400)
+FROM packages LEFT JOIN known_packages ON known_packages.name = packages.name
+WHERE packages.release_count > 0 ORDER BY packages.name
+"""
+_TOTALS = """
+SELECT id, name, spec_count, release_count, newest_version, last_seen
+FROM packages WHERE name = :name
+"""
+_NEWEST = """
+SELECT DISTINCT packages.newest_version, targets.family
+FROM packages
+JOIN versions ON versions.package = packages.id AND versions.name = packages.newest_version
+JOIN configurations ON configurations.version = versions.id AND configurations.spec_count > 0
+JOIN targets ON targets.id = configurations.target
+WHERE packages.name = :name AND EXISTS (
+  SELECT 1 FROM specs WHERE specs.configuration = configurations.id AND specs.is_binary)
+ORDER BY targets.family
+"""
+_EVERYWHERE = frozenset(("commit", "dev_path", "patches"))
+"""Variants that Spack 1.1 accepts for any package (`variant.py`, `RESERVED_NAMES`)."""
+PUBLIC_NAMESPACE = "builtin"
+PUBLIC_RECIPES = "https://packages.spack.io/package.html?name={package}"
+_NO_LONGER = "https://github.com/spack/spack/blob/develop/var/spack/"
+"""The URL of recipes before they moved to their own repository (Spack 1.0)."""
+NAMESPACES = """
+SELECT DISTINCT nodes.namespace
+FROM packages
+JOIN configurations ON configurations.package = packages.id
+JOIN specs ON specs.configuration = configurations.id
+JOIN records ON records.spec = specs.id
+JOIN nodes ON nodes.id = records.node
+WHERE packages.name = :package ORDER BY nodes.namespace
+"""
+RECIPES = "SELECT namespace, url FROM recipes"
+_PACKAGE = """
+SELECT known_packages.id, build_system, recipe, dependent_count, asked.name, description, homepage,
+  latest_version, newest_version, versions_behind, coalesce(packages.spec_count, 0)
+FROM (SELECT :name AS name) AS asked
+LEFT JOIN known_packages ON known_packages.name = asked.name
+LEFT JOIN packages ON packages.name = asked.name
+LEFT JOIN versions ON versions.package = packages.id AND versions.name = packages.newest_version
+WHERE known_packages.id IS NOT NULL OR packages.id IS NOT NULL
+"""
+_SENTENCE_END = re.compile(r"[.!?] ")
+_BEHIND = """
+SELECT packages.name, versions.name, versions_behind, latest_version FROM versions
+JOIN packages ON packages.id = versions.package
+JOIN known_packages ON known_packages.name = packages.name WHERE versions_behind IS NOT NULL
+"""
+
+
+class PackageTotals(NamedTuple):
+    """One package and its totals."""
+
+    id: int
+    name: str
+    spec_count: int
+    release_count: int
+    newest_version: str | None
+    last_seen: str | None
+
+
+class PackageVersion(NamedTuple):
+    """A version in Spack; `deprecated` is None if unknown."""
+
+    version: str
+    deprecated: bool | None
+    kind: str
+
+
+class VariantMeaning(NamedTuple):
+    """A variant in Spack, with its default value and description."""
+
+    name: str
+    default: str
+    description: str
+
+    @property
+    def default_text(self) -> str:
+        """The default in spec syntax, such as `+mpi` and `build_type=Release`."""
+        switch = {"true": "+", "false": "~"}.get(self.default, "")
+        values = "" if switch else f"={','.join(self.default_values)}"
+        return printable(f"{switch}{self.name}{values}")
+
+    @property
+    def default_values(self) -> tuple[str, ...]:
+        """The values of the default, sorted as specs have them."""
+        return tuple(sorted(self.default.split(",")))
+
+    @property
+    def meaning(self) -> str:
+        """The description as one printable line."""
+        return one_line(self.description)
+
+
+class VariantNote(NamedTuple):
+    """Whether a variant has Spack's default, and a text with its meaning."""
+
+    is_default: bool
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class PackageData:
+    """A package as package data describes it; without package data, only `status` is filled.
+
+    Attributes:
+        build_system: the class of its recipe.
+        recipe: the address of its recipe, as in the data.
+        dependent_count: how many packages depend on it; None without package data.
+        versions: newest first.
+        variants: by name.
+        provides: the virtual packages that it provides.
+        dependents: the packages with binaries that depend on it.
+        gone: the binaries that the mirror has lost, if there are any.
+    """
+
+    status: PackageStatus
+    build_system: str | None
+    recipe: str | None
+    dependent_count: int | None
+    versions: tuple[PackageVersion, ...]
+    variants: tuple[VariantMeaning, ...]
+    provides: tuple[str, ...]
+    dependents: tuple[str, ...]
+    gone: Gone | None = None
+
+    @property
+    def summary(self) -> str:
+        """The description as one printable line."""
+        return one_line(self.status.description or "")
+
+    @property
+    def homepage_url(self) -> str | None:
+        """The homepage if it is a web address."""
+        return self.status.homepage if _is_of_the_web(self.status.homepage) else None
+
+    @property
+    def recipe_url(self) -> str | None:
+        """The address of the recipe on the web; None if it is not known.
+
+        Spack prints addresses in a folder that no longer exists.
+        """
+        if self.recipe is None:
+            is_public = self.build_system is not None
+        elif self.recipe.startswith(_NO_LONGER):
+            is_public = f"/{PUBLIC_NAMESPACE}/" in self.recipe
+        else:
+            return self.recipe if _is_of_the_web(self.recipe) else None
+        name = quote(self.status.name, safe="")
+        return PUBLIC_RECIPES.format(package=name) if is_public else None
+
+    @property
+    def comparison(self) -> str:
+        """A sentence that compares the newest binary with Spack's version."""
+        status, latest = self.status, printable(self.status.latest_version or "")
+        if status.newest_version is None or not latest:
+            return f"Spack has {latest}." if latest else ""
+        if not status.versions_behind:
+            return f"The newest binary is {status.newest_version}; Spack has none that is newer."
+        newest = f"The newest binary is {status.newest_version}, Spack has {latest}"
+        count = status.versions_behind
+        return f"{newest}: {'one version' if count == 1 else f'{count:,} versions'} behind."
+
+    def variant_notes(self, texts: Iterable[str]) -> Mapping[str, VariantNote]:
+        """Return notes on variants such as `+mpi`; variants unknown to Spack are left out."""
+        by_name = {variant.name: variant for variant in self.variants}
+        notes = {}
+        for text in texts:
+            parsed = readable_variant(text)
+            if parsed is not None and (variant := by_name.get(parsed.name)):
+                is_default = parsed.values == variant.default_values
+                default = "the default" if is_default else f"default {variant.default_text}"
+                notes[text] = VariantNote(
+                    is_default, "; ".join(filter(None, (variant.meaning, default)))
+                )
+        return notes
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the object of `/package/<name>.json`."""
+        return {
+            **self.status.as_dict(),
+            "gone_count": 0 if self.gone is None else self.gone.count,
+            "gone_last_listed": None if self.gone is None else self.gone.last_listed,
+            **{key: getattr(self, key) for key in ("build_system", "recipe", "dependent_count")},
+            "versions": [version._asdict() for version in self.versions],
+            "variants": [variant._asdict() for variant in self.variants],
+            "provides": [*self.provides],
+            "dependents": [*self.dependents],
+        }
+
+
+def package_names(file: AnyPath) -> tuple[str, ...]:
+    """Return the names of the packages in a database, sorted."""
+    with opened(file) as lookups:
+        return tuple(sorted(lookups.packages))
+
+
+def read_package(conn: sqlite3.Connection, name: str) -> PackageData | None:
+    """Return the package data and the binaries of a package; None if the database has neither."""
+    row = next(select(conn, _PACKAGE, name=name), None)
+    if row is None:
+        return None
+    key, build_system, recipe, dependent_count, *status = row
+    return PackageData(
+        PackageStatus(*status),
+        build_system,
+        recipe,
+        dependent_count,
+        versions=tuple(
+            PackageVersion(version, None if deprecated is None else bool(deprecated), kind)
+            for version, deprecated, kind in select(conn, _VERSIONS, name=name)
+        ),
+        variants=tuple(VariantMeaning(*row) for row in select(conn, _VARIANTS, name=name)),
+        provides=tuple(virtual for (virtual,) in select(conn, _PROVIDED, package=key)),
+        dependents=tuple(dependent for (dependent,) in select(conn, _DEPENDENTS, name=name)),
+        gone=gone_of_package(conn, name),
+    )
+
+
+def one_line(text: str) -> str:
+    """Return a text as one printable line."""
+    return printable(" ".join(text.split()))
+
+
+def _is_of_the_web(url: str | None) -> bool:
+    return url is not None and url.startswith(("https://", "http://")) and url.isprintable()
+
+
+def recipe_notes(lookups: Lookups, query: SpecQuery) -> tuple[str, ...]:
+    """Return the versions and variants of a query that Spack does not have, or no binary has."""
+    name = query.name
+    data = None if name is None else read_package(lookups.conn, name)
+    if data is None or not (data.versions or data.variants):
+        # Without package data there is nothing to compare with.
+        return ()
+    package = lookups.packages.get(data.status.name, 0)
+    built = [row for row in configurations_of_package(lookups, package) if row.spec_count]
+    built_versions = {row.configuration.version for row in built}
+    notes, versions = list[str](), [version.version for version in data.versions]
+    if versions and query.versions is not None:
+        fitting, text = [*filter(query.versions.contains, versions)], query.versions.text
+        if not fitting:
+            newest = newest_version(versions)
+            notes.append(f"Spack has no version {text} of {name}, its newest is {newest}")
+        elif built and not any(map(query.versions.contains, built_versions)):
+            newest = newest_version(fitting)
+            notes.append(f"Spack has version {newest} of {name}, no binary has it")
+    variants = [variant.name for variant in data.variants]
+    texts = {text for row in built for text in row.configuration.variants}
+    built_variants = {parsed.name for parsed in map(readable_variant, texts) if parsed}
+    for variant in query.variants if variants else ():
+        if variant.name not in variants and variant.name not in _EVERYWHERE:
+            close = difflib.get_close_matches(variant.name, variants, 3)
+            near = f" (near: {', '.join(close)})" if close else ""
+            notes.append(f"Spack has no variant {variant.name!r} of {name}{near}")
+        elif built and variant.name in variants and variant.name not in built_variants:
+            notes.append(f"Spack has the variant {variant.name!r} of {name}, no binary has it")
+    return tuple(notes)
+
+
+def recipe_links(conn: sqlite3.Connection, package: str) -> dict[str, str]:
+    """Return the known recipe addresses of a package, by namespace.
+
+    A package that only pages list is one of Spack's own. The addresses of other namespaces come
+    from `build --recipes`.
+    """
+    url_of = {PUBLIC_NAMESPACE: PUBLIC_RECIPES, **dict(select(conn, RECIPES))}
+    names = [name for (name,) in select(conn, NAMESPACES, package=package)] or [PUBLIC_NAMESPACE]
+    return {
+        name: url_of[name].replace("{package}", quote(package, safe=""))
+        for name in names
+        if name in url_of
+    }
+
+
+def summary_of(description: str) -> str:
+    """Return the first sentence of a description, shortened if it is long."""
+    text = one_line(description)
+    end = _SENTENCE_END.search(text)
+    first = text[: end.start() + 1] if end else text
+    return first if len(first) <= 160 else f"{first[:157].rstrip()}..."
+
+
+class PackageStatus(NamedTuple):
+    """A package in Spack, compared with its binaries.
+
+    Attributes:
+        homepage: its address, as in the recipe, which may not be a URL.
+        latest_version: the version that Spack prefers.
+        newest_version: the newest version of a binary; None without a binary.
+        versions_behind: how many numbered versions are newer than `newest_version` and not
+            deprecated; None without a binary or package data.
+        spec_count: the number of binaries.
+    """
+
+    name: str
+    description: str | None
+    homepage: str | None
+    latest_version: str | None
+    newest_version: str | None
+    versions_behind: int | None
+    spec_count: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the object that `behind --json` prints for a package."""
+        return self._asdict()
+
+
+def package_totals(conn: sqlite3.Connection, name: str) -> PackageTotals | None:
+    """Return the totals of a package; None if the database has no such package."""
+    row = next(select(conn, _TOTALS, name=name), None)
+    return PackageTotals(*row) if row else None
+
+
+def newest_binary(conn: sqlite3.Connection, name: str) -> str | None:
+    """Return the newest version of a package's binaries, with its families of targets."""
+    rows = [*select(conn, _NEWEST, name=name)]
+    return f"{rows[0][0]} on {', '.join(family for _, family in rows)}" if rows else None
+
+
+def known_packages(conn: sqlite3.Connection) -> Iterator[tuple[str, str, int, str]]:
+    """Yield the packages of the package data: name, latest version, dependents, summary."""
+    for name, latest, dependents, description in select(conn, _KNOWN):
+        yield name, latest, dependents, summary_of(description or "")
+
+
+def summarized_packages(conn: sqlite3.Connection) -> Iterator[tuple[str, str]]:
+    """Yield the packages that have a binary, with their summaries."""
+    for name, description in select(conn, _SUMMARIZED):
+        yield name, summary_of(description or "")
+
+
+def versions_behind(conn: sqlite3.Connection) -> dict[tuple[str, str], tuple[int, str]]:
+    """Return the number of newer versions and the latest one in Spack, by package and version."""
+    rows = select(conn, _BEHIND)
+    return {(name, version): (behind, latest) for name, version, behind, latest in rows}

@@ -1,0 +1,223 @@
+"""Where configurations and specs are: releases, stacks and days."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+from spack_cache_db.database_file import stored_json
+from spack_cache_db.query.conditions.conditions import Conditions, asked
+from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.open.sql import IDS_AT_ONCE, json_pieces, select, select_in
+from spack_cache_db.query.stored.binary import Spec
+from spack_cache_db.query.stored.configurations import OF_IDS
+
+# Grouped into a row per configuration, because there are many pairs.
+IN_PLACES = """
+SELECT configuration, json_group_array({place}) FROM configuration_{place}s
+WHERE configuration IN (SELECT value FROM json_each(:ids)) GROUP BY configuration
+"""
+FIRST_RELEASES = """
+SELECT id FROM releases WHERE EXISTS (
+  SELECT 1 FROM configuration_releases AS listed
+  WHERE listed.release = releases.id
+    AND listed.configuration IN (SELECT value FROM json_each(:ids)))
+ORDER BY position LIMIT :limit
+"""
+# Only (release, spec) is a key of listings, and the specs of a configuration have consecutive ids.
+SPEC_RELEASES = """
+SELECT listings.spec, listings.release
+FROM json_each(:runs) AS run CROSS JOIN releases CROSS JOIN listings
+  ON listings.release = releases.id
+  AND listings.spec BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')
+"""
+# The last row of a spec counts.
+PROVISIONS = """
+SELECT specs.id, installations.is_external, prefix, module_load, module_tree
+FROM json_each(:ids) AS wanted CROSS JOIN specs ON specs.id = wanted.value
+CROSS JOIN installations ON installations.hash = specs.hash
+CROSS JOIN releases ON releases.name = installations.release
+WHERE :release IS NULL OR releases.id = :release
+ORDER BY releases.position DESC, prefix DESC
+"""
+_COUNTS = """
+SELECT {place}, count(*) FROM configuration_{place}s
+WHERE configuration IN (SELECT value FROM json_each(:ids)) GROUP BY {place}
+"""
+_RELEASE_COUNTS_IN_STACK = """
+SELECT shown.release, count(DISTINCT shown.configuration)
+FROM json_each(:ids) AS wanted CROSS JOIN release_specs AS shown
+  ON shown.configuration = wanted.value
+WHERE shown.stacks IN (SELECT stack_set FROM stack_set_members WHERE stack = :within)
+GROUP BY shown.release
+"""
+_STACK_COUNTS_IN_RELEASE = """
+SELECT member.stack, count(DISTINCT shown.configuration)
+FROM json_each(:ids) AS wanted
+CROSS JOIN release_specs AS shown
+  ON shown.configuration = wanted.value AND shown.release = :within
+CROSS JOIN stack_set_members AS member ON member.stack_set = shown.stacks
+GROUP BY member.stack
+"""
+_COUNTS_WITHIN = {"release": _RELEASE_COUNTS_IN_STACK, "stack": _STACK_COUNTS_IN_RELEASE}
+_PACKAGES_IN_STACKS = """
+SELECT packages.name, stacks.name, count(*)
+FROM release_specs AS shown
+JOIN configurations ON configurations.id = shown.configuration
+JOIN packages ON packages.id = configurations.package
+JOIN stack_set_members AS members ON members.stack_set = shown.stacks
+JOIN stacks ON stacks.id = members.stack
+WHERE shown.release = :release AND NOT stacks.is_root GROUP BY packages.id, stacks.id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """Releases in the database's order, sorted stacks, and the first and last day."""
+
+    releases: tuple[str, ...]
+    stacks: tuple[str, ...]
+    first_seen: str | None
+    last_seen: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSpec(Presence):
+    """A spec that satisfies a query, with all its releases and stacks.
+
+    Attributes:
+        hash: its hash.
+        differences: how it differs from the other specs of its configuration in the answer (see
+            `comparison.distinctions`); empty if not requested.
+        is_gone: whether its mirror has lost it.
+        is_external: whether the system provides it, and Spack did not build it.
+        prefix: the folder where an installation has it; None if unknown.
+        modules: the modules that load it.
+        module_tree: the folder of modules to use first, if several have a module of this name.
+    """
+
+    hash: str
+    differences: tuple[str, ...] = ()
+    is_gone: bool = False
+    is_external: bool = False
+    prefix: str | None = None
+    modules: tuple[str, ...] = ()
+    module_tree: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the spec as an object of JSON, without the fields of its configuration."""
+        return asdict(self)
+
+
+def releases_of(conn: sqlite3.Connection, ids: Collection[int]) -> dict[int, list[int]]:
+    """Return the ids of the releases that list each configuration, by its id."""
+    return _in_places(conn, "release", ids)
+
+
+def first_releases(lookups: Lookups, ids: Iterable[int], limit: int) -> tuple[str, ...]:
+    """Return the names of the first releases that list one of these configurations."""
+    rows = select_in(lookups.conn, FIRST_RELEASES, ids, limit=limit)
+    return lookups.release_names({release for (release,) in rows})[:limit]
+
+
+def _in_places(conn: sqlite3.Connection, place: str, ids: Collection[int]) -> dict[int, list[int]]:
+    rows = dict(select_in(conn, IN_PLACES.format(place=place), ids))
+    return {key: stored_json(rows.get(key, "[]")) for key in ids}
+
+
+def count_by_place(
+    conn: sqlite3.Connection, place: str, ids: Iterable[int], conditions: Conditions
+) -> Counter[int]:
+    """Return the number of these configurations in each release or stack, by its id.
+
+    Releases are counted within the stack of the conditions, and stacks within the release.
+    """
+    release, stack = asked(conditions, "release"), asked(conditions, "stack")
+    within = stack if place == "release" else release
+    sql = _COUNTS.format(place=place) if within is None else _COUNTS_WITHIN[place]
+    counts = Counter[int]()
+    for key, count in select_in(conn, sql, ids, within=within):
+        counts[key] += count
+    return counts
+
+
+def packages_in_stacks(conn: sqlite3.Connection, release: int) -> Iterator[tuple[str, str, int]]:
+    """Yield the packages of each stack of a release: package, stack and number of binaries."""
+    return select(conn, _PACKAGES_IN_STACKS, release=release)
+
+
+def presence_of_configurations(lookups: Lookups, ids: Sequence[int]) -> dict[int, Presence]:
+    """Return the releases, stacks and days of configurations, by their ids."""
+    conn, releases = lookups.conn, releases_of(lookups.conn, ids)
+    stacks = _in_places(conn, "stack", ids)
+    # Many configurations are in the same few releases.
+    names = lru_cache(maxsize=None)(lookups.release_names)
+    seen = f"SELECT id, first_seen, last_seen FROM configurations WHERE id {OF_IDS}"
+    return {
+        key: Presence(names(tuple(releases[key])), lookups.stack_names(stacks[key]), *days)
+        for key, *days in select_in(conn, seen, ids)
+    }
+
+
+def found_specs(
+    lookups: Lookups,
+    specs: Iterable[Spec],
+    release: int | None = None,
+    differences: Mapping[int, tuple[str, ...]] = {},
+) -> Iterator[FoundSpec]:
+    """Yield the specs with releases, stacks, days, prefixes and modules, in their order.
+
+    Prefixes and modules are those of the installation `release`, or else of the first one.
+    """
+    specs = [*specs]
+    releases: dict[int, list[int]] = {spec.id: [] for spec in specs}
+    installed = releases if lookups.trees(release) else ()
+    provisions = {
+        spec: {
+            "is_external": bool(is_external),
+            "prefix": prefix,
+            "modules": tuple((module or "").split()),
+            "module_tree": module_tree,
+        }
+        for spec, is_external, prefix, module, module_tree in select_in(
+            lookups.conn, PROVISIONS, installed, release=release
+        )
+    }
+    for runs in json_pieces(runs_of(sorted(releases)), IDS_AT_ONCE // 4):
+        for spec, listing_release in select(lookups.conn, SPEC_RELEASES, runs=runs):
+            releases[spec].append(listing_release)
+    # Many specs are in the same few releases.
+    names = lru_cache(maxsize=None)(lookups.release_names)
+    for spec in specs:
+        where = names(tuple(releases[spec.id])), lookups.stack_sets()[spec.stacks]
+        days = spec.first_seen, spec.last_seen
+        apart = differences.get(spec.id, ())
+        facts = provisions.get(spec.id, {})
+        yield FoundSpec(*where, *days, spec.hash, apart, bool(spec.is_gone), **facts)
+
+
+def joined(lookups: Lookups, parts: Iterable[Presence]) -> Presence:
+    """Return the union of several presences."""
+    parts = [*parts]
+    releases = {name for part in parts for name in part.releases}
+    return Presence(
+        tuple(release.name for release in lookups.releases.values() if release.name in releases),
+        tuple(sorted({name for part in parts for name in part.stacks})),
+        min((part.first_seen for part in parts if part.first_seen), default=None),
+        max((part.last_seen for part in parts if part.last_seen), default=None),
+    )
+
+
+def runs_of(ids: Iterable[int]) -> list[list[int]]:
+    """Return the first and last id of each run of consecutive ids; the ids are sorted."""
+    runs: list[list[int]] = []
+    for number in ids:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return runs

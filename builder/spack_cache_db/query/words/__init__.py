@@ -1,0 +1,1 @@
+"""Reads plain words."""
