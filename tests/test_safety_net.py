@@ -66,7 +66,7 @@ def test_tracebacks_are_shown_on_demand(folder: Path, monkeypatch: pytest.Monkey
 
 def test_a_bug_of_a_command_ends_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Status 1, one line, and how to see more."""
-    monkeypatch.setattr("spack_cache_db.cli.serve.site_folder", lambda: 1 / 0)
+    monkeypatch.setattr("spack_cache_db.cli.site.site_folder", lambda: 1 / 0)
     result = run("site")
     assert result.exit_code == 1
     assert result.stderr == (

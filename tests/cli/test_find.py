@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.cli import cli, output
+from spack_cache_db.cli import cli, tables
 from spack_cache_db.spack import machine
 from spack_cache_db.spack.machine import Machine
 from tests.commands import process
@@ -76,14 +76,14 @@ def test_a_terminal_shows_fifty_rows(
     """What is left out is counted below; --all and --limit show more, and a pipe gets all rows."""
     whole = run("*", real_index_file).stdout
     count = len(json.loads(run("*", real_index_file, "--json").stdout))
-    monkeypatch.setattr(output, "is_terminal", lambda: True)
+    monkeypatch.setattr(tables, "is_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "100000")
 
     for options in ((), ("--hashes",)):
         *_, end = shown = run("*", real_index_file, *options).stdout.splitlines()
-        assert len(shown) == 3 + 1 + output.MOST_ROWS + 2
+        assert len(shown) == 3 + 1 + tables.MOST_ROWS + 2
         assert end.endswith("more rows: --all shows all")
-    assert f"{count - output.MOST_ROWS:,} more rows" in run("*", real_index_file).stdout
+    assert f"{count - tables.MOST_ROWS:,} more rows" in run("*", real_index_file).stdout
     assert run("*", real_index_file, "--all").stdout == whole
     assert len(run("*", real_index_file, "--limit", 60).stdout.splitlines()) == 4 + 60
 

@@ -10,7 +10,7 @@ import pytest
 
 from spack_cache_db.assembly.builds import build
 from spack_cache_db.cli import COMMANDS
-from spack_cache_db.cli.output import Heading, print_answer
+from spack_cache_db.cli.tables import Heading, print_answer
 from spack_cache_db.query.answers.diff import diff
 from spack_cache_db.query.rows import Rows
 from tests import graphs

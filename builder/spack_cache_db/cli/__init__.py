@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from spack_cache_db import __version__
-from spack_cache_db.cli.output import CommandError, end_full, fail, heed_signals
+from spack_cache_db.cli.forms import CommandError, fail
+from spack_cache_db.cli.signals import end_full, heed_signals
 from spack_cache_db.errors import (
     TRACEBACK,
     BuilderError,
@@ -37,24 +38,24 @@ class Command(NamedTuple):
 
 
 COMMANDS: Mapping[str, Command] = {
-    "behind": Command("contents", "List packages with binaries older than Spack's latest version."),
+    "behind": Command("behind", "List packages with binaries older than Spack's latest version."),
     "build": Command("build", "Build a database from pages, indexes and package data.", "build"),
-    "check": Command("build", "Check pages, indexes and package data without building.", "build"),
+    "check": Command("check", "Check pages, indexes and package data without building.", "build"),
     "cover": Command("cover", "Show which specs of an environment have a binary."),
-    "dependents": Command("contents", "List what depends on a spec."),
-    "deps": Command("contents", "List what a spec depends on."),
+    "dependents": Command("deps", "List what depends on a spec."),
+    "deps": Command("deps", "List what a spec depends on."),
     "diff": Command("diff", "Show what changed between two releases, or two databases."),
-    "export-static": Command("serve", "Write a site that any web server can serve."),
+    "export-static": Command("site", "Write a site that any web server can serve."),
     "fetch": Command("fetch", "Download indexes and package data for `build`.", "fetch"),
     "find": Command("find", "Find the binaries that satisfy a spec."),
-    "history": Command("find", "Show how many binaries of each release satisfy a spec."),
-    "info": Command("contents", "Summarize the content and the sources of a database."),
-    "releases": Command("contents", "List the releases of a database."),
-    "retention": Command("contents", "Show which binaries of a mirror can be pruned."),
+    "history": Command("history", "Show how many binaries of each release satisfy a spec."),
+    "info": Command("info", "Summarize the content and the sources of a database."),
+    "releases": Command("releases", "List the releases of a database."),
+    "retention": Command("retention", "Show which binaries of a mirror can be pruned."),
     "serve": Command("serve", "Serve a database with Datasette, read-only.", "site"),
-    "site": Command("serve", "Print the path of the folder with the site's files."),
-    "stacks": Command("contents", "List the stacks of a database."),
-    "verify": Command("build", "Verify that a database matches its sources.", "build"),
+    "site": Command("site", "Print the path of the folder with the site's files."),
+    "stacks": Command("releases", "List the stacks of a database."),
+    "verify": Command("verify", "Verify that a database matches its sources.", "build"),
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,16 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spack_cache_db.cli.forms import fail, print_json, say, say_faults, say_notes
 from spack_cache_db.cli.options import GivenPath, flag, input_options, pairs, value_option
-from spack_cache_db.cli.output import (
-    fail,
-    print_json,
-    progress_bar,
-    say,
-    say_faults,
-    say_notes,
-    when_stopped,
-)
+from spack_cache_db.cli.progress import progress_bar
+from spack_cache_db.cli.signals import when_stopped
 from spack_cache_db.errors import counted, reason
 
 if TYPE_CHECKING:
@@ -106,7 +99,9 @@ def build(
         say(f"{output}: unchanged, because its input has nothing new ({report.seconds:.1f} s)")
     else:
         totals = [
-            *_documents(report.pages, report.indexes, report.records, report.package_entries),
+            *names_of_documents(
+                report.pages, report.indexes, report.records, report.package_entries
+            ),
             counted(report.listings, "listing"),
             counted(report.specs, "binary", "binaries"),
             counted(report.configurations, "configuration"),
@@ -133,7 +128,7 @@ def _say_removed(output: Path, snapshots: Snapshots) -> None:
             say(f"{output}: {releases} left out by {option}: {', '.join(names)}")
 
 
-def _documents(pages: int, indexes: int, records: int, packages: int) -> list[str]:
+def names_of_documents(pages: int, indexes: int, records: int, packages: int) -> list[str]:
     """Return the counts of pages, indexes, records and package data as texts."""
     texts = [counted(pages, "page")] if pages or not (indexes or packages) else []
     if indexes:
@@ -141,66 +136,6 @@ def _documents(pages: int, indexes: int, records: int, packages: int) -> list[st
     if packages:
         texts.append(counted(packages, "package entry", "package entries"))
     return texts
-
-
-@click.command()
-@input_options
-def check(paths: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Check pages, indexes and package data without building.
-
-    Prints faults, which end a build, and problems, which are contradictions within or between
-    sources that a build records.
-
-    Exit status: 0 if there is no fault, 1 if there are some, 2 for an error.
-
-    Example: spack-cache-db check pages/
-    """
-    from spack_cache_db.assembly.builds import check as check_input
-
-    with progress_bar() as progress:
-        faults, problems = check_input(paths, progress=progress, **options)
-    if as_json:
-        print_json({"faults": [*map(str, faults)], "problems": [*map(str, problems)]})
-    else:
-        for problem in problems:
-            say(str(problem))
-        say_faults(faults)
-        say(f"{counted(len(faults), 'fault')}, {counted(len(problems), 'problem')}")
-    sys.exit(1 if faults else 0)
-
-
-@click.command()
-@click.argument("file", type=GivenPath(path_type=Path))
-@input_options
-def verify(file: Path, paths: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Verify that a database matches its sources.
-
-    PATH... is everything that FILE was built from. The sources are built again in a temporary
-    folder, and every row of every table is compared. Give --release, --stack, --snapshot,
-    --keep-snapshots and --drop as to build; its other options are taken from FILE.
-
-    Exit status: 0 if there is no difference, 1 if there are some, 2 for an error.
-
-    Example: spack-cache-db verify dist/spack-cache.db pages/
-    """
-    from spack_cache_db.assembly.verify import verify as verify_file
-
-    with progress_bar() as progress:
-        report = verify_file(file, paths, progress=progress, **options)
-    if as_json:
-        print_json({"file": str(file), **report.as_dict()})
-    else:
-        for difference in report.differences:
-            say(str(difference))
-        say_faults(report.faults)
-        totals = _documents(report.pages, report.indexes, report.records, report.packages)
-        if report.listings or not (report.indexes or report.packages):
-            totals.append(counted(report.listings, "listing"))
-        totals.append(counted(report.difference_count, "difference"))
-        if report.faults:
-            totals.append(counted(len(report.faults), "fault"))
-        say(f"{file}: {', '.join(totals)}")
-    sys.exit(1 if report.faults or report.differences else 0)
 
 
 @contextmanager

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 
+from spack_cache_db.cli.forms import fail, form_of, say_notes
+from spack_cache_db.cli.junit import Case, write_junit
 from spack_cache_db.cli.options import (
     GivenPath,
     baseline_option,
@@ -24,15 +26,7 @@ from spack_cache_db.cli.options import (
     shared_options,
     value_option,
 )
-from spack_cache_db.cli.output import (
-    Case,
-    fail,
-    form_of,
-    print_answer,
-    say_notes,
-    width,
-    write_junit,
-)
+from spack_cache_db.cli.tables import print_answer, width
 from spack_cache_db.errors import counted
 from spack_cache_db.query.rows import Rows
 

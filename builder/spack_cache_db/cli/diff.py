@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from spack_cache_db.cli.forms import form_of, say_notes
+from spack_cache_db.cli.junit import Case, write_junit
 from spack_cache_db.cli.options import (
     file_argument,
     flag,
@@ -20,7 +22,7 @@ from spack_cache_db.cli.options import (
     shared_options,
     value_option,
 )
-from spack_cache_db.cli.output import Case, form_of, print_answer, say_notes, write_junit
+from spack_cache_db.cli.tables import print_answer
 from spack_cache_db.errors import counted
 from spack_cache_db.query.rows import grouped
 

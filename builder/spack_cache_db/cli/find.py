@@ -11,31 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spack_cache_db.cli.forms import CommandError, fail, form_of, say, say_notes
 from spack_cache_db.cli.options import SpecCommand, flag, opened, scope_names, shared_options
-from spack_cache_db.cli.output import (
-    NOTHING,
-    CommandError,
-    aligned,
-    fail,
-    form_of,
-    more_rows,
-    most_rows,
-    print_answer,
-    say,
-    say_notes,
-    wrapped,
-)
+from spack_cache_db.cli.tables import NOTHING, aligned, more_rows, most_rows, print_answer, wrapped
 from spack_cache_db.errors import counted
 from spack_cache_db.model import Configuration
 
 if TYPE_CHECKING:
     from spack_cache_db.query.answers.find import Found
-    from spack_cache_db.query.answers.history import History
     from spack_cache_db.query.answers.install import Chosen
     from spack_cache_db.query.commands.model import Commands
     from spack_cache_db.query.open.lookups import Lookups
     from spack_cache_db.query.rows import Rows
     from spack_cache_db.query.stored.presence import FoundSpec
+
 
 _WORDS = tuple(name for name in Configuration._fields if name != "variants")
 """The fields of a configuration that are one word."""
@@ -81,9 +70,9 @@ def find(spec: str, file: Path, **options: Any) -> None:
     max_rows = most_rows(options)
     if options["install"] and form == "csv":
         fail("--csv and --install exclude each other: give one of them, or --json and --install")
-    with _opened(file) as lookups:
+    with open_search(file) as lookups:
         names = scope_names(options)
-        search = _Search(lookups, spec, names, options["spack"], explicit=options["explicit"])
+        search = Search(lookups, spec, names, options["spack"], explicit=options["explicit"])
         results = matching(lookups, search.question.conditions)
         is_whole = limit is not None or form in ("json", "csv")
         part = slice(limit if is_whole else max_rows)
@@ -172,7 +161,7 @@ def _install_lines(commands: Commands, *, has_machines: bool) -> Iterator[str]:
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[Lookups]:
+def open_search(file: Path) -> Iterator[Lookups]:
     """Open a database; a spec that cannot be parsed ends the command with an error."""
     from spack_cache_db.spack.lexer import QuerySyntaxError
 
@@ -186,7 +175,7 @@ def _opened(file: Path) -> Iterator[Lookups]:
         raise CommandError(str(error) + missing) from None
 
 
-class _Search:
+class Search:
     """A parsed spec of the command line, and its query for a database.
 
     Raises:
@@ -317,44 +306,3 @@ def _provided(row: Found | FoundSpec) -> str:
 def _module(row: Found | FoundSpec) -> str:
     """Return the modules to load, with their folder if several folders have this module."""
     return " ".join(row.modules) + (f" in {row.module_tree}" if row.module_tree else "")
-
-
-@click.command(cls=SpecCommand)
-@shared_options("stack", "host", "json", "csv")
-def history(spec: str, file: Path, stack: str | None, host: str | None, **options: Any) -> None:
-    """Show how many binaries of each release satisfy a spec.
-
-    SPEC has Spack's own syntax, in one word or several. The columns added and removed compare each
-    release with the one before: a snapshot with the previous snapshot of its branch, a branch with
-    its newest snapshot, a release with the previous release.
-
-    Exit status: 0 if something was found, 1 if not, 2 for an error.
-
-    Example: spack-cache-db history py-torch +cuda dist/spack-cache.db
-    """
-    from spack_cache_db.query.answers.history import history_of, shown_specs
-
-    form = form_of(options)
-    with _opened(file) as lookups:
-        search = _Search(lookups, spec, {"stack": stack, "host": host})
-        answer = history_of(lookups, spec, shown_specs(lookups, search.question.conditions))
-        search.say_notes(is_found=bool(answer.present))
-    if form or answer.present:
-        print_answer(options, lambda: answer.rows, _history_table(answer))
-    sys.exit(0 if answer.present else 1)
-
-
-def _history_table(answer: History) -> Iterator[str]:
-    """Yield a summary line, and an aligned table with right-aligned numbers."""
-    total, days = counted(len(answer.releases), "release"), ""
-    if answer.first_seen:
-        days = f", in snapshots from {answer.first_seen} to {answer.last_seen}"
-    yield from (f"In {len(answer.present):,} of {total}{days}.", "")
-    rows = [["release", "binaries", "configurations", "added", "removed", "replaced"]]
-    for row in answer.releases:
-        counts = (row.specs, row.configurations, row.added, row.removed)
-        churn = NOTHING if row.churn is None else f"{row.churn:.0%}"
-        rows.append([row.release, *(f"{count:,}" for count in counts), churn])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *numbers in rows:
-        yield "  ".join((name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])))

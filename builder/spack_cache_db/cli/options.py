@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from spack_cache_db.bounded_files import DEFAULT_MAX_PAGE_SIZE
-from spack_cache_db.cli.output import say_notes
+from spack_cache_db.cli.forms import say_notes
 from spack_cache_db.errors import DatabaseError
 
 if TYPE_CHECKING:

@@ -11,23 +11,14 @@ from typing import Any
 from spack_cache_db.arguments import checked
 from spack_cache_db.model import Configuration
 from spack_cache_db.query.answers.find import PRESENCE, where_of
-from spack_cache_db.query.conditions.conditions import (
-    Conditions,
-)
-from spack_cache_db.query.match.selection import (
-    configuration_ids,
-)
+from spack_cache_db.query.conditions.conditions import Conditions
+from spack_cache_db.query.match.selection import configuration_ids
 from spack_cache_db.query.names.scope import scope_of
 from spack_cache_db.query.open.lookups import Database, OpenFile, opened
-from spack_cache_db.query.stored.binary import (
-    specs_in_scope,
-)
+from spack_cache_db.query.stored.binary import specs_in_scope
 from spack_cache_db.query.stored.configurations import configurations_by_id
 from spack_cache_db.query.stored.graph import externals
-from spack_cache_db.query.stored.presence import (
-    Presence,
-    found_specs,
-)
+from spack_cache_db.query.stored.presence import Presence, found_specs
 
 CONFIGURATIONS_AT_ONCE = 1_000
 

@@ -8,14 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spack_cache_db.model import Configuration
-from spack_cache_db.query.answers.diff import (
-    Amount,
-    Delta,
-    Diff,
-    changes_of,
-    delta_of,
-    listed_in,
-)
+from spack_cache_db.query.answers.diff import Amount, Delta, Diff, changes_of, delta_of, listed_in
 from spack_cache_db.query.answers.rebuilds import Numbering
 from spack_cache_db.query.conditions.conditions import Conditions
 from spack_cache_db.query.names.scope import UnknownNameError, scope_of

@@ -22,17 +22,11 @@ from spack_cache_db.query.conditions.conditions import (
 )
 from spack_cache_db.query.match.gone import gone_counts, gone_note
 from spack_cache_db.query.match.question import question_of
-from spack_cache_db.query.match.selection import (
-    ResultSet,
-    counted_part,
-    matching,
-)
+from spack_cache_db.query.match.selection import ResultSet, counted_part, matching
 from spack_cache_db.query.names.scope import scope_of
 from spack_cache_db.query.open.lookups import Database, Lookups, opened
 from spack_cache_db.query.rows import NotebookTable, Rows
-from spack_cache_db.query.stored.binary import (
-    specs_in_scope,
-)
+from spack_cache_db.query.stored.binary import specs_in_scope
 from spack_cache_db.query.stored.presence import (
     FoundSpec,
     Presence,

@@ -9,27 +9,15 @@ from typing import Any, NamedTuple
 
 from spack_cache_db.arguments import checked
 from spack_cache_db.query.answers.find import notes_on
-from spack_cache_db.query.conditions.conditions import (
-    Conditions,
-    asked,
-    without,
-)
+from spack_cache_db.query.conditions.conditions import Conditions, asked, without
 from spack_cache_db.query.match.question import question_of
-from spack_cache_db.query.match.selection import (
-    configuration_ids,
-)
+from spack_cache_db.query.match.selection import configuration_ids
 from spack_cache_db.query.names.scope import scope_of
 from spack_cache_db.query.open.lookups import Database, Lookups, opened
 from spack_cache_db.query.open.sql import IDS_AT_ONCE, json_pieces, select
 from spack_cache_db.query.rows import NotebookTable, Rows
-from spack_cache_db.query.stored.binary import (
-    IN_STACK,
-    specs_beginning,
-    specs_of_configurations,
-)
-from spack_cache_db.query.stored.presence import (
-    runs_of,
-)
+from spack_cache_db.query.stored.binary import IN_STACK, specs_beginning, specs_of_configurations
+from spack_cache_db.query.stored.presence import runs_of
 from spack_cache_db.spack.parser import parse_query
 
 # Only (release, spec) is a key of listings, and the specs of a configuration lie side by side.

@@ -15,11 +15,7 @@ from typing import Any, Literal, overload
 from spack_cache_db.spack.matching import compiler_matches, variant_matches
 from spack_cache_db.spack.normal_forms import Variant, readable_variant
 from spack_cache_db.spack.printing import variant_text
-from spack_cache_db.spack.queries import (
-    CompilerConstraint,
-    SpecQuery,
-    VariantConstraint,
-)
+from spack_cache_db.spack.queries import CompilerConstraint, SpecQuery, VariantConstraint
 from spack_cache_db.spack.targets import runs_on, target_matches
 from spack_cache_db.spack.versions import VersionRanges
 

@@ -27,9 +27,7 @@ from spack_cache_db.query.match.records import SpecRecords
 from spack_cache_db.query.names.spellings import read_spellings
 from spack_cache_db.query.open.lookups import Lookups, has_records
 from spack_cache_db.query.open.sql import select
-from spack_cache_db.spack.queries import (
-    SpecQuery,
-)
+from spack_cache_db.spack.queries import SpecQuery
 
 _NAMED_IN_SPECS = {"name": "dependency"} | {
     name: name for name in ("target", "os", "platform", "hash")

@@ -9,14 +9,8 @@ from functools import reduce
 from operator import and_
 
 from spack_cache_db.environments.rules import ALL, PackageRules, Requirement
-from spack_cache_db.query.conditions.conditions import (
-    Condition,
-    Conditions,
-    Verdict,
-)
-from spack_cache_db.query.conditions.pages import (
-    UnsupportedQuery,
-)
+from spack_cache_db.query.conditions.conditions import Condition, Conditions, Verdict
+from spack_cache_db.query.conditions.pages import UnsupportedQuery
 from spack_cache_db.query.match.question import read_query, respelled
 from spack_cache_db.query.match.records import NONE, SpecRecords
 from spack_cache_db.query.open.lookups import Lookups
@@ -26,11 +20,7 @@ from spack_cache_db.query.stored.binary import Spec
 from spack_cache_db.spack.facts import COMPILERS, DEPTYPES, LANGUAGES, RUNTIMES
 from spack_cache_db.spack.intersection import UnsatisfiableSpec, constrained
 from spack_cache_db.spack.printing import spec_text
-from spack_cache_db.spack.queries import (
-    Dependency,
-    SpecQuery,
-    VariantConstraint,
-)
+from spack_cache_db.spack.queries import Dependency, SpecQuery, VariantConstraint
 
 MOST_EXPLAINED = 6
 """Maximum of requirements on one package that are explained one by one."""

@@ -1,0 +1,54 @@
+"""The command `behind`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spack_cache_db.cli.forms import say_notes
+from spack_cache_db.cli.options import (
+    file_argument,
+    opened,
+    shared_options,
+)
+from spack_cache_db.cli.tables import print_rows
+from spack_cache_db.errors import counted
+from spack_cache_db.query.rows import Rows
+
+if TYPE_CHECKING:
+    pass
+
+
+_BEHIND = ("name", "newest_version", "latest_version", "versions_behind", "spec_count")
+"""The columns of `behind` for people."""
+
+
+@click.command()
+@file_argument
+@shared_options("release", "stack", "json", "csv", "markdown", "all")
+def behind(file: Path, release: str | None, stack: str | None, **options: Any) -> None:
+    """List packages with binaries older than Spack's latest version.
+
+    FILE must be built with package data. Deprecated versions and branches do not count.
+
+    Exit status: 0 if no package is behind, 1 if some are or none has a binary, 2 for an error.
+
+    Example: spack-cache-db behind dist/spack-cache.db --stack e4s
+    """
+    from spack_cache_db.query.answers.behind import compared_with_spack
+    from spack_cache_db.query.names.spellings import read_spellings
+    from spack_cache_db.query.stored.package_data import PackageStatus
+
+    with opened(file) as lookups:
+        say_notes(read_spellings(lookups).notes([("release", release), ("stack", stack)]))
+        statuses = compared_with_spack(lookups, release=release, stack=stack)
+    count = sum(status.newest_version is not None for status in statuses)
+    nothing = f"no package is behind: {counted(count, 'package')} compared with Spack's versions"
+    if not count:
+        nothing = "no package has both a binary and package data, so none can be compared"
+    records = [status._asdict() for status in statuses if status.versions_behind]
+    is_any = print_rows(Rows(PackageStatus._fields, records), options, nothing, columns=_BEHIND)
+    sys.exit(1 if is_any or not count else 0)

@@ -1,0 +1,60 @@
+"""The command `history`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spack_cache_db.cli.forms import form_of
+from spack_cache_db.cli.options import SpecCommand, shared_options
+from spack_cache_db.cli.tables import NOTHING, print_answer
+from spack_cache_db.errors import counted
+
+if TYPE_CHECKING:
+    from spack_cache_db.query.answers.history import History
+from spack_cache_db.cli.find import Search, open_search
+
+
+@click.command(cls=SpecCommand)
+@shared_options("stack", "host", "json", "csv")
+def history(spec: str, file: Path, stack: str | None, host: str | None, **options: Any) -> None:
+    """Show how many binaries of each release satisfy a spec.
+
+    SPEC has Spack's own syntax, in one word or several. The columns added and removed compare each
+    release with the one before: a snapshot with the previous snapshot of its branch, a branch with
+    its newest snapshot, a release with the previous release.
+
+    Exit status: 0 if something was found, 1 if not, 2 for an error.
+
+    Example: spack-cache-db history py-torch +cuda dist/spack-cache.db
+    """
+    from spack_cache_db.query.answers.history import history_of, shown_specs
+
+    form = form_of(options)
+    with open_search(file) as lookups:
+        search = Search(lookups, spec, {"stack": stack, "host": host})
+        answer = history_of(lookups, spec, shown_specs(lookups, search.question.conditions))
+        search.say_notes(is_found=bool(answer.present))
+    if form or answer.present:
+        print_answer(options, lambda: answer.rows, _history_table(answer))
+    sys.exit(0 if answer.present else 1)
+
+
+def _history_table(answer: History) -> Iterator[str]:
+    """Yield a summary line, and an aligned table with right-aligned numbers."""
+    total, days = counted(len(answer.releases), "release"), ""
+    if answer.first_seen:
+        days = f", in snapshots from {answer.first_seen} to {answer.last_seen}"
+    yield from (f"In {len(answer.present):,} of {total}{days}.", "")
+    rows = [["release", "binaries", "configurations", "added", "removed", "replaced"]]
+    for row in answer.releases:
+        counts = (row.specs, row.configurations, row.added, row.removed)
+        churn = NOTHING if row.churn is None else f"{row.churn:.0%}"
+        rows.append([row.release, *(f"{count:,}" for count in counts), churn])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for name, *numbers in rows:
+        yield "  ".join((name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])))

@@ -1,0 +1,66 @@
+"""The commands `releases` and `stacks`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from spack_cache_db.cli.options import (
+    file_argument,
+    opened,
+    shared_options,
+)
+from spack_cache_db.cli.tables import print_rows
+from spack_cache_db.query.rows import Rows
+
+if TYPE_CHECKING:
+    pass
+
+
+@click.command()
+@file_argument
+@shared_options("json", "csv", "all")
+def releases(file: Path, **options: Any) -> None:
+    """List the releases of a database.
+
+    Branches come first, then releases and snapshots from new to old.
+
+    Exit status: 0 if there is a release, 1 if not, 2 for an error.
+
+    Example: spack-cache-db releases dist/spack-cache.db
+    """
+    columns = ("name", "kind", "date", "package_count", "spec_count")
+    nothing = "the database has no release: it was not built from pages, indexes or installations"
+    _print_records(file, "releases", columns, options, nothing)
+
+
+@click.command()
+@file_argument
+@shared_options("json", "csv", "all")
+def stacks(file: Path, **options: Any) -> None:
+    """List the stacks of a database.
+
+    Each binary is counted once, also if several releases list it.
+
+    Exit status: 0 if there is a stack, 1 if not, 2 for an error.
+
+    Example: spack-cache-db stacks dist/spack-cache.db
+    """
+    columns = ("name", "release_count", "spec_count")
+    nothing = "the database has no stack: its sources do not name any"
+    _print_records(file, "stacks", columns, options, nothing)
+
+
+def _print_records(
+    file: Path, table: str, columns: tuple[str, ...], options: Any, nothing: str
+) -> NoReturn:
+    """Print columns of the releases or stacks, and end."""
+    with opened(file) as lookups:
+        records = [
+            {name: getattr(record, name) for name in columns}
+            for record in getattr(lookups, table).values()
+        ]
+    sys.exit(0 if print_rows(Rows(columns, records), options, nothing) else 1)
