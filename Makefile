@@ -65,7 +65,7 @@ SQLITE_OPTIONS := -DSQLITE_ENABLE_FTS3 -DSQLITE_ENABLE_FTS3_PARENTHESIS -DSQLITE
 	-DSQLITE_ENABLE_DBSTAT_VTAB -DSQLITE_ENABLE_DESERIALIZE
 SQLITE_TESTS := tests/test_old_sqlite.py tests/test_old_databases.py tests/test_schema.py tests/test_queries.py \
 	tests/test_verify.py tests/query tests/cli/test_find.py tests/cli/test_cover.py tests/site/test_smoke.py \
-	tests/site/pages tests/site/sandbox
+	tests/site/pages tests/site/sql
 test-sqlite: $(VENV)/test.done $(foreach pair,$(OLD_SQLITE),$(VENV)/sqlite-$(subst =,-,$(pair))/libsqlite3.so.0)
 	for each in $(subst =,-,$(OLD_SQLITE)); do \
 		export LD_LIBRARY_PATH=$(CURDIR)/$(VENV)/sqlite-$$each; \

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote_plus
 
 from benchmarks.server import becomes_idle, free_port, start, start_datasette, stop, wait_until_up
-from spack_cache_db.site.middleware import LONGEST_ADDRESS
+from spack_cache_db.site.http.middleware import LONGEST_ADDRESS
 
 MOST_MEGABYTES = 512
 SHORT = "(),'*/:=<>|-@[];"

@@ -12,7 +12,7 @@ import yaml
 
 from benchmarks.built import file_argument, opened
 from benchmarks.report import NOTES, table, write_section
-from spack_cache_db.site.sandbox import sql_functions
+from spack_cache_db.site.sql import functions as sql_functions
 
 ROOT = NOTES.parent.parent
 ROUNDS = 3

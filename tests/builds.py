@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from spack_cache_db.assembly.builds import build
-from spack_cache_db.site.sandbox import sql_functions
+from spack_cache_db.site.sql import functions as sql_functions
 from tests.pagetexts import page, spec
 
 RELEASES = ["develop", "v0.23.1", "develop-2025-04-20", "develop-2025-07-13"]

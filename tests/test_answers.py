@@ -14,7 +14,7 @@ from spack_cache_db.query.answers.cover import cover
 from spack_cache_db.query.answers.find import Found, find
 from spack_cache_db.query.open.lookups import read_lookups
 from spack_cache_db.query.stored.presence import FoundSpec
-from spack_cache_db.site.pages.filters import EVERYWHERE, Filters, Narrowing
+from spack_cache_db.site.filters import EVERYWHERE, Filters, Narrowing
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.search import Elsewhere, Search
 from spack_cache_db.site.pages.spec import load_spec

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.server import free_port, wait_until_up
-from spack_cache_db.site.sandbox import sql_functions
+from spack_cache_db.site.sql import functions as sql_functions
 from tests.documents import Fence, Typed, fences, typed
 from tests.indexes import edge, index, node, record
 from tests.package_data import REAL as PACKAGE_DATA

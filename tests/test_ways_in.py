@@ -50,8 +50,8 @@ WAYS_IN = {
     # What this program has just written, or sends as it is.
     # It also reads the descriptions of tables in this package.
     "assembly.file": ".read_text sqlite3.connect tomllib.loads",
-    "site.download": ".open os.pread",
-    "site.sandbox.statements": "sqlite3.connect",
+    "site.http.download": ".open os.pread",
+    "site.sql.statements": "sqlite3.connect",
     "sources.fetch.package_site": "tarfile.open",
     "sources.fetch.stack_folder": ".open",
     # Files of this package, and of the system.
@@ -64,7 +64,7 @@ WAYS_IN = {
     "serve.server": "mmap.mmap sys.stdin",
     "serve.served": "mmap.mmap",
     "query.words.reading": ".read_text tomllib.loads",
-    "site.catalogues": ".read_bytes .read_text",
+    "site.catalogue": ".read_bytes .read_text",
     # `Surroundings.open`, a function that is given a bounded reader.
     "environments.reuse": ".open",
     "environments.includes": ".open",

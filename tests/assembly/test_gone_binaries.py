@@ -16,7 +16,7 @@ from spack_cache_db.query.open.info import info
 from spack_cache_db.query.open.lookups import opened
 from spack_cache_db.query.stored.package_data import newest_binary
 from spack_cache_db.query.stored.totals import count_packages, facet_counts, read_totals
-from spack_cache_db.site.pages.filters import Filters
+from spack_cache_db.site.filters import Filters
 from spack_cache_db.site.pages.package import load_package
 from tests.indexes import hash_of, index, node, record, write_layout3
 

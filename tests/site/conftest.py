@@ -16,7 +16,8 @@ from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.serve.datasette_app import site_settings
 from spack_cache_db.site.answers import PageRequest, PageResponse, Site, SiteSettings
 from spack_cache_db.site.routes import respond, route_of
-from spack_cache_db.site.sandbox import sql_functions, statements
+from spack_cache_db.site.sql import functions as sql_functions
+from spack_cache_db.site.sql import statements
 from tests.many import build_many
 from tests.metadata import METADATA
 from tests.paths import ROOT

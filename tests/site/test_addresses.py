@@ -15,7 +15,7 @@ from spack_cache_db.site.routes import ROUTES
 from tests.site.addresses import OWN, get
 from tests.site.cache import MPI, spec_hash
 from tests.site.conftest import IS_065, metadata, site
-from tests.site.test_permissions import DATA, closed
+from tests.site.http.test_permissions import DATA, closed
 
 pytestmark = pytest.mark.slow
 

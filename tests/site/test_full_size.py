@@ -14,11 +14,12 @@ from spack_cache_db.assembly import file as sqlite_file
 from spack_cache_db.query.answers.cover import cover
 from spack_cache_db.query.answers.find import find
 from spack_cache_db.query.open.lookups import read_lookups
-from spack_cache_db.site import own_pages
-from spack_cache_db.site.pages.filters import EVERYWHERE, Filters, Narrowing
+from spack_cache_db.site.filters import EVERYWHERE, Filters, Narrowing
+from spack_cache_db.site.http import own_pages
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.search import Search, SearchPage
-from spack_cache_db.site.sandbox import sql_functions, statements
+from spack_cache_db.site.sql import functions as sql_functions
+from spack_cache_db.site.sql import statements
 from tests.pagetexts import spec_hash
 from tests.site.conftest import SQL, site
 

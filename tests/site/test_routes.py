@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from spack_cache_db.site import routes
 from spack_cache_db.site.answers import Site
+from spack_cache_db.site.pages import search
 from tests.commands import run
 from tests.graphs import installs
 from tests.site.addresses import UNKNOWN, get
@@ -218,7 +218,7 @@ def test_parts_are_the_whole(
     """However many configurations are sent at once, the response is the same."""
     whole = asked_of(own_site, f"/find.{end}?q={spec}")
     for number in (1, 2, 5, 11, 12, 13):
-        monkeypatch.setattr(routes, "FOUND_AT_ONCE", number)
+        monkeypatch.setattr(search, "FOUND_AT_ONCE", number)
         assert asked_of(own_site, f"/find.{end}?q={spec}") == whole
 
 

@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spack_cache_db.cli.forms import say_notes
-from spack_cache_db.cli.options import (
-    file_argument,
-    opened,
-    shared_options,
-)
+from spack_cache_db.cli.options import file_argument, opened, shared_options
 from spack_cache_db.cli.tables import print_rows
 from spack_cache_db.errors import counted
 from spack_cache_db.query.rows import Rows

@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from spack_cache_db.cli.options import (
-    file_argument,
-    opened,
-    shared_options,
-)
+from spack_cache_db.cli.options import file_argument, opened, shared_options
 from spack_cache_db.cli.tables import print_rows
 from spack_cache_db.query.rows import Rows
 

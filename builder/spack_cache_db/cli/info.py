@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spack_cache_db.cli.forms import print_json, say
-from spack_cache_db.cli.options import (
-    file_argument,
-    shared_options,
-)
+from spack_cache_db.cli.options import file_argument, shared_options
 from spack_cache_db.errors import counted
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from spack_cache_db.database_file import NAME
 from spack_cache_db.errors import DatabaseError, Fault, LineFault
 from spack_cache_db.site import plugin, site_folder, versions
 from spack_cache_db.site.allowances import add_allowances
-from spack_cache_db.site.download import close_files
+from spack_cache_db.site.http.download import close_files
 
 SettingValues = dict[str, bool | int | str]
 Allowed = bool | dict[str, Any] | None

@@ -21,8 +21,8 @@ from markupsafe import Markup, escape
 
 from spack_cache_db.database_file import looked_at
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
-from spack_cache_db.site.pages.filters import LABELS
-from spack_cache_db.site.pages.site_facts import read_site_facts
+from spack_cache_db.site.filters import LABELS
+from spack_cache_db.site.site_facts import read_site_facts
 
 CONTENT_TYPES = {
     "atom": "application/atom+xml; charset=utf-8",

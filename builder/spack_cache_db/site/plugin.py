@@ -21,20 +21,23 @@ from pluggy import HookimplMarker
 from spack_cache_db.model import ROOT
 from spack_cache_db.schema.tables import TABLES
 from spack_cache_db.schema.views import VIEWS
-from spack_cache_db.site import catalogues, middleware, site_folder
+from spack_cache_db.site import catalogue as catalogues
+from spack_cache_db.site import site_folder
 from spack_cache_db.site.addresses import KINDS, NAMES
 from spack_cache_db.site.allowances import allowances_of
 from spack_cache_db.site.answers import link_to, links_to
-from spack_cache_db.site.catalogues import is_site
-from spack_cache_db.site.download import open_files
-from spack_cache_db.site.error_pages import answer_error
-from spack_cache_db.site.health import HEALTH, health
-from spack_cache_db.site.own_pages import PAGES
-from spack_cache_db.site.sandbox import execution, sql_functions
-from spack_cache_db.site.sandbox.statements import authorize, restrict
+from spack_cache_db.site.catalogue import is_site
+from spack_cache_db.site.http import middleware
+from spack_cache_db.site.http.download import open_files
+from spack_cache_db.site.http.error_pages import answer_error
+from spack_cache_db.site.http.health import HEALTH, health
+from spack_cache_db.site.http.own_pages import PAGES
+from spack_cache_db.site.http.whole_answers import whole
+from spack_cache_db.site.sql import execution
+from spack_cache_db.site.sql import functions as sql_functions
+from spack_cache_db.site.sql.statements import authorize, restrict
 from spack_cache_db.site.stack_facet import StackFacet
 from spack_cache_db.site.table_actions import Action, actions_of
-from spack_cache_db.site.whole_answers import whole
 from spack_cache_db.spack.lexer import is_hash
 
 hook = HookimplMarker("datasette")

@@ -19,7 +19,7 @@ from spack_cache_db.query.match.question import question_of
 from spack_cache_db.query.match.selection import Candidates, matching
 from spack_cache_db.query.names.scope import scope_of
 from spack_cache_db.query.open.lookups import read_lookups
-from spack_cache_db.site.pages.filters import Narrowing
+from spack_cache_db.site.filters import Narrowing
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.printing import spec_text

@@ -19,7 +19,7 @@ from spack_cache_db.query.answers.find import find
 from spack_cache_db.query.answers.retention import retention
 from spack_cache_db.query.open.lookups import opened
 from spack_cache_db.query.stored.package_data import newest_binary
-from spack_cache_db.site.pages.filters import Filters
+from spack_cache_db.site.filters import Filters
 from spack_cache_db.site.pages.package import load_package
 from tests.commands import run
 from tests.indexes import edge, hash_of, index, node, record

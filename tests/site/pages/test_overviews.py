@@ -9,8 +9,8 @@ import pytest
 
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.query.stored.totals import newest_snapshot
+from spack_cache_db.site.filters import Filters
 from spack_cache_db.site.pages import overviews
-from spack_cache_db.site.pages.filters import Filters
 from spack_cache_db.site.pages.overviews import (
     age_of,
     load_about,
@@ -124,7 +124,7 @@ def test_unknown_reference_is_told(lookups: Lookups) -> None:
 def test_packages_with_gaps_have_pages(lookups: Lookups, monkeypatch: pytest.MonkeyPatch) -> None:
     """All pages together have each package once, by name; a number too large is the last page."""
     whole = gaps_of(lookups, "develop")["rows"]
-    monkeypatch.setattr(overviews, "PAGE_ROWS", 2)
+    monkeypatch.setattr(overviews, "COVERAGE_ROWS", 2)
     page_count = gaps_of(lookups, "develop")["window"].page_count
     pages = [gaps_of(lookups, "develop", page=str(number + 1)) for number in range(page_count)]
     assert page_count > 1 and [row for page in pages for row in page["rows"]] == whole

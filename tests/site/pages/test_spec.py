@@ -16,7 +16,7 @@ from spack_cache_db.query.stored.configurations import (
     configurations_beginning,
     configurations_by_id,
 )
-from spack_cache_db.site.pages.filters import Filters
+from spack_cache_db.site.filters import Filters
 from spack_cache_db.site.pages.package import load_package
 from spack_cache_db.site.pages.spec import load_spec
 from spack_cache_db.spack.parser import parse_query

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
-from urllib.parse import quote
 
 from spack_cache_db.query.answers.diff import Changes
+from spack_cache_db.query.answers.diff import compare as compared
+from spack_cache_db.query.names.scope import UnknownNameError
 from spack_cache_db.query.open.lookups import Lookups
 from spack_cache_db.query.rows import grouped
-from spack_cache_db.site.pages.filters import AddressFields
+from spack_cache_db.site.answers import PageRequest, PageResponse, Site, data, refused
+from spack_cache_db.site.filters import DataLinks
+from spack_cache_db.site.pages import sides as sides_module
+from spack_cache_db.site.pages.feeds import Topic
+from spack_cache_db.site.pages.missing import form_of
+from spack_cache_db.site.pages.sides import Sides
 
 MOST_EXPLAINED = 5_000
 """Limit of added and removed hashes up to which causes are searched; more would take seconds."""
@@ -22,24 +28,6 @@ TOO_MANY = (
 )
 MOST_ROWS = 150
 """Limit of configurations that are listed; beyond it, packages link to their own comparison."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sides(AddressFields):
-    """The names in the address of a comparison: two releases, and names that narrow it."""
-
-    old: str = ""
-    new: str = ""
-    stack: str | None = None
-    package: str | None = None
-    target: str | None = None
-    host: str | None = None
-
-    def address(self, form: str = "", **changes: str | None) -> str:
-        """Return the address of the comparison after some changes, as a page or in a form."""
-        sides = replace(self, **changes)  # type: ignore[arg-type]
-        old, new = (quote(side, safe=":") for side in (sides.old, sides.new))
-        return f"/diff/{old}...{new}{form and f'.{form}'}{sides.query(old='', new='')}"
 
 
 def load_changes(lookups: Lookups, changes: Changes, package: str | None) -> dict[str, Any]:
@@ -85,3 +73,38 @@ def latest_changes(lookups: Lookups, **narrowed: str) -> tuple[Sides, ...]:
         if before := lookups.before(release):
             first.setdefault(release.kind, Sides(before.name, release.name, **narrowed))
     return tuple(first.values())
+
+
+def comparison(
+    site: Site, request: PageRequest, old: str, new: str, form: str | None
+) -> PageResponse:
+    """Return `/diff/<old>...<new>`, as a page, `.json` or `.csv`."""
+    sides = replace(sides_module.Sides.parse(request.pairs), old=old, new=new)
+    try:
+        found = compared(site.lookups, **asdict(sides))
+    except UnknownNameError as error:
+        if form is not None:
+            raise
+        return site.page(request, "changes.html", sides=sides, error=str(error), status=404)
+    if form is not None:
+        if (count := len(found.amounts)) > MOST_LISTED:
+            return refused(TOO_MANY.format(count, MOST_LISTED), form)
+        if not any(found.specs):
+            neither = "neither {} nor {} has such a binary: nothing is compared"
+            return refused(neither.format(*found.sides), form, 404)
+        diff = found.in_words(MOST_EXPLAINED)
+        return data(form_of(diff.as_dict(), diff.rows, form), form)
+    page = load_changes(site.lookups, found, sides.package)
+    topic = Topic(package=sides.package, stack=sides.stack, host=sides.host)
+    links = DataLinks(None, sides.address("json"), sides.address("csv"))
+    return site.page(request, "changes.html", page=page, sides=sides, links=links, feed=topic.feed)
+
+
+def compare(site: Site, request: PageRequest) -> PageResponse:
+    """Return `/diff`, the form that chooses two releases, or a redirect to their comparison."""
+    sides = sides_module.Sides.parse(request.pairs)
+    if sides.old and sides.new:
+        return site.redirect(sides.address())
+    sides = with_defaults(site.lookups, sides)
+    latest = latest_changes(site.lookups)
+    return site.page(request, "compare.html", sides=sides, latest=latest)

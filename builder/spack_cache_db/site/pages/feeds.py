@@ -13,17 +13,23 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
+from spack_cache_db.errors import printable
 from spack_cache_db.query.answers.diff import amounts_of_releases
 from spack_cache_db.query.answers.history import shown_specs
 from spack_cache_db.query.conditions.conditions import without
 from spack_cache_db.query.match.question import question_of
 from spack_cache_db.query.names.scope import scope_of
 from spack_cache_db.query.open.lookups import Lookups
-from spack_cache_db.query.stored.configurations import configurations_by_id
+from spack_cache_db.query.stored.configurations import (
+    configurations_by_id,
+)
 from spack_cache_db.query.stored.origin import read_origin
-from spack_cache_db.site.pages.changes import Sides
-from spack_cache_db.site.pages.filters import AddressFields
-from spack_cache_db.site.sandbox.sql_functions import parse
+from spack_cache_db.site.answers import PageRequest, PageResponse, Site, refused
+from spack_cache_db.site.filters import (
+    AddressFields,
+)
+from spack_cache_db.site.pages.sides import Sides
+from spack_cache_db.site.sql.functions import parse
 
 MOST_SNAPSHOTS = 26
 """The number of the newest snapshots that a feed compares: half a year of weekly ones."""
@@ -120,3 +126,12 @@ def date_of(text: object) -> date | None:
         return date.fromisoformat(str(text))
     except ValueError:
         return None
+
+
+def changes_feed(site: Site, request: PageRequest, of: str) -> PageResponse:
+    """Return `/feed.atom` (of everything, a package or a stack) or `/find.atom?q=`."""
+    topic = Topic.parse(request.pairs)
+    if (of == "find") != (topic.q is not None):
+        return refused("the feed of a spec is /find.atom?q=SPEC", None)
+    feed = load_feed(site.lookups, topic)
+    return site.page(request, "feed.xml", page=feed, topic=topic, printable=printable, kind="atom")

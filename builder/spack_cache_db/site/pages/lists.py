@@ -10,19 +10,27 @@ from typing import Any, Literal, NamedTuple
 from spack_cache_db.query.conditions.conditions import Condition, OneOf
 from spack_cache_db.query.open.lookups import Lookups, filled_tables
 from spack_cache_db.query.open.sql import select
-from spack_cache_db.query.stored.package_data import known_packages, versions_behind
+from spack_cache_db.query.rows import Rows
+from spack_cache_db.query.stored.package_data import (
+    known_packages,
+    versions_behind,
+)
 from spack_cache_db.query.stored.totals import PACKAGES, count_packages, newest_release, words_with
-from spack_cache_db.site.pages.filters import (
+from spack_cache_db.site.answers import PageRequest, PageResponse, Site, data, refused
+from spack_cache_db.site.filters import (
     PLACES,
     AddressFields,
+    DataLinks,
     Filters,
     Pagination,
     condition_of,
     paginated,
     place_condition,
 )
+from spack_cache_db.site.pages.feeds import Topic
+from spack_cache_db.site.pages.missing import form_of
 
-PAGE_ROWS = 200
+LIST_ROWS = 200
 FAULTS = {
     "release": "There is no release {}: all are shown.",
     "stack": "There is no stack {}: all are shown.",
@@ -187,7 +195,7 @@ class ListPage:
     @property
     def window(self) -> Pagination:
         """The part of the sorted rows that this page shows."""
-        return paginated(len(self.rows), self.filters.page, PAGE_ROWS)
+        return paginated(len(self.rows), self.filters.page, LIST_ROWS)
 
     @property
     def csv_columns(self) -> list[str]:
@@ -322,3 +330,25 @@ def _package_query(lookups: Lookups, filters: ListFilters, has: Condition | None
         is_family = has.text in lookups.families.values()
         pairs.insert(0, ("target", f"{has.text}:" if is_family else has.text))
     return Filters.parse(pairs).query()
+
+
+def listed(site: Site, request: PageRequest, kind: str, form: str | None) -> PageResponse:
+    """Return `/packages`, `/releases` or `/stacks`, as a page, `.json` or `.csv`."""
+    filters = ListFilters.parse(request.pairs)
+    page = load_list(site.lookups, kind, filters)
+    if form is not None:
+        if page.notices:
+            return refused(" ".join(page.notices), form)
+        if not page.rows:
+            none = f"none of {page.total:,} {kind} matches" if page.total else f"no {kind}"
+            return refused(f"{none} in this database", form, 404)
+        rows = Rows(page.csv_columns, page.in_order())
+        return data(form_of(rows.records, rows, form), form)
+    return site.page(
+        request,
+        "list.html",
+        page=page,
+        filters=filters,
+        links=DataLinks.of_page(f"/{kind}", filters.address()) if page.rows else None,
+        feed=Topic().feed if kind == "releases" else None,
+    )

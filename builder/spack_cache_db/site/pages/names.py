@@ -10,8 +10,10 @@ from urllib.parse import quote, urlencode
 from spack_cache_db.model import NO_COMPILER
 from spack_cache_db.query.names.spellings import Spellings
 from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.rows import json_text
 from spack_cache_db.query.stored.package_data import summarized_packages
 from spack_cache_db.query.stored.totals import facet_counts
+from spack_cache_db.site.answers import PageRequest, PageResponse, Site, data
 from spack_cache_db.spack.targets import family, hosts_of
 
 MOST_SUGGESTED = 8
@@ -76,3 +78,8 @@ def suggested(names: tuple[Name, ...], text: str) -> list[dict[str, str]]:
     """Return suggestions for a text in the search box: names, kinds and purposes."""
     matches = having(names, text)[:MOST_SUGGESTED]
     return [{key: text for key, text in name._asdict().items() if text} for name in matches]
+
+
+def suggest(site: Site, request: PageRequest) -> PageResponse:
+    """Return `/suggest.json?q=`: the names that contain a text."""
+    return data(json_text(suggested(load_names(site.lookups), request.args.get("q", ""))), "json")

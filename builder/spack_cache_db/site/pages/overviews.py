@@ -6,7 +6,7 @@ Functions return the variables of a template.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -29,22 +29,26 @@ from spack_cache_db.query.stored.totals import (
     read_mirrors,
     read_totals,
 )
-from spack_cache_db.site.pages.changes import latest_changes
-from spack_cache_db.site.pages.feeds import Topic, date_of, load_feed
-from spack_cache_db.site.pages.filters import (
+from spack_cache_db.site.answers import PageRequest, PageResponse, Site
+from spack_cache_db.site.filters import (
     AddressFields,
     NameCounts,
     Pairs,
+    data_links,
     most_first,
     paginated,
     value_of,
 )
+from spack_cache_db.site.pages.changes import latest_changes
+from spack_cache_db.site.pages.feeds import Topic, date_of, load_feed
+from spack_cache_db.site.pages.lists import LIST_ROWS
+from spack_cache_db.site.pages.missing import missing
 
 OLD = 30
 """Days after which a snapshot is called old."""
 BARS = 12
 """Stacks in the chart of the largest stacks."""
-PAGE_ROWS = 100
+COVERAGE_ROWS = 100
 COLUMN_KINDS = ("family", "target", "stack")
 
 
@@ -183,7 +187,7 @@ def load_coverage(lookups: Lookups, release: Release, pairs: Pairs) -> dict[str,
     gap_counts = Counter(column for _, column in gaps)
     columns = most_first({column: packages[column] for column in packages | gap_counts})
     rows = sorted({package for package, _ in gaps})
-    window = paginated(len(rows), filters.page, PAGE_ROWS)
+    window = paginated(len(rows), filters.page, COVERAGE_ROWS)
     return {
         "release": release,
         "filters": filters,
@@ -209,3 +213,41 @@ def _binaries(lookups: Lookups, release: Release, kind: str) -> Counter[tuple[st
     for (package, target), count in counts.items():
         binaries[package, lookups.families[target] if kind == "family" else target] += count.specs
     return binaries
+
+
+def home(site: Site, request: PageRequest) -> PageResponse:
+    """Return `/`."""
+    page = load_home(site.lookups)
+    look_day = site.look_day
+    return site.page(request, "home.html", page=page, feed=Topic().feed, look_day=look_day)
+
+
+OVERVIEWS: dict[str, tuple[Callable[..., dict[str, Any]], str]] = {
+    "release": (load_release, "build_listings"),
+    "stack": (load_stack, "spec_stacks"),
+    "coverage": (load_coverage, "release_counts"),
+}
+"""The functions of pages about a release or a stack, and the tables of their data."""
+
+
+def overview(site: Site, request: PageRequest, subject: str, **names: str) -> PageResponse:
+    """Return `/release/<name>`, `/stack/<name>` or `/coverage/<release>`."""
+    load, table = OVERVIEWS[subject]
+    ((kind, name),) = names.items()
+    record = site.lookups.release(name) if kind == "release" else site.lookups.stack(name)
+    if record is None:
+        return missing(site, request, kind, name)
+    page = load(site.lookups, record, request.pairs)
+    links = data_links(site.settings.route, table, [(kind, name)], many=True)
+    feed = Topic(stack=name).feed if kind == "stack" else None
+    return site.page(
+        request, f"{subject}.html", page=page, links=links, feed=feed, first_rows=LIST_ROWS
+    )
+
+
+def about(site: Site, request: PageRequest) -> PageResponse:
+    """Return `/about`."""
+    page = load_about(site.lookups)
+    look_day = site.look_day
+    others = request.databases
+    return site.page(request, "about.html", page=page, others=others, look_day=look_day)

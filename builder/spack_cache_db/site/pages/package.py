@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,31 +18,37 @@ from spack_cache_db.query.match.selection import Candidate, Candidates, ResultSe
 from spack_cache_db.query.names.known import KnownName, known_name
 from spack_cache_db.query.names.scope import explicitly
 from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.rows import json_text
 from spack_cache_db.query.stored.binary import counts_in_scope, specs_of_configurations
 from spack_cache_db.query.stored.configurations import shared_variants
-from spack_cache_db.query.stored.gone import Gone
+from spack_cache_db.query.stored.gone import Gone, gone_of_package
 from spack_cache_db.query.stored.graph import Node, dependent_packages, read_nodes
 from spack_cache_db.query.stored.package_data import (
     PackageData,
     PackageTotals,
     VariantNote,
+    newest_binary,
     package_totals,
     read_package,
     recipe_links,
 )
 from spack_cache_db.query.stored.presence import count_by_place, releases_of
-from spack_cache_db.site.pages.changes import Sides, latest_changes
-from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
-from spack_cache_db.site.pages.filters import (
+from spack_cache_db.site.answers import PageRequest, PageResponse, Site, data, refused
+from spack_cache_db.site.filters import (
     LABELS,
     PLACES,
     Filters,
     NameCounts,
     Pagination,
+    package_links,
     paginated,
     place_condition,
     value_of,
 )
+from spack_cache_db.site.pages.changes import latest_changes
+from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
+from spack_cache_db.site.pages.feeds import Topic
+from spack_cache_db.site.pages.missing import missing
 from spack_cache_db.site.pages.package_versions import (
     Timeline,
     WhereItRuns,
@@ -51,10 +58,11 @@ from spack_cache_db.site.pages.package_versions import (
     where_it_runs,
 )
 from spack_cache_db.site.pages.proposed import ProposedBuild, proposed_build
+from spack_cache_db.site.pages.sides import Sides
 from spack_cache_db.spack.normal_forms import readable_variant
 from spack_cache_db.spack.targets import hosts_of, runs_on
 
-PAGE_ROWS = 25
+CONFIGURATION_ROWS = 25
 MOST_KNOWN = 100
 VARIANTS = ("+mpi", "+cuda", "+shared")
 """Well-known variants, the best known first."""
@@ -136,7 +144,7 @@ def load_package(lookups: Lookups, name: str, filters: Filters) -> PackagePage |
     fitting = misses.fitting()
     matching = {row.id: count for row, count in fitting.items()}
     results = ResultSet(scope, [*matching], matching)
-    window = paginated(len(matching), filters.page, PAGE_ROWS)
+    window = paginated(len(matching), filters.page, CONFIGURATION_ROWS)
     sets = {row.key("variants") for row in misses.rows}
     variants = {*filters.variant, *chain.from_iterable(variants_of[key] for key in sets)}
     notes = data.variant_notes(variants)
@@ -254,3 +262,38 @@ def _variant_name(text: str) -> str:
     """Return the name of a variant; the text if Spack could not read it."""
     variant = readable_variant(text)
     return text if variant is None else variant.name
+
+
+def package(site: Site, request: PageRequest, package: str) -> PageResponse:
+    """Return `/package/<name>`."""
+    filters = Filters.parse(request.pairs)
+    page = load_package(site.lookups, package, filters)
+    if page is None:
+        package_data = read_package(site.conn, package)
+        if package_data is None:
+            return missing(site, request, "package", package)
+        name = known_name(site.lookups, package)
+        return site.page(
+            request, "unbuilt.html", data=package_data, known_name=name, shell_quoted=shlex.quote
+        )
+    links = package_links(site.settings.route, package, filters)
+    feed = Topic(package=package).feed
+    return site.page(request, "package.html", page=page, links=links, feed=feed)
+
+
+def package_json(site: Site, request: PageRequest, package: str) -> PageResponse:
+    """Return `/package/<name>.json`: the number of binaries, and Spack's data about the package."""
+    package_data = read_package(site.conn, package)
+    if package_data is None:
+        return refused(known_name(site.lookups, package).sentence, "json", 404)
+    return data(json_text(package_data.as_dict()), "json")
+
+
+def badge(site: Site, request: PageRequest, package: str) -> PageResponse:
+    """Return `/badge/<package>.svg`, a picture for a README."""
+    text = newest_binary(site.conn, package)
+    if text is None and gone_of_package(site.conn, package) is not None:
+        text = "gone from its mirror"
+    if text is None:
+        return missing(site, request, "package", package)
+    return site.page(request, "badge.svg", package=package, text=text, kind="svg")

@@ -12,7 +12,7 @@ from spack_cache_db.query.match.selection import Candidate
 from spack_cache_db.query.open.lookups import Lookups, Release
 from spack_cache_db.query.stored.binary import counts_in_scope
 from spack_cache_db.query.stored.presence import runs_of
-from spack_cache_db.site.pages.filters import Filters
+from spack_cache_db.site.filters import Filters
 
 _PLATFORMS = {"darwin": "macOS"}
 Versions = Sequence[tuple[str, Sequence[Candidate]]]

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
+from urllib.parse import parse_qsl, urlencode
 
 from spack_cache_db.database_file import is_interrupted
 from spack_cache_db.environments.model import Limits, Surroundings, UnreadableEnvironment
 from spack_cache_db.environments.reading import read_environment
-from spack_cache_db.errors import Fault
+from spack_cache_db.errors import BuilderError, Fault
 from spack_cache_db.query.answers.cover import cover_environment
 from spack_cache_db.query.answers.covered import Cover
+from spack_cache_db.query.answers.environment_commands import environment_commands
 from spack_cache_db.query.names.known import known_names
 from spack_cache_db.query.open.lookups import Lookups
-from spack_cache_db.site.pages.filters import EVERYWHERE, Narrowing
-from spack_cache_db.site.sandbox.sql_functions import LONGEST
+from spack_cache_db.site.answers import PageRequest, PageResponse, Site, data, refused
+from spack_cache_db.site.filters import (
+    EVERYWHERE,
+    Narrowing,
+)
+from spack_cache_db.site.pages.missing import form_of
+from spack_cache_db.site.sql.functions import LONGEST
 from spack_cache_db.spack.legacy import parser_of
 
 LIMITS = Limits(specs=1_000, nodes=5_000, length=LONGEST)
@@ -36,3 +44,42 @@ def covered(lookups: Lookups, text: str, narrowing: Narrowing = EVERYWHERE) -> C
         if not is_interrupted(error):
             raise
         raise UnreadableEnvironment([Fault(NAME, 0, TOO_LONG)]) from None
+
+
+MOST_FORM_FIELDS = 20
+LONGEST_LINK = 6_000
+"""Limit of a query string with a pasted environment; most servers accept 8,000 characters."""
+
+
+def cover(site: Site, request: PageRequest, form: str | None) -> PageResponse:
+    """Return `/cover`, `.json` or `.csv`; a short form is redirected to its address."""
+    sent = request.query if request.form is None else request.form
+    try:
+        pairs = parse_qsl(sent, keep_blank_values=True, max_num_fields=MOST_FORM_FIELDS)
+    except ValueError:
+        return refused(f"the form has more than {MOST_FORM_FIELDS} fields", None, 413)
+    # Browsers add carriage returns to the lines of a form.
+    text = dict(reversed(pairs)).get("q", "").replace("\r\n", "\n")
+    narrowing, answer, error = Narrowing.parse(pairs), None, None
+    if form is not None:
+        answer = covered(site.lookups, text, narrowing)
+        return data(form_of(answer.as_dict(), answer.rows, form), form)
+    fields = [("q", text), *narrowing.pairs]
+    is_short = len(urlencode(fields)) <= LONGEST_LINK
+    if request.form is not None and is_short:
+        return site.redirect("/cover", fields, status=303)
+    try:
+        answer = covered(site.lookups, text, narrowing) if text.strip() else None
+    except BuilderError as unreadable:
+        error = str(unreadable)
+    return site.page(
+        request,
+        "cover.html",
+        cover=answer,
+        error=error,
+        install=environment_commands(site.lookups, answer) if answer else None,
+        pasted=text,
+        narrowing=narrowing,
+        is_short=is_short,
+        quoted=shlex.quote,
+    )

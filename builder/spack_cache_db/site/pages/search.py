@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from spack_cache_db.errors import BuilderError
-from spack_cache_db.query.answers.find import notes_on
+from spack_cache_db.query.answers.find import found_part, found_rows, notes_on
 from spack_cache_db.query.answers.why_not import WhyNot, why_corrected, why_in_time, why_not
 from spack_cache_db.query.choice.proposal import propose_among
 from spack_cache_db.query.commands.model import Commands
@@ -23,6 +24,7 @@ from spack_cache_db.query.match.selection import ResultSet, counted_part, matchi
 from spack_cache_db.query.names.known import spec_in
 from spack_cache_db.query.names.spellings import package_counts, read_spellings
 from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.rows import csv_text
 from spack_cache_db.query.stored.binary import specs_beginning
 from spack_cache_db.query.stored.configurations import shared_variants
 from spack_cache_db.query.words.reading import (
@@ -33,22 +35,26 @@ from spack_cache_db.query.words.reading import (
     read_words,
     repository_name,
 )
-from spack_cache_db.site.pages.cards import Packages, packages_of
-from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
-from spack_cache_db.site.pages.filters import (
+from spack_cache_db.site.answers import PageRequest, PageResponse, Site, data, refused
+from spack_cache_db.site.filters import (
     EVERYWHERE,
     LABELS,
+    DataLinks,
     Narrowing,
     Pagination,
     Pairs,
     most_first,
     paginated,
 )
-from spack_cache_db.site.pages.names import load_names, named
-from spack_cache_db.site.pages.package import PAGE_ROWS
+from spack_cache_db.site.pages.cards import Packages, packages_of
+from spack_cache_db.site.pages.configurations import ConfigurationRow, table_rows
+from spack_cache_db.site.pages.feeds import Topic
+from spack_cache_db.site.pages.missing import form_of
+from spack_cache_db.site.pages.names import having, load_names, named
+from spack_cache_db.site.pages.package import CONFIGURATION_ROWS
 from spack_cache_db.site.pages.proposed import ProposedBuild, proposed_build
 from spack_cache_db.site.pages.spec import is_hash_prefix
-from spack_cache_db.site.sandbox.sql_functions import parse
+from spack_cache_db.site.sql.functions import parse
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.printing import spec_text, variant_text
 from spack_cache_db.spack.queries import SpecQuery
@@ -289,7 +295,7 @@ class Search:
         lookups, words = self.lookups, reading.words if reading else ()
         scope = (*(reading.conditions() if reading else ()), *self.scope)
         question, results = answer_of(lookups, query, scope)
-        window = paginated(len(results.ids), self.page, PAGE_ROWS)
+        window = paginated(len(results.ids), self.page, CONFIGURATION_ROWS)
         configurations = counted_part(lookups, results, window.rows)
         variants: tuple[str, ...] = ()
         if window.page_count == 1:
@@ -328,3 +334,59 @@ def facets_of(
             )
             facets.append(Facet(LABELS[column], values, len(counts)))
     return tuple(facets)
+
+
+FOUND_AT_ONCE = 1_000
+"""Configurations in one part of a stream of JSON or CSV."""
+
+
+def find(site: Site, request: PageRequest) -> PageResponse:
+    """Return `/find?q=`, or a redirect to the page that the text means."""
+    text = (request.args.get("q") or "").strip()
+    narrowing, number = Narrowing.parse(request.pairs), request.args.get("page")
+    page = Search(site.lookups, narrowing, number, request.args.get("open")).result(text)
+    if isinstance(page, Elsewhere):
+        return site.redirect(*page)
+    narrowing, is_spec = page.narrowing, page.answer is not None and page.reading is None
+    has_rows = is_spec and page.answer and page.answer.rows
+    query = f"?{urlencode([('q', text), *narrowing.pairs])}"
+    topic = Topic(text, stack=narrowing.stack, host=narrowing.host)
+    other_names = [
+        name
+        for name in having(load_names(site.lookups), text)
+        if name.kind != "package" and f"-{text.lower()}" in f"-{name.name.lower()}"
+    ]
+    return site.page(
+        request,
+        "find.html",
+        shell_quoted=shlex.quote,
+        page=page,
+        search_text=text,
+        links=DataLinks.of_page("/find", query) if has_rows else None,
+        narrowing=narrowing,
+        others=other_names,
+        feed=topic.feed if is_spec else None,
+    )
+
+
+def find_rows(site: Site, request: PageRequest, form: str) -> PageResponse:
+    """Return rows of the command `find`, from `request.first` on, as `/find.json` or `.csv`."""
+    lookups, narrowing = site.lookups, Narrowing.parse(request.pairs)
+    query = parse(spec_in(lookups, request.args.get("q", ""), narrowing.spack).spec)
+    scope = narrowing.scope(lookups)
+    _, results = answer_of(lookups, query, scope)
+    if not results.ids:
+        why = why_in_time(why_not, lookups, query, scope)
+        return refused("; ".join(why.reasons()), form, 404)
+    stop = request.first + FOUND_AT_ONCE
+    part = found_part(lookups, results, slice(request.first, stop), with_hashes=False)
+    rows = found_rows(part, hashes=False)
+    body, (start, between, last) = form_of(rows.records, rows, form), AROUND[form]
+    body = body if request.first == 0 else between + body.removeprefix(start)
+    if stop >= len(results.ids):
+        return data(body, form)
+    return data(body.removesuffix(last), form, following=stop)
+
+
+AROUND = {"json": ("[\n", ",\n", "\n]"), "csv": (csv_text(found_rows((), hashes=False)), "", "")}
+"""The text before the rows of `/find`, between two parts of them, and after them."""

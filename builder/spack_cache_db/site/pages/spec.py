@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spack_cache_db.model import INSTALLED, Configuration
@@ -14,6 +14,7 @@ from spack_cache_db.query.commands.load import installations_of
 from spack_cache_db.query.commands.model import Commands
 from spack_cache_db.query.match.gone import gone_beside
 from spack_cache_db.query.open.lookups import Lookups
+from spack_cache_db.query.rows import json_text
 from spack_cache_db.query.stored.binary import (
     Listing,
     StoredSpec,
@@ -22,7 +23,10 @@ from spack_cache_db.query.stored.binary import (
     specs_in_scope,
     stored_spec,
 )
-from spack_cache_db.query.stored.configurations import configurations_by_id
+from spack_cache_db.query.stored.configurations import (
+    configurations_beginning,
+    configurations_by_id,
+)
 from spack_cache_db.query.stored.gone import Gone
 from spack_cache_db.query.stored.graph import (
     Node,
@@ -33,8 +37,16 @@ from spack_cache_db.query.stored.graph import (
     recorded_specs,
     trees_of,
 )
+from spack_cache_db.site.answers import PageRequest, PageResponse, Site, data, refused
+from spack_cache_db.site.filters import (
+    Narrowing,
+    Pagination,
+    data_links,
+    paginated,
+)
+from spack_cache_db.site.pages import spec
 from spack_cache_db.site.pages.configurations import MOST_NODES, ComparedSpec, compared_specs
-from spack_cache_db.site.pages.filters import Pagination, paginated
+from spack_cache_db.site.pages.missing import missing
 
 MOST_OTHERS = 100
 """Other specs of the configuration on one page."""
@@ -149,3 +161,35 @@ def load_spec(
         installed=installations_of(conn, configuration.package, dag_hash),
         install=mirror_commands(lookups, closures_in(lookups, [stored.id], chosen)[stored.id]),
     )
+
+
+def binary(site: Site, request: PageRequest, hash: str) -> PageResponse:
+    """Return `/spec/<hash>`; for the beginning of a hash, a redirect or the specs that match."""
+    number, release = request.args.get("page"), request.args.get("release")
+    if not spec.is_hash_prefix(hash):
+        return missing(site, request, "spec", hash)
+    page = spec.load_spec(site.lookups, hash, number, release)
+    if page is not None:
+        table = "build_listings" if page.listings else "specs"
+        links = data_links(site.settings.route, table, [("hash", hash)])
+        narrowing = replace(Narrowing.parse(request.pairs), release=page.release)
+        return site.page(request, "spec.html", page=page, links=links, narrowing=narrowing)
+    specs = configurations_beginning(site.lookups, hash, spec.MOST_CANDIDATES)
+    if not specs:
+        return missing(site, request, "spec", hash)
+    if len(specs) == 1:
+        return site.redirect(f"/spec/{specs[0][0]}", request.pairs)
+    return site.page(request, "candidates.html", prefix=hash, candidates=specs)
+
+
+def binary_json(site: Site, request: PageRequest, hash: str) -> PageResponse:
+    """Return `/spec/<hash>.json`: a binary, and how to install it; a short hash redirects."""
+    record = spec.spec_record(site.lookups, hash, request.args.get("release"))
+    if record is None and spec.is_hash_prefix(hash):
+        specs = configurations_beginning(site.lookups, hash, 2)
+        if len(specs) == 1 and specs[0][0] != hash:
+            return site.redirect(f"/spec/{specs[0][0]}.json", request.pairs)
+    if record is None:
+        message = f"no spec in this database has the hash {hash!r}: give all 32 characters"
+        return refused(message, "json", 404)
+    return data(json_text(record), "json")

@@ -17,7 +17,7 @@ from datasette.utils import tilde_decode
 from datasette.utils.asgi import Forbidden, NotFound
 
 from spack_cache_db.site.answers import PageResponse
-from spack_cache_db.site.catalogues import ensure
+from spack_cache_db.site.catalogue import ensure
 
 DOWNLOAD = r"^/(?P<database>[^/]+)\.db$"
 CHUNK = 64 * 1024

@@ -26,7 +26,7 @@ from spack_cache_db.query.open.lookups import descriptions, filled_tables, read_
 from spack_cache_db.query.open.sql import connected
 from spack_cache_db.site import site_folder, versions
 from spack_cache_db.site.answers import BadAddress, SiteSettings
-from spack_cache_db.site.pages.site_facts import NO_FACTS, SiteFacts, read_site_facts
+from spack_cache_db.site.site_facts import NO_FACTS, SiteFacts, read_site_facts
 
 INHERITED = frozenset(("source", "source_url", "license", "license_url"))
 """The facts of a database that its tables show as well."""

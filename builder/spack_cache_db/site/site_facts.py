@@ -9,7 +9,7 @@ from spack_cache_db.query.open.lookups import Lookups, filled_tables
 from spack_cache_db.query.rows import grouped
 from spack_cache_db.query.stored.origin import read_origin
 from spack_cache_db.query.stored.totals import newest_snapshot
-from spack_cache_db.site.pages.filters import value_of
+from spack_cache_db.site.filters import value_of
 from spack_cache_db.spack.targets import hosts_of
 
 LICENSE = {"license": "Apache-2.0", "license_url": "https://www.apache.org/licenses/LICENSE-2.0"}

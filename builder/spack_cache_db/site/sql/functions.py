@@ -19,7 +19,7 @@ from spack_cache_db.query.match.selection import configuration_ids
 from spack_cache_db.query.open.lookups import Lookups, read_lookups
 from spack_cache_db.query.open.sql import check_time
 from spack_cache_db.query.stored.binary import configurations_of_listed
-from spack_cache_db.site.sandbox.statements import SqlValue, escape_fts
+from spack_cache_db.site.sql.statements import SqlValue, escape_fts
 from spack_cache_db.spack.lexer import QuerySyntaxError
 from spack_cache_db.spack.parser import parse_query
 from spack_cache_db.spack.queries import SpecQuery

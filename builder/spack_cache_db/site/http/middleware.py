@@ -25,13 +25,13 @@ from spack_cache_db.site.answers import (
     PageResponse,
     refused,
 )
-from spack_cache_db.site.catalogues import may_view, metadata_of, name_of_route
-from spack_cache_db.site.error_pages import answer_error
-from spack_cache_db.site.own_pages import run_page
+from spack_cache_db.site.catalogue import may_view, metadata_of, name_of_route
+from spack_cache_db.site.http.error_pages import answer_error
+from spack_cache_db.site.http.own_pages import run_page
 from spack_cache_db.site.plugin_routes import is_of_plugin
 from spack_cache_db.site.routes import route_of
-from spack_cache_db.site.sandbox.execution import refusal
-from spack_cache_db.site.sandbox.statements import PAGE_ROWS
+from spack_cache_db.site.sql.execution import refusal
+from spack_cache_db.site.sql.statements import PAGE_ROWS
 
 Scope = dict[str, Any]
 Message = dict[str, Any]

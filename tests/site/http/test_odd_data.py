@@ -12,7 +12,7 @@ from spack_cache_db.site.routes import ROUTES
 from tests.pagetexts import page, spec, spec_hash, write
 from tests.site.addresses import OWN, get
 from tests.site.conftest import SQL, site
-from tests.site.test_permissions import DATA
+from tests.site.http.test_permissions import DATA
 
 pytestmark = pytest.mark.slow
 

@@ -13,11 +13,11 @@ from datasette.plugins import pm
 from datasette.utils import await_me_maybe
 
 from spack_cache_db.site.answers import Link, PageRequest, PageResponse, Site, refused
-from spack_cache_db.site.catalogues import ensure, may_view, published, settings_of
-from spack_cache_db.site.download import DOWNLOAD, download
+from spack_cache_db.site.catalogue import ensure, may_view, published, settings_of
+from spack_cache_db.site.http.download import DOWNLOAD, download
 from spack_cache_db.site.log import log_error
 from spack_cache_db.site.routes import ROUTES, respond, route_of
-from spack_cache_db.site.sandbox.statements import time_limit
+from spack_cache_db.site.sql.statements import time_limit
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 NO_FORM = f"expected a form ({FORM_TYPE}) with the field q: curl --data-urlencode q@spack.yaml"

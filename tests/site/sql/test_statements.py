@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from spack_cache_db.schema.full_text import FULL_TEXT
 from spack_cache_db.schema.tables import TABLES
 from spack_cache_db.schema.views import VIEWS
-from spack_cache_db.site.sandbox.sql_functions import MOST_KEPT, register
-from spack_cache_db.site.sandbox.statements import (
+from spack_cache_db.site.sql.functions import MOST_KEPT, register
+from spack_cache_db.site.sql.statements import (
     FUNCTIONS,
     PRAGMAS,
     RESULT_BYTES,

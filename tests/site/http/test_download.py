@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from datasette.utils import tilde_encode
 
-from spack_cache_db.site.download import choose_part
+from spack_cache_db.site.http.download import choose_part
 from tests.site.addresses import get
 from tests.site.conftest import site
 

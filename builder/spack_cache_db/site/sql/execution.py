@@ -16,7 +16,7 @@ from typing import Any
 from datasette.database import QueryInterrupted, Results
 
 from spack_cache_db.database_file import is_interrupted
-from spack_cache_db.site.sandbox import statements
+from spack_cache_db.site.sql import statements
 
 
 @dataclass

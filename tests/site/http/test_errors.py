@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.site import own_pages
 from spack_cache_db.site.answers import NO_PAGE
-from spack_cache_db.site.error_pages import (
+from spack_cache_db.site.http import own_pages
+from spack_cache_db.site.http.error_pages import (
     NO_MEMORY,
     RETRY_AFTER_SECONDS,
     UNKNOWN,
     UNREADABLE,
     failure_of,
 )
-from spack_cache_db.site.sandbox import statements
+from spack_cache_db.site.sql import statements
 from tests.site.addresses import get
 from tests.site.conftest import SQL
 

@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 from datasette import Request
 
 from spack_cache_db.site.answers import refused
-from spack_cache_db.site.middleware import App, Message, Receive, Scope, Send
-from spack_cache_db.site.own_pages import is_own_page
-from spack_cache_db.site.sandbox.execution import Reading, begin_reading, refusal
+from spack_cache_db.site.http.middleware import App, Message, Receive, Scope, Send
+from spack_cache_db.site.http.own_pages import is_own_page
+from spack_cache_db.site.sql.execution import Reading, begin_reading, refusal
 
 SHAPES = {"array": (b"[", b"]"), "arrayfirst": (b"[", b"]"), "object": (b"{", b"}")}
 """Shapes of JSON that contain only rows, with their brackets."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from spack_cache_db.site import own_pages
-from spack_cache_db.site.own_pages import run_page
+from spack_cache_db.site.http import own_pages
+from spack_cache_db.site.http.own_pages import run_page
 from tests.site.conftest import SQL
 
 pytestmark = pytest.mark.slow

@@ -1,0 +1,17 @@
+"""Files at the root of the site: robots.txt, the icon and others."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from spack_cache_db.site.answers import PageRequest, PageResponse, Site
+from spack_cache_db.site.pages.names import load_names
+
+FILES = {"robots.txt": "text", "sitemap.xml": "xml", "opensearch.xml": "opensearch"}
+"""Files for crawlers and browsers, which are templates, and their types."""
+
+
+def file(site: Site, request: PageRequest, name: str) -> PageResponse:
+    """Return one of `FILES`."""
+    names = partial(load_names, site.lookups)
+    return site.page(request, name, kind=FILES[name], names=names)
